@@ -10,7 +10,7 @@ const sources = {
   entry: "src/library/open-warehouse.ts",
   options: "src/library/read-options.ts",
   rows: "src/library/rows.ts",
-  gaps: "src/warehouse/coverage/gap-row.ts",
+  gaps: "src/warehouse/coverage/series-gaps.ts",
   arrow: "src/library/arrow.ts",
   failures: "src/library/incomplete-failure.ts",
 } as const;

@@ -7,8 +7,8 @@ import {
   type Micros,
   parseTimestamp,
 } from "../../model/time.ts";
-import type { GapRow } from "../../warehouse/coverage/gap-row.ts";
 import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
+import type { GapRow } from "../../warehouse/coverage/series-gaps.ts";
 import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
 import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
 

@@ -1,20 +1,15 @@
-import type { GapState } from "../../model/status/gap-state.ts";
 import { historyStreams } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { KeyRanges } from "./ledger.ts";
-import { type GapTuple, readGapTuples } from "./series-gaps.ts";
+import { type KeyGap, readStreamGaps } from "./series-gaps.ts";
 import { readPresentTs } from "./targets.ts";
 
 /** A range of a ledger key of a history stream. */
-interface HistoryRange extends TimeRange {
-  readonly state: "covered" | GapState;
-  /** Null if it is covered. */
-  readonly reason: string | null;
-  /** When an open range leaves the service's window; null: never. */
-  readonly lostAt: Micros | null;
-}
+type HistoryRange =
+  | KeyGap
+  | (TimeRange & { readonly state: "covered"; readonly reason: null; readonly lostAt: null });
 
 type CoveredTuple = readonly [series: number, from: Micros, to: Micros];
 
@@ -26,12 +21,9 @@ export function* readHistoryRanges(connection: Connection): Generator<KeyRanges<
   const now = readPresentTs(connection);
   for (const stream of historyStreams) {
     const covered = Map.groupBy(connection.tuples<CoveredTuple>(coveredSql, [stream]), ([series]) => series);
-    const gaps = Map.groupBy(readGapTuples(connection, stream, now), ([series]) => series);
+    const gaps = readStreamGaps(connection, stream, now);
     for (const series of new Set([...covered.keys(), ...gaps.keys()])) {
-      const ranges = [
-        ...(covered.get(series) ?? []).map(toCovered),
-        ...(gaps.get(series) ?? []).map(toRange),
-      ];
+      const ranges = [...(covered.get(series) ?? []).map(toCovered), ...(gaps.get(series) ?? [])];
       yield { key: { stream, series }, ranges };
     }
   }
@@ -39,8 +31,4 @@ export function* readHistoryRanges(connection: Connection): Generator<KeyRanges<
 
 const toCovered = ([, from, to]: CoveredTuple): HistoryRange => ({
   ...{ from, to, state: "covered", reason: null, lostAt: null },
-});
-
-const toRange = ([, from, to, state, reason, lostAt]: GapTuple): HistoryRange => ({
-  ...{ from, to, state, reason, lostAt },
 });

@@ -53,14 +53,14 @@ const kindsSql = (isSelected: (kind: ClaimKind) => boolean) =>
 export const incidentKindsSql = kindsSql(isIncident);
 
 /**
- * The absence that pending claims tell of, for the key of the target `w`. It has no lower end: the range of a claim begins where the
+ * The absence that pending claims tell of, for the key of the row `of`. It has no lower end: the range of a claim begins where the
  * service's window did when the answer came, but its answer is about all that is older.
  */
-export function absenceSql(table: (name: string) => string, member: keyof Absence): string {
+export function absenceSql(table: (name: string) => string, of: string, member: keyof Absence): string {
   const to = `m.to_ts + CASE m.kind WHEN 'not found' THEN ${reach("not found")} ELSE 0 END`;
   const reason = `CASE m.kind WHEN 'not found' THEN '${NOT_FOUND_REASON}' ELSE '${END_REASON}' END`;
   return `(SELECT ${member === "to" ? to : reason} FROM ${table("pending_claims")} m
-      WHERE m.stream = w.stream AND m.series = w.series AND m.accepted_at IS NULL AND m.kind IN (${kindsSql((kind) => !isIncident(kind))})
+      WHERE m.stream = ${of}.stream AND m.series = ${of}.series AND m.accepted_at IS NULL AND m.kind IN (${kindsSql((kind) => !isIncident(kind))})
       ORDER BY ${to} DESC, ${reason} LIMIT 1)`;
 }
 

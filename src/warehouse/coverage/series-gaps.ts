@@ -38,8 +38,9 @@ function partsSql(columns: string, scope: GapScope, order: string): string {
   return `WITH ${parts} SELECT ${columns} FROM ${longParts("p")} ORDER BY ${order}`;
 }
 
-const ofStream = (alias: string) => `${alias}.stream = @stream`;
-const ofSeries = (alias: string) => `${alias}.stream = @stream AND ${alias}.series = @series`;
+// The sign hides the value from the planner, which would prepare the statement anew for each.
+const ofStream = (alias: string) => `${alias}.stream = +@stream`;
+const ofSeries = (alias: string) => `${ofStream(alias)} AND ${alias}.series = +@series`;
 
 interface PartRow extends SeriesNames, TimeRange {
   readonly series: number;
@@ -106,34 +107,54 @@ export function readGaps(
   });
 }
 
-/** A row of the view `gaps`, by its ledger key. */
-export type GapTuple = readonly [
-  series: number,
-  from: Micros,
-  to: Micros,
-  state: GapState,
-  reason: string,
+/** A row of the view `gaps`. */
+export interface GapRow {
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly index_id: string | null;
+  readonly name: string | null;
+  readonly from_ts: Micros;
+  readonly to_ts: Micros;
+  readonly from_time: string;
+  readonly to_time: string;
+  readonly state: GapState;
+  readonly reason: string;
   /** When an open range leaves the service's window; null: never. */
-  lostAt: Micros | null,
-];
+  readonly lost_at: string | null;
+}
 
-const tupleColumns = `p.series, p.from_ts, p.to_ts, ${partStateSql("p")} AS state, p.reason,
+/** A gap of one key. */
+export interface KeyGap extends TimeRange {
+  readonly state: GapState;
+  readonly reason: string;
+  readonly lostAt: Micros | null;
+}
+
+type GapTuple = readonly [series: number, from: Micros, to: Micros, GapState, reason: string, Micros | null];
+
+const gapColumns = `p.series, p.from_ts, p.to_ts, ${partStateSql("p")} AS state, p.reason,
   CASE WHEN ${partStateSql("p")} = 'open' THEN p.from_ts + p.service_window END`;
-const tuplesOfStream = partsSql(tupleColumns, { ofKey: ofStream }, "p.series, p.from_ts");
-const tuplesOfKey = partsSql(tupleColumns, { ofKey: ofSeries }, "p.from_ts");
+const gapsOfStream = partsSql(gapColumns, { ofKey: ofStream }, "p.series, p.from_ts");
+const gapsOfKey = partsSql(gapColumns, { ofKey: ofSeries }, "p.from_ts");
+
+const toGap = ([, from, to, state, reason, lostAt]: GapTuple): KeyGap => ({
+  ...{ from, to, state, reason, lostAt },
+});
 
 /** The rows of the view `gaps` of a stream, by series. */
-export function readGapTuples(connection: Connection, stream: HistoryStream, now: Micros): GapTuple[] {
-  return connection.tuples<GapTuple>(tuplesOfStream, { stream, now });
+export function readStreamGaps(
+  connection: Connection,
+  stream: HistoryStream,
+  now: Micros,
+): Map<number, KeyGap[]> {
+  const tuples = connection.tuples<GapTuple>(gapsOfStream, { stream, now });
+  const bySeries = Map.groupBy(tuples, ([series]) => series);
+  return new Map([...bySeries].map(([series, own]) => [series, own.map(toGap)]));
 }
 
 /** The rows of the view `gaps` of one key, ascending. */
-export function readKeyGaps(
-  connection: Connection,
-  { stream, series }: LedgerKey,
-  now: Micros,
-): readonly GapTuple[] {
-  return connection.tuples<GapTuple>(tuplesOfKey, { stream, series, now });
+export function readKeyGaps(connection: Connection, { stream, series }: LedgerKey, now: Micros): KeyGap[] {
+  return connection.tuples<GapTuple>(gapsOfKey, { stream, series, now }).map(toGap);
 }
 
 /** What the view `gaps` computes of the targets of a snapshot stream. */
@@ -146,7 +167,7 @@ const snapshotTargetsSql = `WITH ${gapPartsSql(sqliteDialect, {
   now: "CAST(@now AS INTEGER)",
   ofKey: (alias) => `${alias}.stream IN (SELECT x.stream FROM targets x WHERE x.is_snapshot = 1)`,
 })} SELECT t.stream, t.series, t.start_ts AS "from", t.end_ts AS "to", t.lost_to AS lostUntil
-  FROM present_targets t WHERE t.is_snapshot = 1 ORDER BY t.stream, t.series, t.start_ts`;
+  FROM present_targets t WHERE t.is_snapshot = 1 AND t.start_ts < t.end_ts ORDER BY t.stream, t.series, t.start_ts`;
 
 export function readSnapshotTargets(connection: Connection, now: Micros): SnapshotTarget[] {
   return connection.rows<SnapshotTarget>(snapshotTargetsSql, { now });

@@ -3,8 +3,8 @@ import { END_REASON, NOT_FOUND_REASON } from "../../model/status/gap-state.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import { type ConfirmationRules, isIncident, nextAskAt } from "../../rule/confirm.ts";
-import type { GapRow } from "../coverage/gap-row.ts";
 import { type NamedLedgerKey, namedKeyText } from "../coverage/ledger-keys.ts";
+import type { GapRow } from "../coverage/series-gaps.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /**

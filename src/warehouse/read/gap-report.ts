@@ -3,17 +3,18 @@ import { NOTHING_SELECTED } from "../../model/selector.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
 import { SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
-import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import type { GapRow } from "../coverage/gap-row.ts";
 import { computeWindowStart } from "../coverage/gaps.ts";
+import { readSettledRanges } from "../coverage/ledger.ts";
 import {
+  type KnownLedgerKey,
   type LedgerKeySummary,
-  type NamedLedgerKey,
   namedKeyText,
   readLedgerKeys,
 } from "../coverage/ledger-keys.ts";
+import { type GapRow, type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
@@ -43,15 +44,6 @@ export interface ReportRange {
   readonly to: Micros | undefined;
 }
 
-type CoverageRow = NamedLedgerKey & TimeRange;
-
-const gapsSql = "SELECT * FROM gaps ORDER BY stream, index_type, name, index_id, from_ts";
-const coverageSql = `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM coverage`;
-
-/** Of an earlier state the ledger alone is known: neither the targets of then, nor what the service had published. */
-const lostSql = `SELECT stream, index_type, index_id, name, from_ts, to_ts, from_time, to_time, 'lost' AS state, reason,
-  NULL AS lost_at FROM coverage WHERE proof = 'lost' ORDER BY stream, index_type, name, index_id, from_ts`;
-
 /** Reason of what an earlier state had not settled. */
 const NOT_PROVEN_THEN_REASON = "not proven then";
 
@@ -62,10 +54,12 @@ export function readGapReport(
   rules?: ConfirmationRules,
 ): GapReport {
   assertIsNewest(connection);
-  return inReadTransaction(connection, (now, gaps) => {
-    const keys = selectKeys(readLedgerKeys(connection), selection);
+  return inReadTransaction(connection, (now, known) => {
+    const keys = selectKeys(known, selection);
     const selected = new Set(keys.map(namedKeyText));
-    const own = gaps.filter((gap) => selected.has(namedKeyText(gap)));
+    const own = known
+      .filter((key) => selected.has(namedKeyText(key)))
+      .flatMap((key) => readKeyGaps(connection, key, now).map((gap) => toRow(key, gap)));
     return {
       now,
       keys,
@@ -91,11 +85,9 @@ export function readGapReportInRange(
 ): GapReport {
   if (range.from === undefined || range.to === undefined) assertIsNewest(connection);
   const inPast = connection.knownAt ? NOT_PROVEN_THEN_REASON : undefined;
-  return inReadTransaction(connection, (now, gaps) => {
+  return inReadTransaction(connection, (now, known) => {
     const end = range.to ?? now;
-    const gapsByKey = Map.groupBy(gaps, namedKeyText);
-    const coverage = Map.groupBy(connection.rows<CoverageRow>(coverageSql), namedKeyText);
-    const keys = selectKeys(readLedgerKeys(connection), selection).filter(
+    const keys = selectKeys(known, selection).filter(
       (key) => selection.series !== undefined || isRelevant(key, range, end),
     );
     // A history that the settings no longer select lacks nothing, unless it is asked for by name.
@@ -103,15 +95,14 @@ export function readGapReportInRange(
       selection.series === undefined && !isSelected && !isSnapshot && firstTs !== null;
     const missing = keys.flatMap((key) => {
       const part = { from: range.from ?? key.firstTs ?? end, to: end };
-      const ownGaps = gapsByKey.get(namedKeyText(key)) ?? [];
-      const known = [...(coverage.get(namedKeyText(key)) ?? []), ...ownGaps.map(rangeOf)];
-      const counted = ownGaps.filter(({ reason }) => range.to !== undefined || reason !== SETTLING_REASON);
-      return [
-        ...counted.flatMap((gap) => clip(gap, part)),
-        ...(isDropped(key)
-          ? []
-          : unknownGaps(key, subtract(normalise([part]), normalise(known)), now, inPast)),
-      ].sort((a, b) => a.from_ts - b.from_ts);
+      const { gaps, settled } = readKey(connection, key, now);
+      const counted = gaps.filter(({ reason }) => range.to !== undefined || reason !== SETTLING_REASON);
+      const unknown = isDropped(key)
+        ? []
+        : subtract(normalise([part]), normalise([...settled, ...gaps].map(({ from, to }) => ({ from, to }))));
+      return [...counted.flatMap((gap) => clip(gap, part)), ...unknownGaps(key, unknown, now, inPast)]
+        .sort((a, b) => a.from - b.from)
+        .map((gap) => toRow(key, gap));
     });
     const outsideRange = keys.filter((key) => range.from === undefined && (key.firstTs ?? end) >= end);
     const unresolved = findUnresolved(connection, selection);
@@ -138,25 +129,39 @@ function isRelevant(
   return key.firstTs < end && (key.endTs ?? end) > from;
 }
 
-/** One transaction, so that `now` and the gaps agree. `now` is read first: it must not be later than the view's own present. */
-function inReadTransaction<T>(connection: Connection, work: (now: Micros, gaps: GapRow[]) => T): T {
-  return connection.database.transaction(() => {
-    const now = readPresentTs(connection);
-    return work(now, connection.rows<GapRow>(connection.knownAt ? lostSql : gapsSql));
-  })();
+/** One transaction, so that all that is read agrees. */
+function inReadTransaction<T>(connection: Connection, work: (now: Micros, known: KnownLedgerKey[]) => T): T {
+  return connection.database.transaction(() => work(readPresentTs(connection), readLedgerKeys(connection)))();
 }
 
-function rangeOf({ from_ts, to_ts }: GapRow): TimeRange {
-  return { from: from_ts, to: to_ts };
+/** Of an earlier state the ledger alone is known: neither the targets of then, nor what the service had published. */
+function readKey(connection: Connection, key: LedgerKeySummary | KnownLedgerKey, now: Micros) {
+  if (!("series" in key)) return { gaps: [], settled: [] };
+  const settled = readSettledRanges(connection, key);
+  const lost = settled.filter(({ proof }) => proof === "lost");
+  const gaps = connection.knownAt
+    ? lost.map(
+        ({ from, to, reason }): KeyGap => ({ from, to, state: "lost", reason: reason ?? "", lostAt: null }),
+      )
+    : readKeyGaps(connection, key, now);
+  return { gaps, settled };
 }
 
-function clip(gap: GapRow, part: TimeRange): GapRow[] {
-  const inside = intersect([rangeOf(gap)], normalise([part]));
-  const lostAt = gap.lost_at === null ? undefined : parseTimestamp(gap.lost_at);
-  return inside.map(({ from, to }) => ({
+function toRow({ stream, index_type, index_id, name }: LedgerKeySummary, gap: KeyGap): GapRow {
+  const { from, to, state, reason, lostAt } = gap;
+  return {
+    ...{ stream, index_type, index_id, name, from_ts: from, to_ts: to },
+    from_time: formatTimestamp(from),
+    to_time: formatTimestamp(to),
+    ...{ state, reason, lost_at: lostAt === null ? null : formatTimestamp(lostAt) },
+  };
+}
+
+function clip(gap: KeyGap, part: TimeRange): KeyGap[] {
+  const { lostAt } = gap;
+  return intersect([{ from: gap.from, to: gap.to }], normalise([part])).map(({ from, to }) => ({
     ...gap,
-    ...formatBounds({ from, to }),
-    lost_at: lostAt === undefined ? null : formatTimestamp(lostAt + from - gap.from_ts),
+    ...{ from, to, lostAt: lostAt === null ? null : lostAt + from - gap.from },
   }));
 }
 
@@ -175,19 +180,11 @@ function unknownGaps(
   ranges: readonly TimeRange[],
   now: Micros,
   reason: string | undefined,
-): GapRow[] {
+): KeyGap[] {
   const past = intersect(ranges, [{ from: Number.NEGATIVE_INFINITY, to: now }]);
   const future = intersect(ranges, [{ from: now, to: Number.POSITIVE_INFINITY }]);
-  const { stream, index_type, index_id, name } = key;
-  const row = (range: TimeRange, state: GapRow["state"], reason: string): GapRow => ({
-    stream,
-    index_type,
-    index_id,
-    name,
-    ...formatBounds(range),
-    state,
-    reason,
-    lost_at: null,
+  const row = (range: TimeRange, state: KeyGap["state"], reason: string): KeyGap => ({
+    ...{ ...range, state, reason, lostAt: null },
   });
   const windowStart = key.isSnapshot ? now : computeWindowStart(key.serviceWindow, now);
   return [
@@ -199,10 +196,6 @@ function unknownGaps(
     ),
     ...future.map((range) => row(range, "open", "in the future")),
   ];
-}
-
-function formatBounds({ from, to }: TimeRange) {
-  return { from_ts: from, to_ts: to, from_time: formatTimestamp(from), to_time: formatTimestamp(to) };
 }
 
 interface KeySelection {

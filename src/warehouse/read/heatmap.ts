@@ -19,7 +19,7 @@ import type { Connection } from "../sqlite/connection.ts";
 import { GapSums } from "./gap-summary.ts";
 import { buildDayGrid, buildHourGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
 import { type ChartSeries, SeriesSearch } from "./series-search.ts";
-import { readCoveredSpans } from "./status.ts";
+import { readCoveredSpan } from "./status.ts";
 
 /** Which ledger keys the result contains, and how many rows of each group. */
 interface HeatmapOptions {
@@ -242,7 +242,7 @@ function dailyStart(
   const gaps = [...ranges]
     .filter(([key]) => isDaily(key.stream))
     .flatMap(([, own]) => own.find(({ state }) => state !== "covered") ?? []);
-  const covered = readCoveredSpans(connection).get("ohlcv");
+  const covered = readCoveredSpan(connection, "ohlcv");
   return [...gaps, ...(covered ? [covered] : [])].reduce((first, { from }) => Math.min(first, from), now);
 }
 

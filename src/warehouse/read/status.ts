@@ -1,19 +1,20 @@
 import { type GapState, gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import type { DiskStatus, StreamStatus, WarehouseStatus } from "../../model/status/warehouse-status.ts";
-import { type Stream, streams, streamTable } from "../../model/streams.ts";
+import { historyStreams, type Stream, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import { readHistoryRanges } from "../coverage/history-gaps.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
 import { readReportedWithdrawals } from "../coverage/pending-claims.ts";
+import { readStreamGaps } from "../coverage/series-gaps.ts";
 import { readSnapshotRanges } from "../coverage/snapshot-gaps.ts";
+import { readPresentTs } from "../coverage/targets.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
-import { settledRanges, targets } from "../schema/coverage.ts";
+import { targets } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
-import { isNull, ne, sql } from "../sqlite/drizzle.ts";
+import { isNull } from "../sqlite/drizzle.ts";
 import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
 import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
@@ -34,7 +35,6 @@ export function readStatus(connection: Connection, now: Micros, rules?: Confirma
   // One transaction, so that counts and coverage agree.
   return connection.database.transaction(() => {
     const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
-    const covered = readCoveredSpans(connection);
     const followed = readFollowedStreams(connection);
     const ageOf = (ts: Micros) => Math.max(0, toSeconds(now - ts));
     const { serviceUrl, clockSkew } = readWarehouseState(connection);
@@ -44,7 +44,7 @@ export function readStatus(connection: Connection, now: Micros, rules?: Confirma
       warehouse: connection.path,
       streams: streams.map((stream): StreamStatus => {
         const state = states.get(stream);
-        const range = covered.get(stream);
+        const range = readCoveredSpan(connection, stream);
         const { open, unconfirmed, lost } = totals(stream);
         const newest = state?.newestTs ?? null;
         return {
@@ -89,13 +89,11 @@ export function hasData(connection: Connection): boolean {
   );
 }
 
-/** Where the coverage of each stream begins and ends. A history begins with its first row, not where it was proven to have none. */
-export function readCoveredSpans({ orm }: Connection): Map<Stream, TimeRange> {
-  const { stream, from, to, proof } = settledRanges;
-  const first = sql<Micros>`coalesce(min(CASE WHEN ${proof} <> 'empty' THEN ${from} END), min(${from}))`;
-  const select = orm.select({ stream, from: first, to: sql<Micros>`max(${to})` });
-  const rows = select.from(settledRanges).where(ne(proof, "lost")).groupBy(stream).all();
-  return new Map(rows.map(({ stream, ...span }) => [stream, span]));
+/** Where the coverage of a stream begins and ends. A history begins with its first row, not where it was proven to have none. */
+export function readCoveredSpan(connection: Connection, stream: Stream): TimeRange | undefined {
+  const sql = `SELECT coalesce(min(CASE WHEN proof <> 'empty' THEN from_ts END), min(from_ts)) AS "from", max(to_ts) AS "to"
+    FROM settled_ranges WHERE stream = ? AND proof <> 'lost' HAVING count(*) > 0`;
+  return connection.findRow<TimeRange>(sql, [stream]);
 }
 
 /** Streams of which the settings select something: a target that has not ended. */
@@ -106,31 +104,36 @@ function readFollowedStreams({ orm }: Connection): ReadonlySet<Stream> {
 
 const toSeconds = (micros: Micros) => Math.round(micros / MICROS_PER_SECOND);
 
+function* readAllGaps(connection: Connection) {
+  const now = readPresentTs(connection);
+  for (const stream of historyStreams)
+    for (const [series, ranges] of readStreamGaps(connection, stream, now))
+      yield { key: { stream, series }, ranges };
+  yield* readSnapshotRanges(connection);
+}
+
 /** The gaps of each stream by state, and those that the service has made a claim about. */
 function sumGaps(connection: Connection) {
   const noGaps = () =>
     gapStates.map((): GapTotals => ({ ranges: 0, extent: 0, maxExtent: 0, from: Number.POSITIVE_INFINITY }));
   const sums = new Map(streams.map((stream) => [stream, noGaps()]));
   const claimed: { reason: string }[] = [];
-  for (const read of [readHistoryRanges, readSnapshotRanges]) {
-    let last: LedgerKey | undefined;
-    let extents = gapStates.map(() => 0);
-    for (const { key, ranges } of read(connection)) {
-      // The ranges of a key may come in several parts.
-      if (last?.stream !== key.stream || last.series !== key.series) extents = gapStates.map(() => 0);
-      last = key;
-      for (const { from, to, state, reason } of ranges) {
-        const at = state === "covered" ? -1 : gapStates.indexOf(state);
-        const sum = sums.get(key.stream)?.[at];
-        if (!sum) continue;
-        sum.ranges++;
-        sum.extent += to - from;
-        sum.from = Math.min(sum.from, from);
-        extents[at] = (extents[at] ?? 0) + to - from;
-        sum.maxExtent = Math.max(sum.maxExtent, extents[at]);
-        if (state === "unconfirmed" && reason !== null && reason !== SETTLING_REASON)
-          claimed.push({ reason });
-      }
+  let last: LedgerKey | undefined;
+  let extents = gapStates.map(() => 0);
+  for (const { key, ranges } of readAllGaps(connection)) {
+    // The ranges of a key may come in several parts.
+    if (last?.stream !== key.stream || last.series !== key.series) extents = gapStates.map(() => 0);
+    last = key;
+    for (const { from, to, state, reason } of ranges) {
+      const at = state === "covered" ? -1 : gapStates.indexOf(state);
+      const sum = sums.get(key.stream)?.[at];
+      if (!sum) continue;
+      sum.ranges++;
+      sum.extent += to - from;
+      sum.from = Math.min(sum.from, from);
+      extents[at] = (extents[at] ?? 0) + to - from;
+      sum.maxExtent = Math.max(sum.maxExtent, extents[at]);
+      if (state === "unconfirmed" && reason !== null && reason !== SETTLING_REASON) claimed.push({ reason });
     }
   }
   const totals = (stream: Stream) =>

@@ -28,10 +28,10 @@ export function readUnprovenRanges(
 ): UnprovenRange[] {
   const requested = normalise([{ from: start, to: end }]);
   const gaps = readKeyGaps(connection, { stream, series }, present)
-    .filter(([, from, to]) => from < end && to > start)
+    .filter(({ from, to }) => from < end && to > start)
     .reverse()
     .slice(0, MAX_GAPS)
-    .map(([, from, to, state, reason]): UnprovenRange => ({ from, to, stream, state, reason }));
+    .map(({ from, to, state, reason }): UnprovenRange => ({ from, to, stream, state, reason }));
   const settled = connection.rows<SettledRange>(settledSql, [stream, series, end, start]);
   const empty = settled
     .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)
