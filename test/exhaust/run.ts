@@ -10,20 +10,23 @@ import { snapshotPlans, snapshotWorldsOf } from "./snapshots/snapshot-plans.ts";
 import { formatSnapshotTest } from "./snapshots/snapshot-replay.ts";
 
 // npm run exhaust: every small world, on all cores, and every single answer. npm run exhaust -- small: the bound of `npm test`.
+// npm run exhaust -- mutants histories: only their worlds, or those of snapshots, up to the first violation.
 
 /** What the threads share: the next function or world to try, and how many steps the shortest violation so far has. */
 const NEXT = 0;
 const SHORTEST = 1;
 
+type Worlds = "histories" | "snapshots";
+
 interface ThreadData {
   readonly plan: keyof typeof plans;
+  readonly only: Worlds | undefined;
   readonly shared: Int32Array;
 }
 
 if (parentPort) {
-  const { plan, shared } = workerData as ThreadData;
-  parentPort.postMessage(await tryOwn(plan, shared));
-} else process.exitCode = await main(process.argv[2] ?? "full");
+  parentPort.postMessage(await tryOwn(workerData as ThreadData));
+} else process.exitCode = await main(process.argv[2] ?? "full", process.argv[3] as Worlds | undefined);
 
 type Totals = Omit<CheckResult, "violation"> & {
   readonly violation: Violation | SnapshotViolation | undefined;
@@ -34,7 +37,7 @@ type Totals = Omit<CheckResult, "violation"> & {
 };
 
 /** Tries the functions and worlds that no other thread has taken. */
-async function tryOwn(plan: keyof typeof plans, shared: Int32Array): Promise<Totals> {
+async function tryOwn({ plan, only, shared }: ThreadData): Promise<Totals> {
   const none = { worlds: 0, states: 0, sequences: 0, violation: undefined, cases: 0, differences: [] };
   let totals: Totals = none;
   let index = 0;
@@ -45,20 +48,26 @@ async function tryOwn(plan: keyof typeof plans, shared: Int32Array): Promise<Tot
     const { cases, violation } = run(plan);
     totals = add(totals, { ...none, cases, differences: violation ? [`${name}: ${violation}`] : [] });
   }
-  for (const check of checksOf(plan)) {
+  for (const check of checksOf(plan, only)) {
     if (index++ !== own) continue;
+    if (Atomics.load(shared, SHORTEST) === 0) break;
     own = Atomics.add(shared, NEXT, 1);
     const result = await check().run(() => Atomics.load(shared, SHORTEST) - 1);
-    if (result.violation) Atomics.store(shared, SHORTEST, result.violation.steps.length);
+    if (result.violation) Atomics.store(shared, SHORTEST, only ? 0 : result.violation.steps.length);
     totals = add(totals, { ...none, ...result, worlds: 1 });
   }
   return totals;
 }
 
-function* checksOf(plan: keyof typeof plans): Generator<() => WorldCheck | SnapshotCheck> {
-  for (const { spec, bound } of snapshotWorldsOf(snapshotPlans[plan]))
-    yield () => new SnapshotCheck(spec, bound);
-  for (const { world, bound } of worldsOf(plans[plan])) yield () => new WorldCheck(world, bound);
+function* checksOf(
+  plan: keyof typeof plans,
+  only: Worlds | undefined,
+): Generator<() => WorldCheck | SnapshotCheck> {
+  if (only !== "histories")
+    for (const { spec, bound } of snapshotWorldsOf(snapshotPlans[plan]))
+      yield () => new SnapshotCheck(spec, bound);
+  if (only !== "snapshots")
+    for (const { world, bound } of worldsOf(plans[plan])) yield () => new WorldCheck(world, bound);
 }
 
 function add(a: Totals, b: Totals): Totals {
@@ -77,13 +86,13 @@ function sum(answers: readonly { readonly cases: number }[]): number {
   return answers.reduce((total, { cases }) => total + cases, 0);
 }
 
-async function main(plan: string): Promise<number> {
+async function main(plan: string, only: Worlds | undefined): Promise<number> {
   const started = performance.now();
   const shared = new Int32Array(new SharedArrayBuffer(8));
   shared[SHORTEST] = 1000;
   const results = await Promise.all(
     Array.from({ length: availableParallelism() }, () => {
-      const worker = new Worker(new URL(import.meta.url), { workerData: { plan, shared } });
+      const worker = new Worker(new URL(import.meta.url), { workerData: { plan, only, shared } });
       return new Promise<Totals>((resolve, reject) => worker.once("message", resolve).once("error", reject));
     }),
   );
@@ -91,7 +100,7 @@ async function main(plan: string): Promise<number> {
   for (const difference of differences) process.stdout.write(`differs: ${difference}\n`);
   if (violation)
     process.stdout.write(`${"spec" in violation ? formatSnapshotTest(violation) : formatTest(violation)}\n`);
-  const answers = answerChecks.map(({ run }) => run());
+  const answers = (only && violation ? [] : answerChecks).map(({ run }) => run());
   const wrong = answers.find((each) => each.violation !== undefined)?.violation;
   if (wrong !== undefined) process.stdout.write(`${wrong}\n`);
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
