@@ -20,10 +20,14 @@ const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
   version: string;
 };
 
+/** A page is a component, which renders its main part; one that is not yet has an HTML file for it. */
+const isComponent = (name: string) => existsSync(join(source, name, `${name}.tsx`));
+
 /** Puts a page into the layout: its title, its main part, and the link of the navigation that leads to it. */
 function compose(name: string): string {
   const layout = readFileSync(join(source, "shared/layout.html"), "utf8");
-  const page = readFileSync(join(source, name, `${name}.html`), "utf8");
+  const usualTitle = `<title>${name.charAt(0).toUpperCase()}${name.slice(1)} · mds-sync</title>\n`;
+  const page = isComponent(name) ? usualTitle : readFileSync(join(source, name, `${name}.html`), "utf8");
   const [, title = "", main = ""] = /^<title>(.*)<\/title>\n(.*)$/s.exec(page) ?? [];
   return layout
     .replaceAll("{name}", name)
@@ -46,7 +50,10 @@ interface Bundle {
 async function bundlePages(): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     entryPoints: [
-      ...pages.map((name) => ({ in: join(source, name, `${name}.ts`), out: name })),
+      ...pages.map((name) => ({
+        in: join(source, name, `${name}.ts${isComponent(name) ? "x" : ""}`),
+        out: name,
+      })),
       { in: join(source, "shared/pages.css"), out: "pages" },
       { in: join(source, "shared/theme.ts"), out: "theme" },
     ],

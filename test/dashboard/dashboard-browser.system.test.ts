@@ -378,7 +378,7 @@ describe("the quotes of a pair", () => {
       expect(bars.at(-1)).toEqual(["Dead", undefined, undefined, undefined]);
       // What rounds to nothing has neither a sign nor a colour.
       const same = page.locator('[data-exchange="Same"] .off');
-      expect([await same.textContent(), await same.getAttribute("class")]).toEqual(["0.0 bp", "number off "]);
+      expect([await same.textContent(), await same.getAttribute("class")]).toEqual(["0.0 bp", "number off"]);
       await takeScreenshot(page, "exchanges");
       await expectAccessible(page);
       await page.setViewportSize(phone);

@@ -83,6 +83,7 @@ const IMPORTERS: Record<string, string[]> = {
   "@lezer": ["dashboard/page"],
   "d3-hierarchy": ["dashboard/page"],
   "lightweight-charts": ["dashboard/page"],
+  preact: ["dashboard/page"],
   uplot: ["dashboard/page"],
 };
 
@@ -97,7 +98,7 @@ interface Import {
 }
 
 const files = readdirSync(source, { recursive: true, encoding: "utf8" })
-  .filter((file) => file.endsWith(".ts"))
+  .filter((file) => /\.tsx?$/.test(file))
   .map(normalize);
 
 const text = new Map(files.map((file) => [file, readFileSync(join(source, file), "utf8")]));
@@ -134,7 +135,7 @@ describe("the source tree", () => {
   });
 
   it("imports only files that exist", () => {
-    const missing = imports.filter(({ to }) => !text.has(to) && to.endsWith(".ts"));
+    const missing = imports.filter(({ to }) => !text.has(to) && /\.tsx?$/.test(to));
     expect(missing).toEqual([]);
   });
 
@@ -170,7 +171,7 @@ describe("the source tree", () => {
     expect(imports.filter(({ to }) => entries.includes(to))).toEqual([]);
     const barrels = files.filter(
       (file) =>
-        /(^|\/)index\.ts$/.test(file) || /^export (type )?(\*|\{[^}]*\}) from/m.test(text.get(file) ?? ""),
+        /(^|\/)index\.tsx?$/.test(file) || /^export (type )?(\*|\{[^}]*\}) from/m.test(text.get(file) ?? ""),
     );
     expect(barrels.filter((file) => !entries.includes(file))).toEqual([]);
   });

@@ -6,7 +6,7 @@ const source = resolve(import.meta.dirname, "../../src");
 const MAX_FILES_IN_A_FOLDER = 17;
 
 const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter((file) =>
-  file.endsWith(".ts"),
+  /\.tsx?$/.test(file),
 );
 const text = new Map(files.map((file) => [file, readFileSync(join(source, file), "utf8")]));
 

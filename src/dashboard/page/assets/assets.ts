@@ -14,7 +14,7 @@ import { nameInPath, showUnknownName } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.ts";
 import { onCommit, rereadOnNews } from "../shared/live.ts";
 import { byId, cell, element, fact, setText, showEmpty } from "../shared/page-base.ts";
-import { drawPlot, plotOptions } from "../shared/plot.ts";
+import { drawPlot, plotOptions } from "../shared/plot.tsx";
 import { poll } from "../shared/reading.ts";
 import {
   amount,

@@ -15,7 +15,7 @@ import { isNamed, nameInPath, onNavigate, saveAddress, showUnknown } from "../sh
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { rereadOnNews } from "../shared/live.ts";
 import { byId, element, setRows, setText, showEmpty } from "../shared/page-base.ts";
-import { drawPlot, plotOptions } from "../shared/plot.ts";
+import { drawPlot, plotOptions } from "../shared/plot.tsx";
 import { poll, read, startReading } from "../shared/reading.ts";
 import {
   amount,

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { element } from "../shared/page-base.ts";
-import { LEGEND_PX, plotOptions } from "../shared/plot.ts";
+import { LEGEND_PX, plotOptions } from "../shared/plot.tsx";
 import { brief, momentText } from "../shared/text-format.ts";
 import { isNumeric } from "./result-grid.ts";
 

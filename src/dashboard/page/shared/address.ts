@@ -1,5 +1,8 @@
 // The address of a page: the path names what is shown, the query how. Back and Forward go through what a person chose.
+//   const [view, go] = useAddress("exchanges", { q: "", sort: "-volume" });   // and their usual values, which no address has
+//   go({ name: "BTC/USD" });  go({ q: "kraken" }, "replace");
 
+import { useLayoutEffect, useReducer } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
 import { findClosestWords } from "../../../model/did-you-mean.ts";
 import { element, showEmpty } from "./page-base.ts";
@@ -29,6 +32,34 @@ export function saveAddress(how: "push" | "replace", path: string, params: URLSe
 /** Calls `listener` after Back and Forward: the address has changed, and the page must follow. */
 export function onNavigate(listener: () => void): void {
   window.addEventListener("popstate", listener);
+}
+
+type View<V> = V & { readonly name: string };
+
+/** The view that the address holds, and the way to another one. `page`: its path names what is shown. */
+export function useAddress<const V extends Readonly<Record<string, string>>>(
+  page: Parameters<typeof pagePath>[0] | undefined,
+  usual: V,
+) {
+  type Params = { readonly [K in keyof V]: string };
+  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  useLayoutEffect(() => {
+    const listener = () => redraw(undefined);
+    window.addEventListener("popstate", listener);
+    return () => window.removeEventListener("popstate", listener);
+  }, []);
+  const read = (): View<Params> => {
+    const query = new URLSearchParams(location.search);
+    const params = Object.entries(usual).map(([key, value]) => [key, query.get(key) ?? value]);
+    return { ...Object.fromEntries(params), name: page ? nameInPath() : "" };
+  };
+  const go = (change: Partial<View<Params>>, how: "push" | "replace" = "push") => {
+    const { name, ...chosen }: View<Readonly<Record<string, string>>> = { ...read(), ...change };
+    const unusual = Object.entries(chosen).filter(([key, value]) => value !== usual[key]);
+    saveAddress(how, page && name ? pagePath(page, name) : location.pathname, new URLSearchParams(unusual));
+    window.dispatchEvent(new PopStateEvent("popstate"));
+  };
+  return [read(), go] as const;
 }
 
 /** Whether a name in a path means this one: `btc-usd` is `BTC/USD`. */

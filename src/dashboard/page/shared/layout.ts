@@ -28,8 +28,9 @@ export function withOpacity(colour: string, opacity: number): string {
 }
 
 /** Calls `redraw` whenever the theme changes: canvases do not follow the style sheet. */
-export function watchTheme(redraw: () => void): void {
+export function watchTheme(redraw: () => void): () => void {
   onThemeChange.add(redraw);
+  return () => void onThemeChange.delete(redraw);
 }
 
 function currentTheme(): Theme {

@@ -24,13 +24,16 @@ let version: string | undefined;
 /** Commits came while nobody saw the page. */
 let hasSkipped = false;
 
-export function onCommit(listener: (news: CommitNews) => void): void {
+/** Returns what ends it. */
+export function onCommit(listener: (news: CommitNews) => void): () => void {
   commitListeners.add(listener);
+  return () => void commitListeners.delete(listener);
 }
 
 /** Calls `listener` when events may have been missed: the page must read its state again. */
-export function onMissed(listener: () => void): void {
+export function onMissed(listener: () => void): () => void {
   reloadListeners.add(listener);
+  return () => void reloadListeners.delete(listener);
 }
 
 /** The daemon refuses a request for each key of a fast typist. */

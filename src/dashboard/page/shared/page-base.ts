@@ -98,9 +98,10 @@ function errorText(body: string): string {
   }
 }
 
-/** Work that repeats itself; `now` does it at once. */
+/** Work that repeats itself; `now` does it at once, `stop` ends it. */
 export interface Repetition {
   readonly now: () => Promise<void>;
+  readonly stop: () => void;
 }
 
 /** Runs `work` at once and then at an interval, sooner after a failure, while the page is visible. */
@@ -110,6 +111,7 @@ export function repeatWhileVisible(
   onError: (error: unknown) => void,
 ): Repetition {
   let timer: number | undefined;
+  let isOver = false;
   const run = async () => {
     let delay = seconds;
     clearTimeout(timer);
@@ -120,9 +122,15 @@ export function repeatWhileVisible(
       onError(error);
     }
     clearTimeout(timer);
-    timer = setTimeout(run, delay * 1000);
+    if (!isOver) timer = setTimeout(run, delay * 1000);
   };
-  document.addEventListener("visibilitychange", () => document.hidden || run());
+  const runIfVisible = () => void (document.hidden || run());
+  document.addEventListener("visibilitychange", runIfVisible);
   void run();
-  return { now: run };
+  const stop = () => {
+    isOver = true;
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", runIfVisible);
+  };
+  return { now: run, stop };
 }

@@ -13,8 +13,8 @@ import {
 } from "./page-base.ts";
 
 /** By name: the note in place of the claims, or "" once they may be made. */
-const notes = new Map<string, string>();
-const failed = new Set<string>();
+const notes = new Map<unknown, string>();
+const failed = new Set<unknown>();
 const listeners = new Set<() => void>();
 const noteElements = new WeakMap<HTMLElement, HTMLElement>();
 
@@ -36,15 +36,22 @@ export function watchReadings(listener: () => void): void {
   listeners.add(listener);
 }
 
+/** Says how a reading goes: the note in place of its claims, or "". Without a note the reading has ended with its component. */
+export function noteReading(key: unknown, note?: string, hasFailed = false): void {
+  if (note === undefined) notes.delete(key);
+  else notes.set(key, note);
+  if (hasFailed) failed.add(key);
+  else failed.delete(key);
+  for (const listener of listeners) listener();
+}
+
 /** Begins to read `what`; the page must say how that goes on. */
 export function startReading(name: string, what: string): Reading {
   const say = (note: string, hasFailed = false) => {
     if (notes.get(name) === note) return;
     notes.set(name, note);
-    if (hasFailed) failed.add(name);
-    else failed.delete(name);
     for (const area of document.querySelectorAll<HTMLElement>(`[data-reads~="${name}"]`)) showArea(area);
-    for (const listener of listeners) listener();
+    noteReading(name, note, hasFailed);
   };
   const reading = {
     begin: () => say(`Reading ${what} …`),

@@ -1,6 +1,8 @@
-// Charts of figures that are not bars, drawn by uPlot in the colours of the page.
+// Charts of figures that are not bars, drawn by uPlot in the colours of the page. `draw` runs again for each new value of `of`:
+//   <Plot id="spread-plot" label="…" of={spreads} draw={(points) => ({ data: [xs, ys], xLabel: "time", …, lines: ["ask over bid"] })} />
 
-import type uPlot from "uplot";
+import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
+import uPlot from "uplot";
 import { cssColour, watchTheme } from "./layout.ts";
 import { byId } from "./page-base.ts";
 import { aheadOfUtc, clockText, dayText, offsetOfZone, withMinusSign } from "./text-format.ts";
@@ -17,6 +19,49 @@ export function drawPlot(id: string, build: BuildPlot): void {
   target.hidden = !made;
   if (made) plots.set(id, { plot: made, build });
   else plots.delete(id);
+}
+
+/** Counts how often colours or the width have changed: a canvas does not follow the style sheet. */
+export function useRedraws(): number {
+  const [redraws, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  useEffect(() => {
+    let width = innerWidth;
+    const onResize = () => {
+      if (width !== innerWidth) redraw(undefined);
+      width = innerWidth;
+    };
+    window.addEventListener("resize", onResize);
+    const end = watchTheme(() => redraw(undefined));
+    return () => {
+      window.removeEventListener("resize", onResize);
+      end();
+    };
+  }, []);
+  return redraws;
+}
+
+interface PlotProps<T> {
+  readonly id: string;
+  /** What a screen reader says of it. */
+  readonly label: string;
+  readonly of: T;
+  /** Undefined: there is nothing to draw, and no room for it. */
+  readonly draw: (of: T) => (PlotOptions & { readonly data: uPlot.AlignedData }) | undefined;
+  readonly [name: `data-${string}`]: number;
+}
+
+export function Plot<T>({ id, label, of, draw, ...data }: PlotProps<T>) {
+  const target = useRef<HTMLDivElement>(null);
+  const redraws = useRedraws();
+  useLayoutEffect(() => {
+    const [box, drawing] = [target.current, draw(of)];
+    if (!box) return;
+    box.hidden = !drawing;
+    if (!drawing) return;
+    const plot = new uPlot(plotOptions(box, drawing), drawing.data, box);
+    return () => plot.destroy();
+  }, [of, redraws]);
+  return <div class="plot" id={id} role="img" aria-label={label} ref={target} {...data} />;
 }
 
 /** The height of the line below the plot that tells the figures under the pointer. */

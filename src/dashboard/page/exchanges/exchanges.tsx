@@ -1,0 +1,293 @@
+// One pair on all exchanges, compared with its index.
+
+import { useLayoutEffect } from "preact/hooks";
+import type { BestPrices, Quote, QuotesResult, SpreadsResult } from "../../../model/answers/market.ts";
+import { isNamed, useAddress } from "../shared/address.ts";
+import { type DataColumn, DataTable, Scroll } from "../shared/data-table.tsx";
+import { Reading, useLivePoll } from "../shared/live-poll.tsx";
+import {
+  Card,
+  Choice,
+  EmptyPage,
+  Fact,
+  findNearNames,
+  mountPage,
+  PageHead,
+  SearchField,
+  usePhone,
+} from "../shared/page.tsx";
+import { Plot } from "../shared/plot.tsx";
+import { amount, countNoun, direction, duration, momentText, quote, signOf } from "../shared/text-format.ts";
+
+/** The scale of deviations: a dead exchange is hundreds of points away, and the others are not one pixel. */
+const SCALE_BPS = 20;
+/** Below it each moment is marked: a line between few of them looks like knowledge. */
+const MAX_MARKED_POINTS = 60;
+const MAX_EDGE_EXCHANGES = 12;
+const MAX_EDGE_EXCHANGES_ON_PHONE = 4;
+
+function points(value: number | null, isSigned = false): string {
+  if (value === null) return "–";
+  const size = Math.abs(value).toFixed(1);
+  const sign = size === "0.0" ? "" : value < 0 ? "−" : isSigned ? "+" : "";
+  return `${sign}${size} bp`;
+}
+
+/** Quotes that can be traded at: live, and they move. */
+const isTradable = ({ is_live, is_still }: Quote) => is_live === 1 && is_still === 0;
+
+/** The bar from the middle; what is beyond the scale ends in an arrow. */
+function DeviationBar({ bps }: { bps: number }) {
+  const width = (Math.min(SCALE_BPS, Math.abs(bps)) / SCALE_BPS) * 50;
+  const style = { width: `${width.toFixed(1)}%`, left: `${(bps < 0 ? 50 - width : 50).toFixed(1)}%` };
+  const className = `bar ${direction(bps)}${Math.abs(bps) > SCALE_BPS ? " clipped" : ""}`;
+  return (
+    <span class="track" aria-hidden="true">
+      <span class={className} style={style} />
+    </span>
+  );
+}
+
+function remarkOf({ is_live, is_still }: Quote): string {
+  return !is_live ? "no longer quoted" : is_still ? "not moved for an hour" : "";
+}
+
+/** `now`: the moment of the answer, in microseconds. */
+const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
+  {
+    ...{ label: "Exchange", key: "exchange", isAscending: true },
+    value: (row) => row.exchange.toLowerCase(),
+    cell: (row) => (
+      <>
+        <b>{row.exchange}</b>
+        <span class="soft remark"> {remarkOf(row)}</span>
+      </>
+    ),
+  },
+  { label: "Last", key: "last", value: (row) => row.last, format: quote },
+  { label: "Bid", key: "bid", value: (row) => row.bid, format: quote, isWide: true },
+  { label: "Ask", key: "ask", value: (row) => row.ask, format: quote, isWide: true, isAscending: true },
+  { label: "Spread", key: "spread", value: (row) => row.spread_bps, format: points, isAscending: true },
+  {
+    ...{ label: "vs index", key: "deviation", className: "off" },
+    value: (row) => row.deviation_bps,
+    format: (bps) => points(bps, true),
+    tone: (text, row) => (isTradable(row) ? signOf(text) : ""),
+  },
+  {
+    ...{ label: `−${SCALE_BPS} bp to +${SCALE_BPS} bp`, className: "deviation", isWide: true },
+    cell: (row) => isTradable(row) && row.deviation_bps !== null && <DeviationBar bps={row.deviation_bps} />,
+  },
+  { label: "Volume, 24 h, USD", key: "volume", value: (row) => row.volume_usd, format: amount, isWide: true },
+  {
+    ...{ label: "Age", key: "age", isAscending: true },
+    value: (row) => (now - row.ts) / 1e6,
+    format: (age) => duration(age ?? 0),
+  },
+];
+
+function describeQuotes({ quotes, generated_at }: QuotesResult): string {
+  const still = quotes.filter(({ is_live, is_still }) => is_live && is_still).length;
+  const unmoved = still > 0 ? `, ${still} without a move` : "";
+  const live = countNoun(quotes.filter(isTradable).length, "live exchange");
+  return `${live}${unmoved} · ${momentText(Date.parse(generated_at) * 1000)}`;
+}
+
+function Facts({ best, quotes }: { best: BestPrices | null; quotes: readonly Quote[] }) {
+  const index = quotes.reduce<Quote | undefined>(
+    (newest, one) => ((one.index_ts ?? 0) > (newest?.index_ts ?? 0) ? one : newest),
+    undefined,
+  );
+  const [bid, ask] = [best?.best_bid ?? null, best?.best_ask ?? null];
+  // A quote that stands still only looks like the best one.
+  const note = (exchange: string | null = "", own: number | null, any: number | null = null) =>
+    `${exchange ?? ""}${any !== own ? `; ${quote(any)} with unmoved ones` : ""}`;
+  const across = bid && ask && bid > 0 && ask > 0 ? (ask / bid - 1) * 10_000 : null;
+  return (
+    <div class="facts" id="facts">
+      <Fact label="Index" note={index?.index_source ?? ""}>
+        <b>{index ? quote(index.index_price) : "not synced"}</b>
+      </Fact>
+      <Fact label="Best bid" note={note(best?.best_bid_exchange, bid, best?.best_bid_any)}>
+        <b>{quote(bid)}</b>
+      </Fact>
+      <Fact label="Best ask" note={note(best?.best_ask_exchange, ask, best?.best_ask_any)}>
+        <b>{quote(ask)}</b>
+      </Fact>
+      <Fact label="Across exchanges" note="best ask − best bid">
+        <b>{points(across, true)}</b>
+      </Fact>
+    </div>
+  );
+}
+
+function edgeColour(edge: number): string {
+  const strength = Math.min(1, Math.abs(edge) / SCALE_BPS);
+  const [colour, share] = edge > 0 ? ["up", 15 + 35 * strength] : ["down", 16 * strength];
+  return `color-mix(in srgb, var(--${colour}) ${share.toFixed(1)}%, transparent)`;
+}
+
+/** What buying at the ask of the row and selling at the bid of the column leaves, in basis points, before fees. */
+function Edge({ buy, sell }: { buy: Quote; sell: Quote }) {
+  if (sell === buy) return <td class="number soft">–</td>;
+  const edge = ((sell.bid ?? 0) / (buy.ask ?? 1) - 1) * 10_000;
+  return (
+    <td class={`number${edge > 0 ? " edge" : ""}`} style={{ backgroundColor: edgeColour(edge) }}>
+      {points(edge, true).replace(" bp", "")}
+    </td>
+  );
+}
+
+function Edges({ quotes }: { quotes: readonly Quote[] }) {
+  const limit = usePhone() ? MAX_EDGE_EXCHANGES_ON_PHONE : MAX_EDGE_EXCHANGES;
+  const traded = quotes.filter((one) => isTradable(one) && (one.bid ?? 0) > 0 && (one.ask ?? 0) > 0);
+  const shown = traded.slice(0, limit);
+  if (shown.length < 2) return null;
+  const note = traded.length > shown.length ? `the ${shown.length} with the most volume` : "";
+  return (
+    <Card name="edges" title="Executable edge, bp" note={note}>
+      <Scroll label="Executable edge, bp">
+        <table id="edges">
+          <thead>
+            <tr>
+              <th scope="col">buy at ↓ sell at →</th>
+              {shown.map(({ exchange }) => (
+                <th key={exchange} scope="col">
+                  {exchange}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((buy) => (
+              <tr key={buy.exchange}>
+                <th scope="row">{buy.exchange}</th>
+                {shown.map((sell) => (
+                  <Edge key={sell.exchange} buy={buy} sell={sell} />
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    </Card>
+  );
+}
+
+function Spreads({ spreads }: { spreads: SpreadsResult }) {
+  if (spreads.length < 2) return <p class="soft empty">The last day has no two moments with quotes.</p>;
+  return (
+    <Plot
+      id="spread-plot"
+      label="Best ask over best bid in basis points, last 24 hours"
+      data-points={spreads.length}
+      of={spreads}
+      draw={(points) => ({
+        data: [points.map(([ts]) => ts / 1e6), points.map(([, bps]) => bps)],
+        xLabel: "time",
+        xValues: (seconds) => momentText(seconds * 1e6, 16),
+        isTime: true,
+        yValue: (value, digits) => `${value.toFixed(digits)} bp`,
+        lines: ["ask over bid"],
+        hasPoints: points.length < MAX_MARKED_POINTS,
+      })}
+    />
+  );
+}
+
+function Exchanges() {
+  const [view, go] = useAddress("exchanges", { q: "", sort: "-volume" });
+  const pairs = useLivePoll("pairs", {}, { what: "the pairs", seconds: 60 });
+  const known = pairs.value ?? [];
+  const pair = (view.name ? known.find((one) => isNamed(one.pair, view.name)) : known[0])?.pair;
+  const quotes = useLivePoll("quotes", pair ? { pair } : undefined, {
+    ...{ what: "the quotes", seconds: 30, throttleSeconds: 1 },
+    on: ({ ticks, streams }) => streams.includes("exchange_ticks") || ticks.length > 0,
+  });
+  const spreads = useLivePoll("spreads", pair ? { pair } : undefined, {
+    ...{ what: "the spreads of the last day", seconds: 60 },
+  });
+  // Before anybody can choose another one.
+  useLayoutEffect(() => {
+    if (pair) go({ name: pair }, "replace");
+  }, [pair, view.name]);
+  if (pairs.note === "" && !pair)
+    return (
+      <>
+        <PageHead name="pair" title="Exchanges" />
+        {known.length === 0 ? (
+          <EmptyPage text="No exchange tickers are synced yet." />
+        ) : (
+          <EmptyPage
+            text={`No quotes are synced of “${view.name}”.`}
+            near={findNearNames(
+              "exchanges",
+              view.name,
+              known.map((one) => one.pair),
+            )}
+          />
+        )}
+      </>
+    );
+  const sort = { by: view.sort, usual: "-volume", isLast: (row: Quote) => !isTradable(row) };
+  return (
+    <>
+      <PageHead name="pair" title={pair ?? "Exchanges"}>
+        <Reading of={[pairs, quotes]} isQuiet>
+          {(_, answer) => <span id="quotes-note">{describeQuotes(answer)}</span>}
+        </Reading>
+      </PageHead>
+      <Card name="quotes" label="Quotes">
+        <form class="controls" id="controls">
+          <Choice
+            {...{ id: "pair", label: "Pair", value: pair ?? "" }}
+            options={known.map((one) => [one.pair, `${one.pair} (${one.exchanges})`])}
+            onChoose={(name) => go({ name })}
+          />
+          <div class="box">
+            <label for="search">Exchange</label>
+            <SearchField label="Search" value={view.q} onSearch={(q) => go({ q }, "replace")} />
+          </div>
+          <Reading of={[pairs, quotes]} isQuiet room="figure">
+            {(_, answer) => <Facts {...answer} />}
+          </Reading>
+        </form>
+        <Reading of={[pairs, quotes]} room="table">
+          {(_, { quotes, generated_at }) => (
+            <DataTable
+              {...{ id: "quotes", label: "Quotes", rows: quotes, step: 25 }}
+              columns={columnsAt(Date.parse(generated_at) * 1000)}
+              attributes={(row) => ({
+                key: row.exchange,
+                "data-exchange": row.exchange,
+                class: isTradable(row) ? undefined : "faint",
+              })}
+              sort={{ ...sort, onSort: (by) => go({ sort: by }, "replace") }}
+              search={{ text: view.q, of: (row) => row.exchange, none: "No exchange has this name." }}
+              empty="No exchange quotes this pair."
+            />
+          )}
+        </Reading>
+      </Card>
+      <Card
+        name="spreads"
+        title="Spread across exchanges, last 24 hours"
+        note="best ask over best bid; below 0 a trade is left"
+      >
+        <Reading of={[pairs, spreads]} room="plot">
+          {(_, answer) => <Spreads spreads={answer} />}
+        </Reading>
+      </Card>
+      <Reading of={[pairs, quotes]} isQuiet>
+        {(_, answer) => <Edges quotes={answer.quotes} />}
+      </Reading>
+      <p class="soft">
+        Spread and deviation are in basis points (1 bp = 0.01 %), drawn up to 20. The deviation is that of the
+        last price from the index. An exchange that has not moved for an hour is last, and does not compete
+        for the best. The edge is what buying at one ask and selling at another bid leaves, before fees.
+      </p>
+    </>
+  );
+}
+
+mountPage(<Exchanges />);

@@ -1,0 +1,171 @@
+// A table whose columns are declared: label, value, format, order and tone of a column are stated once.
+//   const columns: DataColumn<Quote>[] = [
+//     { label: "Exchange", key: "exchange", value: (row) => row.exchange, cell: (row) => <b>{row.exchange}</b>, isAscending: true },
+//     { label: "vs index", key: "deviation", value: (row) => row.deviation_bps, format: points, tone: signOf, isWide: true },
+//   ];
+//   <DataTable id="quotes" label="Quotes" columns={columns} rows={quotes} attributes={…} sort={{ by, usual, onSort }} />
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { count } from "./text-format.ts";
+
+export interface DataColumn<Row> {
+  readonly label: string;
+  /** What an address calls it; only a column with a key can be sorted by. */
+  readonly key?: string;
+  /** What it is sorted by, and what `format` tells. */
+  readonly value?: (row: Row) => string | number | null | undefined;
+  /** Of a figure, which is on the right. */
+  readonly format?: (figure: number | null) => string;
+  /** Anything but a figure; without it the value is told as it is. */
+  readonly cell?: (row: Row) => ComponentChildren;
+  /** The colour of a figure, by its text: `signOf`. */
+  readonly tone?: (text: string, row: Row) => string;
+  /** Names and ranks begin with the first, figures with the largest. */
+  readonly isAscending?: boolean;
+  /** A phone has no room for it. */
+  readonly isWide?: boolean;
+  readonly className?: string;
+}
+
+interface DataTableProps<Row> {
+  readonly id: string;
+  /** Says what the rows are. */
+  readonly label: string;
+  readonly columns: readonly DataColumn<Row>[];
+  readonly rows: readonly Row[];
+  /** Of a row: its `key`, class and data. */
+  readonly attributes: (row: Row) => { readonly key: string; readonly [name: string]: string | undefined };
+  /** `by`: the key of a column, with a minus if the largest is first; `usual` if no column has it. */
+  readonly sort?: {
+    readonly by: string;
+    readonly usual: string;
+    readonly onSort: (by: string) => void;
+    /** Rows that stay below the others in every order. */
+    readonly isLast?: (row: Row) => boolean;
+  };
+  readonly search?: { readonly text: string; readonly of: (row: Row) => string; readonly none: string };
+  /** Shows so many rows, and as many more on request. */
+  readonly step?: number;
+  /** In place of a table without rows. */
+  readonly empty?: string;
+}
+
+/** A table that is wider than a phone must scroll with the keyboard too. */
+export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={`${label}, as a table`}>
+      {children}
+    </div>
+  );
+}
+
+const classOf = <Row,>({ format, isWide, className }: DataColumn<Row>, tone = "") =>
+  [format ? "number" : "", isWide ? "wide" : "", className, tone].filter(Boolean).join(" ") || undefined;
+
+function sortRows<Row>(
+  rows: readonly Row[],
+  column: DataColumn<Row>,
+  sign: 1 | -1,
+  isLast: (row: Row) => boolean,
+) {
+  const sortedValue = (row: Row) => column.value?.(row) ?? null;
+  return rows.toSorted((a, b) => {
+    if (isLast(a) !== isLast(b)) return Number(isLast(a)) - Number(isLast(b));
+    const [first, second] = [sortedValue(a), sortedValue(b)];
+    if (first === null || second === null) return Number(first === null) - Number(second === null);
+    return (first < second ? -1 : first > second ? 1 : 0) * sign;
+  });
+}
+
+function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
+  const value = column.value?.(row) ?? null;
+  const text = column.format?.(value === null ? null : Number(value)) ?? String(value ?? "–");
+  return <td class={classOf(column, column.tone?.(text, row))}>{column.cell ? column.cell(row) : text}</td>;
+}
+
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const {
+    id,
+    label,
+    columns,
+    rows,
+    attributes,
+    sort,
+    search,
+    step = Number.POSITIVE_INFINITY,
+    empty,
+  } = props;
+  const [shown, setShown] = useState(step);
+  const searched = search?.text.trim().toLowerCase() ?? "";
+  useEffect(() => setShown(step), [searched, step]);
+  if (rows.length === 0 && empty !== undefined)
+    return (
+      <p class="soft empty" id={`no-${id}`}>
+        {empty}
+      </p>
+    );
+  const columnOf = (by: string) =>
+    columns.find(({ key }) => key !== undefined && key === by.replace("-", ""));
+  const by = sort && columnOf(sort.by) ? sort.by : (sort?.usual ?? "");
+  const sorted = columnOf(by);
+  const isDescending = by.startsWith("-");
+  const found = search ? rows.filter((row) => search.of(row).toLowerCase().includes(searched)) : rows;
+  const ordered = sorted
+    ? sortRows(found, sorted, isDescending ? -1 : 1, sort?.isLast ?? (() => false))
+    : found;
+  const head = (column: DataColumn<Row>) => {
+    if (column.key === undefined) return column.label;
+    const isFirstAscending = column === sorted ? isDescending : column.isAscending;
+    const arrow = column === sorted ? (isDescending ? " ↓" : " ↑") : "";
+    return (
+      <button type="button" onClick={() => sort?.onSort(`${isFirstAscending ? "" : "-"}${column.key}`)}>
+        {`${column.label}${arrow}`}
+      </button>
+    );
+  };
+  return (
+    <>
+      <Scroll label={label}>
+        <table id={id}>
+          <thead>
+            <tr>
+              {columns.map((column) => (
+                <th
+                  key={column.label}
+                  scope="col"
+                  class={classOf(column)}
+                  aria-sort={column !== sorted ? undefined : isDescending ? "descending" : "ascending"}
+                >
+                  {head(column)}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {ordered.slice(0, shown).map((row) => {
+              const { key, ...own } = attributes(row);
+              return (
+                <tr key={key} {...own}>
+                  {columns.map((column) => (
+                    <Cell key={column.label} column={column} row={row} />
+                  ))}
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </Scroll>
+      {search && found.length === 0 && (
+        <p class="soft empty" id="no-match">
+          {search.none}
+        </p>
+      )}
+      {found.length > shown && (
+        <button type="button" id="more" onClick={() => setShown(shown + step)}>
+          {`Show more (${count(found.length - shown)})`}
+        </button>
+      )}
+    </>
+  );
+}

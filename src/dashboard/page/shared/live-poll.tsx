@@ -1,0 +1,136 @@
+// What a page asks the daemon for, and what it says meanwhile:
+//   const quotes = useLivePoll("quotes", pair && { pair }, { what: "the quotes", seconds: 30, on: ({ streams }) => … });
+//   <Reading of={[pairs, quotes]} room="table">{(pairs, quotes) => …}</Reading>
+// Until all are answered it says "Reading the quotes …", after a failure why and when it tries again, in place of its children.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { CommitNews } from "../../../model/answers/ticks.ts";
+import type { ApiAnswers } from "../../api-answers.ts";
+import { onCommit, onMissed, throttle } from "./live.ts";
+import { type ApiParams, describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "./page-base.ts";
+import { noteReading } from "./reading.ts";
+
+/** What is known of something that a page reads. */
+export interface LiveAnswer<T> {
+  /** Undefined until there is one. */
+  readonly value: T | undefined;
+  /** What to say in place of the value; empty: it may be told. */
+  readonly note: string;
+  readonly hasFailed: boolean;
+  /** Asks again at once. */
+  readonly again: () => void;
+}
+
+/** Calls the last `listener` with each commit, while somebody sees the page. */
+export function useCommits(listener: (news: CommitNews) => void): void {
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => onCommit((news) => latest.current(news)), []);
+}
+
+/** Tells the header that the page is not live while there is a note: for what is not polled. */
+export function useNote(note: string, hasFailed: boolean): void {
+  const key = useRef({});
+  useLayoutEffect(() => noteReading(key.current, note, hasFailed), [note, hasFailed]);
+  useLayoutEffect(() => () => noteReading(key.current), []);
+}
+
+interface LivePollOptions {
+  /** For people. */
+  readonly what: string;
+  readonly seconds: number;
+  /** Which commits are a reason to ask at once. */
+  readonly on?: (news: CommitNews) => boolean;
+  /** Commits are answered at most this often. */
+  readonly throttleSeconds?: number;
+  /** What a reader asked for, if it is not all parameters: an answer to an earlier question is hidden. */
+  readonly question?: string;
+}
+
+const toQuery = (params: ApiParams | undefined) => params && String(new URLSearchParams(params));
+
+/** Asks at an interval, after the commits that `on` picks, and after events that were missed. No `params`: nothing to ask yet. */
+export function useLivePoll<K extends keyof ApiAnswers>(
+  kind: K,
+  params: ApiParams | undefined,
+  { what, seconds, on, throttleSeconds = 5, question }: LivePollOptions,
+): LiveAnswer<ApiAnswers[K]> {
+  const query = toQuery(params);
+  const asked = question ?? query;
+  const [answer, setAnswer] = useState<{
+    readonly asked: string | undefined;
+    readonly value: ApiAnswers[K];
+  }>();
+  const [failure, setFailure] = useState("");
+  const now = useRef(() => {});
+  const latest = useRef({ on, asked });
+  latest.current = { on, asked };
+  useEffect(() => {
+    if (query === undefined) return;
+    let isOver = false;
+    setFailure("");
+    const repetition = repeatWhileVisible(
+      seconds,
+      async () => {
+        const value = await fetchJson(kind, new URLSearchParams(query));
+        // Something else has been asked for meanwhile.
+        if (isOver) return;
+        setAnswer({ asked: latest.current.asked, value });
+        setFailure("");
+      },
+      (error) => {
+        if (!isOver) setFailure(describeError(error));
+      },
+    );
+    now.current = () => void repetition.now();
+    const reread = throttle(throttleSeconds, () => isOver || now.current());
+    const ends = [onMissed(reread), onCommit((news) => void (latest.current.on?.(news) && reread()))];
+    return () => {
+      isOver = true;
+      for (const end of [...ends, repetition.stop]) end();
+    };
+  }, [kind, query, seconds, throttleSeconds]);
+  const isAnswered = query === undefined || (answer !== undefined && answer.asked === asked);
+  const note = failure
+    ? `Could not read ${what}: ${failure}, again in ${RETRY_SECONDS} s`
+    : isAnswered
+      ? ""
+      : `Reading ${what} …`;
+  const hasFailed = failure !== "";
+  useNote(note, hasFailed);
+  const value = query === undefined ? undefined : answer?.value;
+  return { value, note, hasFailed, again: () => now.current() };
+}
+
+interface ReadingProps<T extends readonly unknown[]> {
+  readonly of: readonly [...{ [I in keyof T]: LiveAnswer<T[I]> }];
+  /** The room that it will take, so that nothing below it moves. */
+  readonly room?: "line" | "figure" | "plot" | "table" | "page";
+  /** It says nothing: another one does. */
+  readonly isQuiet?: boolean;
+  readonly isInline?: boolean;
+  readonly children: (...values: T) => ComponentChildren;
+}
+
+export function Reading<T extends readonly unknown[]>(props: ReadingProps<T>) {
+  const { of, room, isQuiet = false, isInline = false, children } = props;
+  const answers: readonly LiveAnswer<unknown>[] = of;
+  const note = answers.find((one) => one.note !== "")?.note;
+  if (note === undefined) {
+    const values = answers.map(({ value }) => value);
+    return values.includes(undefined) ? null : children(...(values as unknown as T));
+  }
+  if (isInline)
+    return (
+      <span class="reading" role="status">
+        {note}
+      </span>
+    );
+  const told = !isQuiet && (
+    <p class="soft reading" role="status">
+      {note}
+    </p>
+  );
+  return room ? <div class={`room ${room}`}>{told}</div> : told;
+}

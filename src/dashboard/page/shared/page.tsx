@@ -1,0 +1,185 @@
+// The parts of a page. `mountPage(<Exchanges />)` renders into the layout; a page is a <PageHead>, then <Card>s, or an <EmptyPage>.
+
+import { type ComponentChildren, render, type VNode } from "preact";
+import { useEffect, useReducer } from "preact/hooks";
+import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
+import { findClosestWords } from "../../../model/did-you-mean.ts";
+import "./layout.ts";
+import { byId } from "./page-base.ts";
+
+const MAX_NEAR_NAMES = 5;
+
+export function mountPage(page: VNode): void {
+  const main = byId("main");
+  main.replaceChildren();
+  render(page, main);
+}
+
+const media = matchMedia("(max-width: 760px)");
+/** Whether the window is as narrow as a phone. */
+export function usePhone(): boolean {
+  const [, redraw] = useReducer((times: number) => times + 1, 0);
+  useEffect(() => {
+    const listener = () => redraw(undefined);
+    media.addEventListener("change", listener);
+    return () => media.removeEventListener("change", listener);
+  }, []);
+  return media.matches;
+}
+
+interface PageHeadProps {
+  /** The ids are `NAME-title` and `NAME-note`. */
+  readonly name: string;
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}
+
+/** The heading, which is the title of the window too, with what is said beside it. */
+export function PageHead({ name, title, children }: PageHeadProps) {
+  useEffect(() => {
+    document.title = `${title} · mds-sync`;
+  }, [title]);
+  return (
+    <div class="page-head">
+      <h1>
+        <span id={`${name}-title`}>{title}</span>
+      </h1>
+      <p class="soft" id={`${name}-note`} role="status">
+        {children}
+      </p>
+    </div>
+  );
+}
+
+interface CardProps {
+  /** The ids are `NAME-title` and `NAME-note`. */
+  readonly name: string;
+  /** A card without a title has a label. */
+  readonly title?: string;
+  readonly label?: string;
+  readonly note?: ComponentChildren;
+  /** In place of a note: what can be chosen. */
+  readonly controls?: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+export function Card({ name, title, label, note, controls, children }: CardProps) {
+  const labelled = title === undefined ? { "aria-label": label } : { "aria-labelledby": `${name}-title` };
+  return (
+    <section class="card" {...labelled}>
+      {title !== undefined && (
+        <div class="card-head">
+          <h2 id={`${name}-title`}>{title}</h2>
+          {note !== undefined && (
+            <p class="soft" id={`${name}-note`}>
+              {note}
+            </p>
+          )}
+          {controls}
+        </div>
+      )}
+      {children}
+    </section>
+  );
+}
+
+interface FactProps {
+  readonly label: string;
+  readonly note?: string;
+  readonly name?: string;
+  readonly children: ComponentChildren;
+}
+
+/** A figure with its label and a note. */
+export function Fact({ label, note = "", name, children }: FactProps) {
+  return (
+    <div class="fact" data-fact={name}>
+      <span class="soft">{label}</span>
+      {children}
+      <span class="soft">{note}</span>
+    </div>
+  );
+}
+
+interface ChoiceProps {
+  readonly id: string;
+  readonly label: string;
+  readonly value: string;
+  /** By value: what is shown. */
+  readonly options: readonly (readonly [value: string, text: string])[];
+  readonly onChoose: (value: string) => void;
+}
+
+/** A select with its label. */
+export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
+  return (
+    <div class="box">
+      <label for={id}>{label}</label>{" "}
+      <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
+        {options.map(([one, text]) => (
+          <option key={one} value={one} selected={one === value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+interface SearchFieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onSearch: (text: string) => void;
+}
+
+/** The field that a table is searched with. */
+export function SearchField({ label, value, onSearch }: SearchFieldProps) {
+  return (
+    <input
+      id="search"
+      type="search"
+      autocomplete="off"
+      autocapitalize="off"
+      spellcheck={false}
+      placeholder={label}
+      aria-label={label}
+      value={value}
+      onInput={(event) => onSearch(event.currentTarget.value)}
+    />
+  );
+}
+
+interface NearName {
+  readonly label: string;
+  readonly href: string;
+}
+
+/** What is shown in place of the cards, with links to near names. */
+export function EmptyPage({ text, near = [] }: { text: string; near?: readonly NearName[] }) {
+  return (
+    <section class="card" id="empty" aria-label="Nothing to show">
+      <p class="empty-text" id="empty-text">
+        {near.length > 0 ? `${text} Similar:` : text}
+        {near.map(({ label, href }) => (
+          <>
+            {" "}
+            <a href={href}>{label}</a>
+          </>
+        ))}
+      </p>
+      <p class="soft">
+        <a href="/sync">The sync page</a> shows what the daemon is doing, and why data may be missing.
+      </p>
+    </section>
+  );
+}
+
+/** The names of a page that are written nearly as the one in its address. */
+export function findNearNames(
+  page: Parameters<typeof pagePath>[0],
+  name: string,
+  known: readonly string[],
+): NearName[] {
+  const near = findClosestWords(name, known.map(nameToSlug)).slice(0, MAX_NEAR_NAMES);
+  return near.map((label) => ({ label, href: pagePath(page, label) }));
+}
