@@ -110,7 +110,7 @@ interface ReadingProps<T extends readonly unknown[]> {
   /** It says nothing: another one does. */
   readonly isQuiet?: boolean;
   readonly isInline?: boolean;
-  readonly children: (...values: T) => ComponentChildren;
+  readonly children: (...values: NoInfer<T>) => ComponentChildren;
 }
 
 export function Reading<T extends readonly unknown[]>(props: ReadingProps<T>) {

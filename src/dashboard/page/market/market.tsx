@@ -1,0 +1,305 @@
+// The ranking of all assets, with the last seven days of each.
+
+import { useLayoutEffect, useMemo, useReducer, useRef } from "preact/hooks";
+import type { RankedAsset, RankingResult, Sparkline } from "../../../model/answers/market.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
+import type { CommittedTick } from "../../../model/answers/ticks.ts";
+import { useAddress } from "../shared/address.ts";
+import { type DataColumn, DataTable } from "../shared/data-table.tsx";
+import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
+import { Card, EmptyPage, mountPage, PageHead, SearchField } from "../shared/page.tsx";
+import { describeProof } from "../shared/proof.ts";
+import {
+  amount,
+  asOf,
+  count,
+  direction,
+  momentText,
+  percentChange,
+  quote,
+  signOf,
+} from "../shared/text-format.ts";
+import { Treemap } from "./treemap.tsx";
+
+const SPARK = { width: 110, height: 30, minutes: 168 * 60 };
+
+type MarketAsset = ReturnType<typeof toAssets>[number];
+
+function toAssets(assets: readonly RankedAsset[]) {
+  // Of several assets with one symbol, the best-ranked has it in its address.
+  const firstBySymbol = new Map(assets.toReversed().map(([id, symbol]) => [symbol, id]));
+  return assets.map(
+    ([id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts]) => ({
+      ...{ id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts },
+      href: pagePath("assets", firstBySymbol.get(symbol) === id ? symbol : id),
+    }),
+  );
+}
+
+/** The newest tick of each asset's index since the page was opened, and who shows it. */
+interface LivePrices {
+  readonly ticks: Map<string, CommittedTick>;
+  readonly redraws: Map<string, () => void>;
+}
+
+/** New prices between two market caps: the index of the asset. */
+function useLivePrices(): LivePrices {
+  const { current: live } = useRef<LivePrices>({ ticks: new Map(), redraws: new Map() });
+  useCommits(({ ticks }) => {
+    for (const tick of ticks) {
+      const [type, id, ts] = tick;
+      if (type !== "GWA" || ts <= (live.ticks.get(id)?.[2] ?? 0)) continue;
+      live.ticks.set(id, tick);
+      live.redraws.get(id)?.();
+    }
+  });
+  return live;
+}
+
+function newestPrice({ ticks }: LivePrices, { id, ts, price }: MarketAsset): number | null {
+  const tick = ticks.get(id);
+  return tick && tick[2] > ts ? tick[3] : price;
+}
+
+/** Only the price that has moved is drawn again. */
+function Price({ live, asset }: { live: LivePrices; asset: MarketAsset }) {
+  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  const shown = useRef<HTMLSpanElement>(null);
+  const price = newestPrice(live, asset);
+  const last = useRef(price);
+  useLayoutEffect(() => {
+    live.redraws.set(asset.id, () => redraw(undefined));
+    return () => void live.redraws.delete(asset.id);
+  }, [live, asset.id]);
+  useLayoutEffect(() => {
+    const cell = shown.current?.parentElement;
+    if (!cell || price === null || price === last.current) return;
+    cell.classList.remove("moved-up", "moved-down");
+    // Reading the width restarts the animation.
+    void cell.offsetWidth;
+    cell.classList.add(price > (last.current ?? 0) ? "moved-up" : "moved-down");
+    last.current = price;
+  }, [price]);
+  return <span ref={shown}>{quote(price)}</span>;
+}
+
+function PriceLine({ line }: { line: Sparkline | undefined }) {
+  if (!line) return <span class="soft">–</span>;
+  const places = line.flatMap((minute, i) => {
+    if (i % 2 === 1) return [];
+    const x = (minute / SPARK.minutes) * SPARK.width;
+    const y = SPARK.height - 2 - ((line[i + 1] ?? 0) * (SPARK.height - 4)) / 100;
+    return [`${x.toFixed(1)},${y.toFixed(1)}`];
+  });
+  const trend = direction((line.at(-1) ?? 0) - (line[1] ?? 0));
+  const { width, height } = SPARK;
+  return (
+    <svg
+      {...{ width, height, viewBox: `0 0 ${width} ${height}`, class: `sparkline ${trend}`, role: "img" }}
+      aria-label={`${trend || "flat"} over 7 days, ${places.length} prices`}
+    >
+      <path d={`M${places.join("L")}`} />
+    </svg>
+  );
+}
+
+const change = (label: string, key: string, value: (asset: MarketAsset) => number | null, isWide = true) => ({
+  ...{ label, key, value, isWide, tone: signOf },
+  format: (percent: number | null) => percentChange(percent),
+});
+
+const columnsOf = (
+  live: LivePrices,
+  sparklines: RankingResult["sparklines"],
+): readonly DataColumn<MarketAsset>[] => [
+  {
+    ...{ label: "#", key: "rank", className: "rank soft", isAscending: true },
+    value: ({ rank }) => rank,
+    format: (rank) => (rank === null ? "–" : count(rank)),
+  },
+  {
+    ...{ label: "Asset", key: "asset", className: "asset", isAscending: true },
+    value: ({ symbol }) => symbol,
+    cell: ({ symbol, name, href }) => (
+      <a href={href}>
+        <b>{symbol}</b>
+        <span class="soft"> {name}</span>
+      </a>
+    ),
+  },
+  {
+    ...{ label: "Price, USD", key: "price", className: "price", format: quote },
+    value: (asset) => newestPrice(live, asset),
+    cell: (asset) => <Price live={live} asset={asset} />,
+  },
+  change("24 h", "24h", ({ change24h }) => change24h, false),
+  change("7 days", "7d", ({ change7d }) => change7d),
+  change("30 days", "30d", ({ change30d }) => change30d),
+  {
+    label: "Market cap, USD",
+    key: "cap",
+    value: ({ marketCap }) => marketCap,
+    format: amount,
+    isWide: true,
+  },
+  {
+    label: "Volume, 24 h, USD",
+    key: "volume",
+    value: ({ volume }) => volume,
+    format: amount,
+    isWide: true,
+  },
+  {
+    ...{ label: "Last 7 days", className: "number spark-cell" },
+    cell: ({ id }) => <PriceLine line={sparklines[id]} />,
+  },
+];
+
+/** What is stored and proven, in one line that leads to the ledger. */
+function Proof() {
+  const status = useLivePoll("status", {}, { what: "the proof", seconds: 5 });
+  const daemon = useLivePoll("daemon", {}, { what: "the daemon’s state", seconds: 5 });
+  const hasLost = status.value?.streams.some(({ lost }) => lost > 0);
+  const tone = daemon.value?.tone ?? "busy";
+  const isIll = status.hasFailed || daemon.hasFailed;
+  return (
+    <p>
+      <a
+        class="proof"
+        id="proof"
+        href="/sync"
+        data-tone={isIll ? "ill" : hasLost && tone === "well" ? "busy" : tone}
+      >
+        <span class="dot" />
+        <span id="proof-text">
+          <Reading of={[status, daemon]} isInline>
+            {(status, daemon) =>
+              daemon.problem
+                ? daemon.sentence
+                : describeProof(status, daemon.backfill) + asOf(status.generated_at, daemon.generated_at)
+            }
+          </Reading>
+        </span>
+      </a>
+    </p>
+  );
+}
+
+interface MapOptionProps {
+  readonly id: string;
+  readonly label: string;
+  readonly isChosen: boolean;
+  readonly onChoose: (isChosen: boolean) => void;
+}
+
+function MapOption({ id, label, isChosen, onChoose }: MapOptionProps) {
+  return (
+    <label>
+      <input
+        {...{ type: "checkbox", id, checked: isChosen }}
+        onChange={(event) => onChoose(event.currentTarget.checked)}
+      />{" "}
+      {label}
+    </label>
+  );
+}
+
+function describeMarket(assets: readonly MarketAsset[]): string {
+  const total = assets.reduce((sum, { marketCap }) => sum + (marketCap ?? 0), 0);
+  const newest = assets.reduce((most, { ts }) => Math.max(most, ts), 0);
+  const when = newest > 0 ? ` · as of ${momentText(newest, 16)}` : "";
+  return `${count(assets.length)} assets · market cap ${amount(total)} USD${when}`;
+}
+
+function Market() {
+  const [view, go] = useAddress(undefined, { q: "", sort: "rank", without: "", scale: "" });
+  const live = useLivePrices();
+  // Commits are told by events; the interval is only for a page that has none.
+  const market = useLivePoll(
+    "market",
+    {},
+    {
+      ...{ what: "the market", seconds: 60 },
+      on: ({ streams }) => streams.includes("market_caps"),
+    },
+  );
+  const assets = useMemo(() => toAssets(market.value?.assets ?? []), [market.value]);
+  const head = (
+    <>
+      <PageHead name="market" title="Market">
+        <Reading of={[market]} isQuiet>
+          {() => assets.length > 0 && describeMarket(assets)}
+        </Reading>
+      </PageHead>
+      <Proof />
+    </>
+  );
+  if (market.note === "" && assets.length === 0)
+    return (
+      <>
+        {head}
+        <EmptyPage text="No market caps are synced yet." />
+      </>
+    );
+  const isSquareRoot = view.scale === "sqrt";
+  const first = assets.find(({ marketCap }) => (marketCap ?? 0) > 0)?.symbol ?? "the first";
+  const options = (
+    <form class="map-options" id="map-options">
+      <MapOption
+        {...{ id: "without-first", label: `without ${first}`, isChosen: view.without !== "" }}
+        onChoose={(isChosen) => go({ without: isChosen ? "1" : "" }, "replace")}
+      />
+      <MapOption
+        {...{ id: "square-root", label: "square root", isChosen: isSquareRoot }}
+        onChoose={(isChosen) => go({ scale: isChosen ? "sqrt" : "" }, "replace")}
+      />
+      <span class="soft">size: {isSquareRoot && "square root of the "}market cap · 24 h:</span>
+      <span class="scale" role="img" aria-label="from −8 % or less to +8 % or more">
+        <i>−8 %</i>
+        <i>0</i>
+        <i>+8 %</i>
+      </span>
+    </form>
+  );
+  return (
+    <>
+      {head}
+      <Card name="map" title="By market capitalisation" controls={options}>
+        <div class="treemap" id="treemap">
+          <Reading of={[market]} room="plot">
+            {() => <Treemap {...{ assets, isSquareRoot, isWithoutFirst: view.without !== "" }} />}
+          </Reading>
+        </div>
+      </Card>
+      <Card
+        name="ranking"
+        title="Ranking"
+        controls={
+          <SearchField
+            label="Search by symbol or name"
+            value={view.q}
+            onSearch={(q) => go({ q }, "replace")}
+          />
+        }
+      >
+        <Reading of={[market]} room="page">
+          {({ sparklines }) => (
+            <DataTable
+              {...{ id: "ranking", label: "Ranking", rows: assets, step: 100 }}
+              columns={columnsOf(live, sparklines)}
+              attributes={({ id }) => ({ key: id, "data-id": id })}
+              sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
+              search={{
+                text: view.q,
+                of: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
+                none: "No asset has this name.",
+              }}
+            />
+          )}
+        </Reading>
+      </Card>
+    </>
+  );
+}
+
+mountPage(<Market />);

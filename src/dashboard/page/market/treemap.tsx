@@ -1,0 +1,106 @@
+// Assets as areas: the larger the market cap the larger the tile, the larger the change the stronger its colour.
+
+import { hierarchy, treemap } from "d3-hierarchy";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { amount, percentChange, quote, signOf } from "../shared/text-format.ts";
+
+interface TileAsset {
+  readonly id: string;
+  readonly symbol: string;
+  readonly name: string | null;
+  readonly price: number | null;
+  readonly marketCap: number | null;
+  readonly change24h: number | null;
+  readonly href: string;
+}
+
+const MAX_TILES = 80;
+/** A change of so many percent has the strongest colour. */
+const STRONG_CHANGE = 8;
+
+const MIN_LABEL_PX = { width: 44, height: 22 };
+/** About the width of a character at 11 px, and the padding of a tile. */
+const CHARACTER_PX = 6.8;
+const PADDING_PX = 8;
+
+/** The root has only children, the leaves have only an asset. */
+interface TreeNode {
+  readonly asset?: TileAsset;
+  readonly children?: readonly TreeNode[];
+}
+
+interface TreemapProps {
+  readonly assets: readonly TileAsset[];
+  readonly isWithoutFirst: boolean;
+  /** The square root of the market cap, so that one asset does not take all the room. */
+  readonly isSquareRoot: boolean;
+}
+
+/** The places of the assets with a market cap. */
+function layOutTiles({ assets, isWithoutFirst, isSquareRoot }: TreemapProps, size: [number, number]) {
+  const children = assets.filter(({ marketCap }) => (marketCap ?? 0) > 0).map((asset) => ({ asset }));
+  const first = isWithoutFirst ? 1 : 0;
+  const sizeOf = (cap: number) => (isSquareRoot ? Math.sqrt(cap) : cap);
+  const root = hierarchy<TreeNode>({ children: children.slice(first, first + MAX_TILES) });
+  return treemap<TreeNode>()
+    .size(size)
+    .paddingInner(2)
+    .round(true)(root.sum(({ asset }) => sizeOf(asset?.marketCap ?? 0)))
+    .leaves()
+    .flatMap(({ data: { asset }, x0, x1, y0, y1 }) =>
+      asset ? [{ asset, left: x0, top: y0, width: x1 - x0, height: y1 - y0 }] : [],
+    );
+}
+
+function Tile({ asset, ...place }: ReturnType<typeof layOutTiles>[number]) {
+  const { symbol, name, price, marketCap, change24h, href } = asset;
+  const { width, height } = place;
+  const change = percentChange(change24h);
+  const strength = Math.min(1, Math.abs(change24h ?? 0) / STRONG_CHANGE);
+  const style = {
+    ...Object.fromEntries(Object.entries(place).map(([side, px]) => [side, `${px}px`])),
+    backgroundColor: `color-mix(in srgb, var(--${signOf(change) || "soft"}) ${(14 + 40 * strength).toFixed(1)}%, transparent)`,
+    fontSize: `${Math.max(11, Math.min(26, Math.sqrt(width * height) / 9))}px`,
+  };
+  const hasLabel = width >= MIN_LABEL_PX.width && height >= MIN_LABEL_PX.height;
+  const hasChange = width >= change.length * CHARACTER_PX + PADDING_PX && height >= 2 * MIN_LABEL_PX.height;
+  const label = `${symbol} ${change}`;
+  const title = `${label}\n${name ?? ""}\n${quote(price)} USD\nmarket cap ${amount(marketCap)} USD`;
+  return (
+    <a class="tile" href={href} title={title} aria-label={label} style={style}>
+      {hasLabel && <b>{symbol}</b>}
+      {/* The space is not shown: it separates the words of the text. */}
+      {hasLabel && hasChange && (
+        <>
+          {" "}
+          <span>{change}</span>
+        </>
+      )}
+    </a>
+  );
+}
+
+/** Fills the element that it is in. */
+export function Treemap(props: TreemapProps) {
+  const { assets, isWithoutFirst, isSquareRoot } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [[width, height], setSize] = useState<[number, number]>([0, 0]);
+  useLayoutEffect(() => {
+    const { current } = box;
+    if (!current) return;
+    const measure = () => setSize([current.clientWidth, current.clientHeight]);
+    const observer = new ResizeObserver(measure);
+    observer.observe(current);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+  const tiles = useMemo(
+    () => layOutTiles({ assets, isWithoutFirst, isSquareRoot }, [width, height]),
+    [assets, isWithoutFirst, isSquareRoot, width, height],
+  );
+  return (
+    <div class="tiles" ref={box}>
+      {width > 0 && tiles.map((tile) => <Tile key={tile.asset.id} {...tile} />)}
+    </div>
+  );
+}
