@@ -1,10 +1,14 @@
 // What the dashboard's API answers. The pages are compiled against these types, so this file imports nothing that needs Node.
 
-import type { AssetResult, UnknownAsset } from "../model/answers/asset.ts";
 import type { ChartBarsResult } from "../model/answers/chart-bars.ts";
-import type { DerivativeAsset, DerivativesResult } from "../model/answers/derivatives.ts";
+import type {
+  DerivativeAsset,
+  FutureQuote,
+  OptionQuote,
+  PerpetualQuote,
+} from "../model/answers/derivatives.ts";
 import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
-import type { PairSummary, QuotesResult, RankingResult, SpreadsResult } from "../model/answers/market.ts";
+import type { BestPrices, PairSummary, Quote, RankingResult, SpreadPoint } from "../model/answers/market.ts";
 import type { SearchMatch } from "../model/answers/page-address.ts";
 import type { CommitNews } from "../model/answers/ticks.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
@@ -13,8 +17,50 @@ import type { ShareStatus } from "../model/status/share-status.ts";
 import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
 import type { SchemaResult } from "../warehouse/schema/column-doc.ts";
 
+/** A value of a row. */
+export type ViewValue = string | number | null;
+type ViewRow = Readonly<Record<string, ViewValue>>;
+
+/** The declared views (page-views.ts): the rows of each of their parts. */
+export interface ViewRows {
+  pairs: { pairs: PairSummary };
+  quotes: { quotes: Quote; best: BestPrices };
+  /** Across exchanges, over the last day. */
+  spreads: { spreads: SpreadPoint };
+  "derivative-assets": { assets: DerivativeAsset };
+  derivatives: { futures: FutureQuote; perpetuals: PerpetualQuote; options: OptionQuote };
+  asset: Record<AssetPart, ViewRow>;
+}
+export type ViewKind = keyof ViewRows;
+export type AssetPart =
+  | "market"
+  | "index"
+  | "hours"
+  | "coverage"
+  | "gaps"
+  | "revisions"
+  | "daily"
+  | "exchanges"
+  | "futures"
+  | "perpetuals";
+
+/** Rows, and the SQL that reads them in any tool. */
+export interface ViewPart<Row = ViewRow> {
+  readonly sql: string;
+  readonly rows: readonly Row[];
+}
+
+export interface ViewResult<Parts> {
+  readonly generated_at: string;
+  /** What the view is about; null if there is no such thing, and then it has no parts. */
+  readonly subject: ViewRow | null;
+  /** The names like the one of the request, if that is unknown. */
+  readonly near: readonly string[];
+  readonly parts: { readonly [Part in keyof Parts]: ViewPart<Parts[Part]> };
+}
+
 /** The results of the dashboard's queries, by kind. */
-export interface QueryResults {
+export interface QueryResults extends ViewResults {
   status: WarehouseStatus;
   coverage: HeatmapResult;
   missing: GapSummaryResult;
@@ -27,14 +73,8 @@ export interface QueryResults {
   /** The relations and columns with their meaning. */
   schema: SchemaResult;
   market: RankingResult;
-  asset: AssetResult | UnknownAsset;
-  pairs: readonly PairSummary[];
-  quotes: QuotesResult;
-  /** Across exchanges, over the last day. */
-  spreads: SpreadsResult;
-  "derivative-assets": readonly DerivativeAsset[];
-  derivatives: DerivativesResult;
 }
+type ViewResults = { [K in ViewKind]: ViewResult<ViewRows[K]> };
 
 /** By the path after `/api/`. A query without a result is answered 404. */
 export type ApiAnswers = { [K in keyof QueryResults]: NonNullable<QueryResults[K]> } & {

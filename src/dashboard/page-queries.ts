@@ -3,23 +3,13 @@ import type { Micros } from "../model/time.ts";
 import { readSchema } from "../warehouse/query/query.ts";
 import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
-import {
-  type DerivativesOptions,
-  readDerivativeAssets,
-  readDerivatives,
-  readExchanges,
-  readMarketRanking,
-  readPairs,
-  readQuotes,
-  readSparklines,
-  readSpreads,
-} from "../warehouse/read/market-pages.ts";
-import { type SearchedPages, searchPages } from "../warehouse/read/page-search.ts";
+import { readMarketRanking, readSparklines } from "../warehouse/read/market-ranking.ts";
+import { readExchanges, type SearchedPages, searchPages } from "../warehouse/read/page-search.ts";
 import { readStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
-import type { QueryResults } from "./api-answers.ts";
-import { readAsset } from "./asset-page.ts";
+import type { QueryResults, ViewKind } from "./api-answers.ts";
+import { readPageView, type ViewParams } from "./page-views.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {
@@ -32,15 +22,11 @@ export interface CoverageParams {
 }
 
 /** The parameters of those queries that have any. */
-interface QueryParams {
+interface QueryParams extends Readonly<Record<ViewKind, ViewParams>> {
   readonly coverage: CoverageParams;
   readonly bars: ChartBarsOptions;
   readonly series: string;
   readonly search: string;
-  readonly asset: string;
-  readonly quotes: string;
-  readonly spreads: string;
-  readonly derivatives: DerivativesOptions;
 }
 export type ParamsOf<K extends keyof QueryResults> = K extends keyof QueryParams ? [QueryParams[K]] : [];
 
@@ -109,9 +95,9 @@ export class PageQueries {
         return (await heatmap()).series.find(query.params, MAX_SERIES_FOUND);
       case "search": {
         const pages = await this.#searched.get("searched", SEARCHED_TTL, async () => ({
-          pairs: readPairs(reader),
+          pairs: readPageView(reader, "pairs", {}, query.now).parts.pairs.rows,
           exchanges: readExchanges(reader),
-          assets: readDerivativeAssets(reader),
+          assets: readPageView(reader, "derivative-assets", {}, query.now).parts.assets.rows,
           schema: readSchema(reader),
         }));
         return searchPages(query.params, (await heatmap()).series, pages);
@@ -124,18 +110,8 @@ export class PageQueries {
         );
         return { assets: readMarketRanking(reader), sparklines };
       }
-      case "asset":
-        return readAsset(reader, query.params, query.now);
-      case "pairs":
-        return readPairs(reader);
-      case "quotes":
-        return readQuotes(reader, query.params, query.now);
-      case "spreads":
-        return readSpreads(reader, query.params, query.now);
-      case "derivative-assets":
-        return readDerivativeAssets(reader);
-      case "derivatives":
-        return readDerivatives(reader, query.params);
+      default:
+        return readPageView(reader, query.kind, query.params, query.now);
     }
   }
 

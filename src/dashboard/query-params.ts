@@ -8,8 +8,8 @@ import {
   USER_TIME_FORMS,
 } from "../model/time.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
-import type { DerivativesOptions } from "../warehouse/read/market-pages.ts";
 import { type CoverageParams, DEFAULT_ROWS } from "./page-queries.ts";
+import type { pageViews, ViewParams } from "./page-views.ts";
 
 const DEFAULT_BARS = 300;
 const MAX_ID_LENGTH = 400;
@@ -49,13 +49,22 @@ function isBarLength(text: string): text is BarWidth {
 
 export const MAX_NAME_LENGTH = 80;
 
-/** Parses `?asset=…&exchange=…&at=…`; `at` defaults to now. Now is rounded, so that pages share one cached value. */
-export function parseDerivativesQuery(query: URLSearchParams, now: Micros): DerivativesOptions | string {
-  const assetId = query.get("asset") ?? "";
-  if (assetId === "" || assetId.length > MAX_ID_LENGTH) return "asset must be the id of an asset";
-  const at = readTime(query.get("at"), Math.ceil(now / MICROS_PER_SECOND) * MICROS_PER_SECOND, now);
-  if (at === undefined) return `at must be ${USER_TIME_FORMS}`;
-  return { assetId, exchange: (query.get("exchange") ?? "").slice(0, MAX_NAME_LENGTH), at };
+/** Parses what a declared view may be asked for. Now is rounded, so that pages share one cached value. */
+export function parseViewQuery(
+  query: URLSearchParams,
+  params: (typeof pageViews)[keyof typeof pageViews]["params"],
+  now: Micros,
+): ViewParams | string {
+  const parsed: Record<string, string | Micros> = {};
+  for (const [name, type] of Object.entries(params)) {
+    const value =
+      type === "text"
+        ? (query.get(name) ?? "").trim().slice(0, MAX_ID_LENGTH)
+        : readTime(query.get(name), Math.ceil(now / MICROS_PER_SECOND) * MICROS_PER_SECOND, now);
+    if (value === undefined) return `${name} must be ${USER_TIME_FORMS}`;
+    parsed[name] = value;
+  }
+  return parsed;
 }
 
 interface CoverageQuery extends CoverageParams {

@@ -4,18 +4,14 @@ import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { BackfillAnswer, DaemonAnswer, QueryResults } from "./api-answers.ts";
+import type { BackfillAnswer, DaemonAnswer, QueryResults, ViewKind } from "./api-answers.ts";
 import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
 import { jsonBytes, jsonResponse, type RequestHandler, textResponse } from "./dashboard-server.ts";
 import { LiveEvents } from "./live-events.ts";
 import type { ParamsOf } from "./page-queries.ts";
-import {
-  MAX_NAME_LENGTH,
-  parseBarsQuery,
-  parseCoverageQuery,
-  parseDerivativesQuery,
-} from "./query-params.ts";
+import { pageViews } from "./page-views.ts";
+import { MAX_NAME_LENGTH, parseBarsQuery, parseCoverageQuery, parseViewQuery } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { createFileRoutes } from "./static-files.ts";
 import { TtlCache } from "./ttl-cache.ts";
@@ -39,9 +35,6 @@ const HEATMAP_PAGE_TTL_MS = 10_000;
 const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
-const QUOTES_TTL_MS = 1_000;
-const ASSET_TTL_MS = 5_000;
-const SPREADS_TTL_MS = 30_000;
 /** Short, so that a person who types a name fast does not fill the cache. */
 const VARIANT_TTL_MS = 2_000;
 
@@ -100,15 +93,13 @@ export function createRoutes({
     return (key: string, ...params: ParamsOf<K>) => respond(cache.get(key, { minTtlMs }, () => read(params)));
   };
   /** A page without parameters, which all readers share. */
-  const shared = (
-    ...of: Parameters<typeof reading<"missing" | "market" | "pairs" | "derivative-assets" | "schema">>
-  ) => {
+  const shared = (...of: Parameters<typeof reading<"missing" | "market" | "schema">>) => {
     const read = reading(...of);
     return () => read("");
   };
   const readByName = (
     param: string,
-    ...of: Parameters<typeof reading<"series" | "search" | "asset" | "quotes" | "spreads">>
+    ...of: Parameters<typeof reading<"series" | "search">>
   ): RequestHandler => {
     const read = reading(...of);
     return (query) => {
@@ -116,13 +107,15 @@ export function createRoutes({
       return read(name, name);
     };
   };
-  const readDerivatives = reading("derivatives", LATEST_TTL_MS, marketReader);
-  const derivatives: RequestHandler = (query) => {
-    const parsed = parseDerivativesQuery(query, view.now());
-    return typeof parsed === "string"
-      ? textResponse(400, parsed)
-      : readDerivatives(JSON.stringify(parsed), parsed);
-  };
+  const viewRoutes = (Object.keys(pageViews) as ViewKind[]).map((kind): [string, RequestHandler] => {
+    const { params, minTtlMs } = pageViews[kind];
+    const read = reading(kind, minTtlMs, marketReader);
+    const handle: RequestHandler = (query) => {
+      const parsed = parseViewQuery(query, params, view.now());
+      return typeof parsed === "string" ? textResponse(400, parsed) : read(JSON.stringify(parsed), parsed);
+    };
+    return [`/api/${kind}`, handle];
+  });
   const readCoverage = reading("coverage", VARIANT_TTL_MS);
   const heatMap: RequestHandler = (query) => {
     const { key, ...params } = parseCoverageQuery(query);
@@ -157,12 +150,7 @@ export function createRoutes({
     ["/api/search", readByName("name", "search", VARIANT_TTL_MS)],
     ["/api/bars", bars],
     ["/api/market", shared("market", LATEST_TTL_MS, marketReader)],
-    ["/api/pairs", shared("pairs", HEATMAP_PAGE_TTL_MS, marketReader)],
-    ["/api/quotes", readByName("pair", "quotes", QUOTES_TTL_MS, marketReader)],
-    ["/api/spreads", readByName("pair", "spreads", SPREADS_TTL_MS, marketReader)],
-    ["/api/asset", readByName("name", "asset", ASSET_TTL_MS, marketReader)],
-    ["/api/derivative-assets", shared("derivative-assets", HEATMAP_PAGE_TTL_MS, marketReader)],
-    ["/api/derivatives", derivatives],
+    ...viewRoutes,
     ["/api/events", () => live.open()],
     ["/api/schema", shared("schema", HEATMAP_PAGE_TTL_MS)],
   ];

@@ -170,7 +170,7 @@ async function waitForMarket(address: string): Promise<string> {
       ["/api/pairs", "/api/derivative-assets"].map((path) => readJson(address, path)),
     );
     const btc = market?.assets.find(([, symbol]) => symbol === "BTC");
-    if (btc && lists.every((list) => Array.isArray(list) && list.length > 0)) return btc[0];
+    if (btc && lists.every((list) => String(JSON.stringify(list)).includes('"rows":[{'))) return btc[0];
     await sleep(1_000);
   }
 }

@@ -44,12 +44,3 @@ export interface OptionQuote extends ObservedContract {
   readonly implied_volatility: number | null;
   readonly open_interest: number | null;
 }
-
-export interface DerivativesResult {
-  readonly at: Micros;
-  /** The newest observation of any contract at that moment; null if there is none. */
-  readonly observed: Micros | null;
-  readonly futures: readonly FutureQuote[];
-  readonly perpetuals: readonly PerpetualQuote[];
-  readonly options: readonly OptionQuote[];
-}

@@ -67,14 +67,8 @@ export interface BestPrices {
   readonly best_ask_any: number | null;
 }
 
-/** Null: no exchange bid or asked. */
-export type SpreadPoint = readonly [ts: Micros, bps: number | null];
-export type SpreadsResult = readonly SpreadPoint[];
-
-export interface QuotesResult {
-  readonly generated_at: string;
-  readonly pair: string;
-  /** As of the newest live quote; null if there is none. */
-  readonly best: BestPrices | null;
-  readonly quotes: readonly Quote[];
+export interface SpreadPoint {
+  readonly ts: Micros;
+  /** Null: no exchange bid or asked. */
+  readonly bps: number | null;
 }

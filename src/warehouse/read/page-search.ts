@@ -4,6 +4,7 @@ import type { ExchangeSummary, PairSummary } from "../../model/answers/market.ts
 import { nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
 import { quoteText } from "../../model/sql-text.ts";
 import type { SchemaResult } from "../schema/column-doc.ts";
+import type { Connection } from "../sqlite/connection.ts";
 import type { SeriesSearch } from "./series-search.ts";
 
 /** What can be searched besides the series. */
@@ -12,6 +13,14 @@ export interface SearchedPages {
   readonly exchanges: readonly ExchangeSummary[];
   readonly assets: readonly DerivativeAsset[];
   readonly schema: SchemaResult;
+}
+
+/** Those with the most pairs first, each with the pair of it that the most exchanges quote. */
+export function readExchanges(reader: Connection): ExchangeSummary[] {
+  return reader.rows<ExchangeSummary>(`WITH quoted AS MATERIALIZED (
+      SELECT exchange_id, pair, count(*) OVER (PARTITION BY pair) AS quoting FROM latest_exchange_ticks WHERE is_live = 1)
+    SELECT coalesce(e.name, e.id) AS name, count(q.pair) AS pairs, q.pair, max(q.quoting)
+    FROM exchanges e LEFT JOIN quoted q ON q.exchange_id = e.id GROUP BY e.id ORDER BY pairs DESC, name`);
 }
 
 const MAX_SERIES = 6;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { readPageView } from "../../../src/dashboard/page-views.ts";
 import { DAYS_PER_YEAR, MICROS_PER_DAY, parseTimestamp } from "../../../src/model/time.ts";
-import { readDerivatives } from "../../../src/warehouse/read/market-pages.ts";
 import { withReader } from "../../../src/warehouse/reader.ts";
 import { fillDemoWarehouse } from "../../docs/demo-warehouse.ts";
 import { makeTempFolder } from "../../support/warehouse/open-warehouse.ts";
@@ -92,7 +92,9 @@ it("is what the page of derivatives shows of an asset", async () => {
   withReader(path, (reader) => {
     const [{ id } = { id: "" }] = reader.rows<{ id: string }>("SELECT id FROM assets WHERE symbol = 'BTC'");
     const key = (row: object) => JSON.stringify(Object.values(row));
-    const shown = readDerivatives(reader, { assetId: id, exchange: "", at: clock.now() * 1000 }).options;
+    const now = clock.now() * 1000;
+    const asked = { asset: id, exchange: "", at: now };
+    const shown = readPageView(reader, "derivatives", asked, now).parts.options.rows;
     const columns = "exchange, option_type, strike, ts, worth, forward, implied_volatility";
     const stored = reader.rows(`SELECT ${columns} FROM latest_option_greeks WHERE pair LIKE 'BTC/%'`);
     expect(stored.length).toBeGreaterThan(10);

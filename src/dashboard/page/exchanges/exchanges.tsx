@@ -1,7 +1,7 @@
 // One pair on all exchanges, compared with its index.
 
 import { useLayoutEffect } from "preact/hooks";
-import type { BestPrices, Quote, QuotesResult, SpreadsResult } from "../../../model/answers/market.ts";
+import type { BestPrices, Quote, SpreadPoint } from "../../../model/answers/market.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable, Scroll } from "../shared/data-table.tsx";
 import { Reading, useLivePoll } from "../shared/live-poll.tsx";
@@ -86,14 +86,14 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
   },
 ];
 
-function describeQuotes({ quotes, generated_at }: QuotesResult): string {
+function describeQuotes(quotes: readonly Quote[], time: string): string {
   const still = quotes.filter(({ is_live, is_still }) => is_live && is_still).length;
   const unmoved = still > 0 ? `, ${still} without a move` : "";
   const live = countNoun(quotes.filter(isTradable).length, "live exchange");
-  return `${live}${unmoved} · ${momentText(Date.parse(generated_at) * 1000)}`;
+  return `${live}${unmoved} · ${momentText(Date.parse(time) * 1000)}`;
 }
 
-function Facts({ best, quotes }: { best: BestPrices | null; quotes: readonly Quote[] }) {
+function Facts({ best, quotes }: { best: BestPrices | undefined; quotes: readonly Quote[] }) {
   const index = quotes.reduce<Quote | undefined>(
     (newest, one) => ((one.index_ts ?? 0) > (newest?.index_ts ?? 0) ? one : newest),
     undefined,
@@ -174,7 +174,7 @@ function Edges({ quotes }: { quotes: readonly Quote[] }) {
   );
 }
 
-function Spreads({ spreads }: { spreads: SpreadsResult }) {
+function Spreads({ spreads }: { spreads: readonly SpreadPoint[] }) {
   if (spreads.length < 2) return <p class="soft empty">The last day has no two moments with quotes.</p>;
   return (
     <Plot
@@ -183,7 +183,7 @@ function Spreads({ spreads }: { spreads: SpreadsResult }) {
       data-points={spreads.length}
       of={spreads}
       draw={(points) => ({
-        data: [points.map(([ts]) => ts / 1e6), points.map(([, bps]) => bps)],
+        data: [points.map(({ ts }) => ts / 1e6), points.map(({ bps }) => bps)],
         xLabel: "time",
         xValues: (seconds) => momentText(seconds * 1e6, 16),
         isTime: true,
@@ -198,7 +198,7 @@ function Spreads({ spreads }: { spreads: SpreadsResult }) {
 function Exchanges() {
   const [view, go] = useAddress("exchanges", { q: "", sort: "-volume" });
   const pairs = useLivePoll("pairs", {}, { what: "the pairs", seconds: 60 });
-  const known = pairs.value ?? [];
+  const known = pairs.value?.parts.pairs.rows ?? [];
   const pair = (view.name ? known.find((one) => isNamed(one.pair, view.name)) : known[0])?.pair;
   const quotes = useLivePoll("quotes", pair ? { pair } : undefined, {
     ...{ what: "the quotes", seconds: 30, throttleSeconds: 1 },
@@ -234,7 +234,9 @@ function Exchanges() {
     <>
       <PageHead name="pair" title={pair ?? "Exchanges"}>
         <Reading of={[pairs, quotes]} isQuiet>
-          {(_, answer) => <span id="quotes-note">{describeQuotes(answer)}</span>}
+          {(_, answer) => (
+            <span id="quotes-note">{describeQuotes(answer.parts.quotes.rows, answer.generated_at)}</span>
+          )}
         </Reading>
       </PageHead>
       <Card name="quotes" label="Quotes">
@@ -249,13 +251,13 @@ function Exchanges() {
             <SearchField label="Search" value={view.q} onSearch={(q) => go({ q }, "replace")} />
           </div>
           <Reading of={[pairs, quotes]} isQuiet room="figure">
-            {(_, answer) => <Facts {...answer} />}
+            {(_, { parts }) => <Facts best={parts.best.rows[0]} quotes={parts.quotes.rows} />}
           </Reading>
         </form>
         <Reading of={[pairs, quotes]} room="table">
-          {(_, { quotes, generated_at }) => (
+          {(_, { parts, generated_at }) => (
             <DataTable
-              {...{ id: "quotes", label: "Quotes", rows: quotes, step: 25 }}
+              {...{ id: "quotes", label: "Quotes", rows: parts.quotes.rows, step: 25 }}
               columns={columnsAt(Date.parse(generated_at) * 1000)}
               attributes={(row) => ({
                 key: row.exchange,
@@ -275,11 +277,11 @@ function Exchanges() {
         note="best ask over best bid; below 0 a trade is left"
       >
         <Reading of={[pairs, spreads]} room="plot">
-          {(_, answer) => <Spreads spreads={answer} />}
+          {(_, answer) => <Spreads spreads={answer.parts.spreads.rows} />}
         </Reading>
       </Card>
       <Reading of={[pairs, quotes]} isQuiet>
-        {(_, answer) => <Edges quotes={answer.quotes} />}
+        {(_, answer) => <Edges quotes={answer.parts.quotes.rows} />}
       </Reading>
       <p class="soft">
         Spread and deviation are in basis points (1 bp = 0.01 %), drawn up to 20. The deviation is that of the

@@ -17,8 +17,10 @@ export interface DataColumn<Row> {
   readonly value?: (row: Row) => string | number | null | undefined;
   /** Of a figure, which is on the right. */
   readonly format?: (figure: number | null) => string;
-  /** Anything but a figure; without it the value is told as it is. */
-  readonly cell?: (row: Row) => ComponentChildren;
+  /** More than the text: without it the value is told as it is. */
+  readonly cell?: (row: Row, text: string) => ComponentChildren;
+  /** What names the row. */
+  readonly isHeading?: boolean;
   /** The colour of a figure, by its text: `signOf`. */
   readonly tone?: (text: string, row: Row) => string;
   /** Names and ranks begin with the first, figures with the largest. */
@@ -81,7 +83,14 @@ function sortRows<Row>(
 function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
   const value = column.value?.(row) ?? null;
   const text = column.format?.(value === null ? null : Number(value)) ?? String(value ?? "–");
-  return <td class={classOf(column, column.tone?.(text, row))}>{column.cell ? column.cell(row) : text}</td>;
+  const own = { class: classOf(column, column.tone?.(text, row)) };
+  const shown = column.cell ? column.cell(row, text) : text;
+  if (!column.isHeading) return <td {...own}>{shown}</td>;
+  return (
+    <th scope="row" {...own}>
+      {shown}
+    </th>
+  );
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {
@@ -132,7 +141,6 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             <tr>
               {columns.map((column) => (
                 <th
-                  key={column.label}
                   scope="col"
                   class={classOf(column)}
                   aria-sort={column !== sorted ? undefined : isDescending ? "descending" : "ascending"}
@@ -148,7 +156,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
               return (
                 <tr key={key} {...own}>
                   {columns.map((column) => (
-                    <Cell key={column.label} column={column} row={row} />
+                    <Cell column={column} row={row} />
                   ))}
                 </tr>
               );

@@ -31,11 +31,13 @@ interface PageHeadProps {
   /** The ids are `NAME-title` and `NAME-note`. */
   readonly name: string;
   readonly title: string;
+  /** What stands beside the title. */
+  readonly subtitle?: string;
   readonly children?: ComponentChildren;
 }
 
 /** The heading, which is the title of the window too, with what is said beside it. */
-export function PageHead({ name, title, children }: PageHeadProps) {
+export function PageHead({ name, title, subtitle, children }: PageHeadProps) {
   useEffect(() => {
     document.title = `${title} · mds-sync`;
   }, [title]);
@@ -43,6 +45,7 @@ export function PageHead({ name, title, children }: PageHeadProps) {
     <div class="page-head">
       <h1>
         <span id={`${name}-title`}>{title}</span>
+        {subtitle && <span class="soft">{subtitle}</span>}
       </h1>
       <p class="soft" id={`${name}-note`} role="status">
         {children}
@@ -114,7 +117,9 @@ interface ChoiceProps {
 export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
   return (
     <div class="box">
-      <label for={id}>{label}</label>{" "}
+      <label class="soft" for={id}>
+        {label}
+      </label>{" "}
       <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
         {options.map(([one, text]) => (
           <option key={one} value={one} selected={one === value}>

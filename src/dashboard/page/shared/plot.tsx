@@ -40,13 +40,18 @@ export function useRedraws(): number {
   return redraws;
 }
 
+export interface PlotDrawing extends PlotOptions {
+  /** The places on the x axis, ascending, and the values of each line there. */
+  readonly data: readonly (readonly (number | null)[])[];
+}
+
 interface PlotProps<T> {
   readonly id: string;
   /** What a screen reader says of it. */
   readonly label: string;
   readonly of: T;
   /** Undefined: there is nothing to draw, and no room for it. */
-  readonly draw: (of: T) => (PlotOptions & { readonly data: uPlot.AlignedData }) | undefined;
+  readonly draw: (of: T) => PlotDrawing | undefined;
   readonly [name: `data-${string}`]: number;
 }
 
@@ -58,7 +63,7 @@ export function Plot<T>({ id, label, of, draw, ...data }: PlotProps<T>) {
     if (!box) return;
     box.hidden = !drawing;
     if (!drawing) return;
-    const plot = new uPlot(plotOptions(box, drawing), drawing.data, box);
+    const plot = new uPlot(plotOptions(box, drawing), drawing.data as uPlot.AlignedData, box);
     return () => plot.destroy();
   }, [of, redraws]);
   return <div class="plot" id={id} role="img" aria-label={label} ref={target} {...data} />;

@@ -1,0 +1,265 @@
+// Everything that the warehouse knows about one asset. Each figure is a link to the SQL that made it.
+
+import { useState } from "preact/hooks";
+import { pagePath } from "../../../model/answers/page-address.ts";
+import type { CommittedTick } from "../../../model/answers/ticks.ts";
+import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
+import { useAddress } from "../shared/address.ts";
+import { type DataColumn, DataTable } from "../shared/data-table.tsx";
+import { cssColour } from "../shared/layout.ts";
+import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
+import { Card, EmptyPage, Fact, mountPage, PageHead } from "../shared/page.tsx";
+import { Plot, type PlotDrawing } from "../shared/plot.tsx";
+import {
+  amount,
+  count,
+  duration,
+  minuteOf,
+  momentText,
+  percentChange,
+  quote,
+  signOf,
+  title,
+  zoneName,
+} from "../shared/text-format.ts";
+
+type Row = ViewPart["rows"][number];
+type Parts = ApiAnswers["asset"]["parts"];
+
+const percent = (value: number) => percentChange(value);
+const percentOfShare = (value: number) => percentChange(value * 100, Math.abs(value) < 0.001 ? 4 : 2);
+const signed = { tone: signOf };
+const wide = { isWide: true };
+const hidden = { isHidden: true };
+const wraps = { className: "wraps" };
+
+interface Figure extends Pick<DataColumn<Row>, "tone" | "isWide" | "className"> {
+  readonly label?: string;
+  readonly format?: (value: number) => string;
+  /** A person does not need it beside the others. */
+  readonly isHidden?: boolean;
+}
+
+/** By column of the SQL. */
+const figures: Readonly<Record<string, Figure>> = {
+  rank: { label: "Rank", format: count },
+  price: { label: "Price, USD", format: quote, ...wide },
+  price_change_24h: { label: "24 h", format: percent, ...signed },
+  price_change_7d: { label: "7 days", format: percent, ...signed },
+  price_change_30d: { label: "30 days", format: percent, ...signed },
+  market_cap: { label: "Market cap, USD", format: amount },
+  volume_usd: { label: "Volume, 24 h, USD", format: amount, ...wide },
+  age_seconds: { label: "Age", format: duration, ...wide },
+  seconds: { label: "Length", format: duration, ...wide },
+  close: { label: "From ticks", format: quote },
+  service_close: { label: "Daily bar", format: quote },
+  largest_rel_diff: {
+    label: "Largest difference, OHLC",
+    format: (value) => `${(value * 100).toFixed(value < 0.001 ? 4 : 2)} %`,
+  },
+  coverage: { label: "Covered", format: (value) => `${Math.floor(value * 100)} %`, ...wide },
+  last: { label: "Last", format: quote },
+  deviation_bps: {
+    label: "vs index",
+    format: (value) => `${value > 0.05 ? "+" : value < -0.05 ? "−" : ""}${Math.abs(value).toFixed(1)} bp`,
+    ...signed,
+  },
+  days_to_expiry: { label: "Days left", format: (value) => count(Math.round(value)) },
+  basis: { label: "Basis", format: percentOfShare, ...signed, ...wide },
+  annualised_basis: { label: "Per year", format: percentOfShare, ...signed },
+  premium: { label: "From the index", format: percentOfShare, ...signed, ...wide },
+  funding_rate: { label: "Funding, per 8 h", format: (value) => percentChange(value * 100, 4), ...signed },
+  funding_per_year: { label: "Per year", format: percentOfShare, ...signed },
+  reason: { ...wide, ...wraps },
+  quality: wraps,
+  after: { className: "json" },
+  is_complete: hidden,
+  before: hidden,
+};
+
+const parts: readonly (readonly [key: AssetPart, heading: string, empty: string])[] = [
+  ["exchanges", "On exchanges, by volume", "No quotes in USD are synced."],
+  ["perpetuals", "Perpetuals", "No perpetuals are synced."],
+  ["daily", "Daily bars against ticks", "No day has both."],
+  ["futures", "Curve of futures", "No futures are synced."],
+  ["coverage", "Proof", "Nothing is covered."],
+  ["gaps", "Gaps", "Nothing is missing but what awaits confirmation."],
+  ["revisions", "Revisions", "No stored row has changed."],
+];
+
+const exploreLink = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
+
+const isTime = (name: string) => /_time$|^time$|_at$/.test(name);
+
+/** `from_time` → From (UTC) */
+const labelOf = (name: string) =>
+  figures[name]?.label ??
+  (isTime(name) ? `${title(name.replace(/_time$/, ""))} (${zoneName()})` : title(name));
+
+/** A column as it is shown: figures lead to the SQL. */
+function columnOf(name: string, sql: string): DataColumn<Row> {
+  const { label: _, format, isHidden: __, ...own } = figures[name] ?? {};
+  const value = (row: Row) => row[name] ?? null;
+  const base = { label: labelOf(name), value, ...(isTime(name) ? wraps : {}), ...own };
+  if (format)
+    return {
+      ...base,
+      format: (figure) => (figure === null ? "–" : format(figure)),
+      cell: (row, text) => (value(row) === null ? text : <a href={exploreLink(sql)}>{text}</a>),
+    };
+  return {
+    ...base,
+    cell: (row, text) =>
+      name === "stream" ? title(text) : isTime(name) ? minuteOf(value(row) as string | null) : text,
+  };
+}
+
+function Part({ part, heading, empty }: { part: ViewPart; heading: string; empty: string }) {
+  const { sql, rows } = part;
+  const names = Object.keys(rows[0] ?? {}).filter(
+    (name) => !figures[name]?.isHidden && rows.some((row) => row[name] !== null),
+  );
+  const link = (
+    <a class="soft" href={exploreLink(sql)}>
+      SQL
+    </a>
+  );
+  const id = `part-${heading.split(/\W/)[0]}`;
+  return (
+    <Card name={id} title={heading} controls={link}>
+      <DataTable
+        {...{ id, label: heading, rows, empty }}
+        columns={names.map((name) => columnOf(name, sql))}
+        attributes={(row) => ({ key: String(rows.indexOf(row)) })}
+      />
+    </Card>
+  );
+}
+
+function Facts({
+  market,
+  index,
+  newest,
+}: Pick<Parts, "market" | "index"> & { newest: CommittedTick | undefined }) {
+  const stored = index.rows[0];
+  const [, , ts = 0, price = 0] = newest ?? [];
+  const isNewer = stored && ts / 1000 > Date.parse(String(stored.time));
+  const age = Math.max(0, (Date.now() - ts / 1000) / 1000);
+  const tick = isNewer ? { price, is_settled: 0, age_seconds: age } : stored;
+  // The newest price first: that of the index, else that of the ranking.
+  const facts = [
+    ...(tick ? [["price", { price: tick.price ?? null }, index.sql] as const] : []),
+    ...Object.entries(market.rows[0] ?? {})
+      .filter(([name]) => name !== "time" && !(tick && name === "price"))
+      .map(([name, value]) => [name, { [name]: value }, market.sql] as const),
+  ];
+  const proof =
+    tick &&
+    `${tick.is_settled === 1 ? "proven" : "awaiting confirmation"}, ${duration(Number(tick.age_seconds))} old`;
+  return (
+    <div class="facts" id="facts">
+      {facts.map(([name, row, sql]) => {
+        const { label, format, cell, tone, value } = columnOf(name, sql);
+        const text = format?.(value?.(row) as number | null) ?? "";
+        return (
+          <Fact key={name} name={name} label={label} note={name === "price" ? proof : ""}>
+            <b class={tone?.(text, row)}>{cell?.(row, text)}</b>
+          </Fact>
+        );
+      })}
+    </div>
+  );
+}
+
+/** The closes whose hour is covered in full, and the others, with their neighbours: a line has no hole where its colour changes. */
+function Prices({ hours }: { hours: readonly Row[] }) {
+  const draw = (rows: readonly Row[]): PlotDrawing | undefined => {
+    if (rows.length < 2) return undefined;
+    const closes = (isComplete: number) =>
+      rows.map(({ close, is_complete }, i) =>
+        is_complete === isComplete ||
+        (isComplete === 0 && [rows[i - 1], rows[i + 1]].some((beside) => beside?.is_complete === 0))
+          ? (close as number | null)
+          : null,
+      );
+    return {
+      data: [rows.map(({ ts }) => Number(ts) / 1e6), closes(1), closes(0)],
+      xLabel: "hour",
+      xValues: (seconds) => momentText(seconds * 1e6, 16),
+      yValue: (value) => (value >= 1_000 ? count(Math.round(value)) : quote(value)),
+      lines: [
+        { label: "proven", stroke: cssColour("covered") },
+        { label: "not proven yet", stroke: cssColour("open") },
+      ],
+      hasPoints: false,
+      isTime: true,
+    };
+  };
+  const label = "Hourly closes of seven days, proven and not";
+  return <Plot id="price-plot" label={label} data-points={hours.length} of={hours} draw={draw} />;
+}
+
+function Asset() {
+  const [{ name }] = useAddress("assets", {});
+  const asset = useLivePoll("asset", { name }, { what: "the asset", seconds: 30, throttleSeconds: 10 });
+  const subject = asset.value?.subject;
+  /** Of the asset's index, since the page was opened. */
+  const [newest, setNewest] = useState<CommittedTick>();
+  useCommits(({ ticks }) => {
+    const own = ticks.findLast(([type, id]) => type === "GWA" && id === subject?.asset_id);
+    if (own && own[2] > (newest?.[2] ?? 0)) setNewest(own);
+  });
+  if (asset.note === "" && asset.value && !subject)
+    return (
+      <>
+        <PageHead name="asset" title="Asset" />
+        <EmptyPage
+          text={`No synced asset is named “${name}”.`}
+          near={asset.value.near.map((label) => ({ label, href: pagePath("assets", label) }))}
+        />
+      </>
+    );
+  const symbol = String(subject?.symbol ?? "");
+  return (
+    <>
+      <PageHead name="asset" title={symbol || "Asset"} subtitle={String(subject?.name ?? "")}>
+        <Reading of={[asset]} isQuiet>
+          {() => (
+            <>
+              <a id="to-bars" href={pagePath("bars", symbol)}>
+                Chart
+              </a>
+              {" · "}
+              <a href={pagePath("exchanges", `${symbol}/USD`)}>Exchanges</a>
+              {" · "}
+              <a href={pagePath("derivatives", symbol)}>Derivatives</a>
+            </>
+          )}
+        </Reading>
+      </PageHead>
+      <Card name="price" label="Price">
+        <Reading of={[asset]} room="figure">
+          {(answer) => <Facts {...answer.parts} newest={newest} />}
+        </Reading>
+        <Reading of={[asset]} isQuiet room="plot">
+          {(answer) => <Prices hours={answer.parts.hours.rows} />}
+        </Reading>
+      </Card>
+      <Reading of={[asset]} isQuiet room="page">
+        {(answer) => (
+          <div class="parts" id="parts">
+            {parts.map(([key, heading, empty]) => {
+              // Without a proof and without a gap there is no target.
+              const isUnselected = key === "gaps" && answer.parts.coverage.rows.length === 0;
+              const text = isUnselected ? "Nothing is selected." : empty;
+              return <Part key={key} part={answer.parts[key]} heading={heading} empty={text} />;
+            })}
+          </div>
+        )}
+      </Reading>
+      <p class="soft">Each figure leads to the SQL that made it. Funding is taken as paid every 8 hours.</p>
+    </>
+  );
+}
+
+mountPage(<Asset />);

@@ -1,0 +1,415 @@
+// Futures, perpetuals and options of one asset, as of any moment that was observed.
+
+import { useLayoutEffect, useMemo } from "preact/hooks";
+import uPlot from "uplot";
+import type {
+  ContractQuote,
+  FutureQuote,
+  OptionQuote,
+  PerpetualQuote,
+} from "../../../model/answers/derivatives.ts";
+import { DAYS_PER_YEAR } from "../../../model/time.ts";
+import { isNamed, useAddress } from "../shared/address.ts";
+import { type DataColumn, DataTable } from "../shared/data-table.tsx";
+import { cssColour, withOpacity } from "../shared/layout.ts";
+import { Reading, useLivePoll } from "../shared/live-poll.tsx";
+import { Card, Choice, EmptyPage, findNearNames, mountPage, PageHead } from "../shared/page.tsx";
+import { Plot, type PlotDrawing } from "../shared/plot.tsx";
+import {
+  amount,
+  brief,
+  count,
+  countNoun,
+  momentText,
+  percentChange,
+  quote,
+  signOf,
+} from "../shared/text-format.ts";
+
+const MAX_CURVES = 6;
+const FUNDINGS_PER_YEAR = 3 * DAYS_PER_YEAR;
+
+const percentOf = (digits?: number) => (fraction: number | null) =>
+  percentChange(fraction === null ? null : fraction * 100, digits);
+const percentText = (value: number, digits: number) => `${value.toFixed(digits)} %`;
+const inPercent = (fraction: number | null | undefined) => (fraction == null ? null : fraction * 100);
+
+/** Of every contract; a phone has no column for the exchange. */
+const contract: DataColumn<ContractQuote> = {
+  label: "Contract",
+  cell: ({ id, name, exchange }) => (
+    <>
+      {name ?? id}
+      <span class="soft narrow">{exchange}</span>
+    </>
+  ),
+};
+const exchange: DataColumn<ContractQuote> = {
+  ...{ label: "Exchange", isWide: true, className: "faint" },
+  value: (row) => row.exchange,
+};
+const price: DataColumn<ContractQuote> = {
+  ...{ label: "Price", format: quote, isWide: true },
+  value: (row) => row.price,
+};
+const index: DataColumn<ContractQuote> = {
+  ...{ label: "Index", format: quote, isWide: true },
+  value: (row) => row.index_price,
+};
+const interest: DataColumn<ContractQuote> = {
+  ...{ label: "Open interest, USD", format: amount, isWide: true },
+  value: (row) => row.open_interest_usd,
+};
+
+const futureColumns: readonly DataColumn<FutureQuote>[] = [
+  contract,
+  exchange,
+  {
+    label: "Days left",
+    value: (row) => row.days_to_expiry,
+    format: (days) => (days === null ? "–" : count(Math.round(days))),
+  },
+  price,
+  index,
+  { label: "Basis", value: (row) => row.basis, format: percentOf(), tone: signOf },
+  {
+    ...{ label: "Per year", className: "per-year", format: percentOf(), tone: signOf },
+    value: (row) => row.annualised_basis,
+  },
+  interest,
+];
+
+const perpetualColumns: readonly DataColumn<PerpetualQuote>[] = [
+  contract,
+  exchange,
+  price,
+  index,
+  {
+    ...{ label: "From the index", format: percentOf(3), tone: signOf, isWide: true },
+    value: (row) => row.premium,
+  },
+  {
+    ...{ label: "Funding, per 8 h", className: "funding", format: percentOf(4), tone: signOf },
+    value: (row) => row.funding_rate,
+  },
+  {
+    ...{ label: "Per year", className: "per-year", format: percentOf(), tone: signOf },
+    // Without compounding: three payments a day.
+    value: (row) => (row.funding_rate === null ? null : row.funding_rate * FUNDINGS_PER_YEAR),
+  },
+  interest,
+];
+
+/** A strike with its call and its put. */
+interface ChainLine {
+  readonly strike: number;
+  readonly call: OptionQuote | undefined;
+  readonly put: OptionQuote | undefined;
+}
+
+/** The options of one expiry by strike; of several with one strike and type the one with the most open interest. */
+function buildChain(options: readonly OptionQuote[], expiration: number): ChainLine[] {
+  const byStrike = Map.groupBy(
+    options.filter((one) => one.expiration === expiration),
+    ({ strike }) => strike,
+  );
+  const best = (list: readonly OptionQuote[], type: string) =>
+    list
+      .filter(({ option_type }) => option_type === type)
+      .sort((a, b) => (b.open_interest ?? 0) - (a.open_interest ?? 0))[0];
+  return [...byStrike].flatMap(([strike, list]) =>
+    strike === null ? [] : [{ strike, call: best(list, "CALL"), put: best(list, "PUT") }],
+  );
+}
+
+function chainColumns(spot: number): readonly DataColumn<ChainLine>[] {
+  const sideColumns = (side: "call" | "put", label: string): readonly DataColumn<ChainLine>[] => {
+    const tone = (_: string, { strike }: ChainLine) =>
+      (side === "call" ? strike < spot : strike > spot) ? "inside" : "";
+    return [
+      { label, value: (line) => line[side]?.worth, format: quote, tone },
+      { label: "Bid", value: (line) => line[side]?.bid, format: quote, tone, isWide: true },
+      { label: "Ask", value: (line) => line[side]?.ask, format: quote, tone, isWide: true },
+      {
+        ...{ label: "IV", className: `${side}-iv`, tone },
+        value: (line) => inPercent(line[side]?.implied_volatility),
+        format: (value) => (value === null ? "–" : percentText(value, 1)),
+      },
+      {
+        ...{ label: "Open interest, contracts", format: amount, isWide: true },
+        value: (line) => line[side]?.open_interest,
+      },
+    ];
+  };
+  const [worth, bid, ask, volatility, held] = sideColumns("call", "Call");
+  const strike: DataColumn<ChainLine> = {
+    ...{ label: "Strike", className: "strike", isHeading: true },
+    value: (line) => line.strike,
+    cell: (line) => quote(line.strike),
+  };
+  const calls = [held, volatility, bid, ask, worth].filter((column) => column !== undefined);
+  return [...calls, strike, ...sideColumns("put", "Put")];
+}
+
+// ---- charts
+
+function Curve({ futures, observed }: { futures: readonly FutureQuote[]; observed: number }) {
+  const draw = (): PlotDrawing | undefined => {
+    const points = futures.filter(
+      ({ expiration, annualised_basis }) => expiration && annualised_basis !== null,
+    );
+    const xs = [...new Set(points.map(({ expiration }) => expiration ?? 0))].sort((a, b) => a - b);
+    if (xs.length < 2) return undefined;
+    const exchanges = listExchanges(futures).slice(0, MAX_CURVES);
+    const lines = exchanges.map((name) =>
+      xs.map((x) => {
+        const found = points.find((one) => one.exchange === name && one.expiration === x);
+        return inPercent(found?.annualised_basis);
+      }),
+    );
+    return {
+      data: [xs.map((x) => (x - observed) / 86_400e6), ...lines],
+      xLabel: "days left",
+      xValues: (value) => count(Math.round(value)),
+      yValue: percentText,
+      lines: exchanges,
+    };
+  };
+  const label = "Annualised basis by expiry; the table below has the figures";
+  return <Plot id="curve-plot" label={label} of={futures} draw={draw} />;
+}
+
+/** Those that have a basis to draw. */
+const listExchanges = (futures: readonly FutureQuote[]) => [
+  ...new Set(
+    futures
+      .filter(({ expiration, annualised_basis }) => expiration !== null && annualised_basis !== null)
+      .map((one) => one.exchange),
+  ),
+];
+
+function drawSmile(chain: readonly ChainLine[], interests: readonly number[]): PlotDrawing | undefined {
+  const [calls = [], puts = []] = (["call", "put"] as const).map((side) =>
+    chain.map(({ [side]: option }) => inPercent(option?.implied_volatility)),
+  );
+  if (chain.length < 2 || [...calls, ...puts].every((value) => value === null)) return undefined;
+  // Out of the money is where options trade: puts below the forward, calls above.
+  const isBelow = ({ strike, call, put }: ChainLine) => strike < (call?.forward ?? put?.forward ?? 0);
+  const smile = chain.map((line, i) => (isBelow(line) ? puts[i] : calls[i]) ?? null);
+  const bars = uPlot.paths.bars?.({ size: [0.6, 28] });
+  const dots = { paths: () => null, width: 2 };
+  const [call, put] = [cssColour("line-1"), cssColour("line-2")];
+  return {
+    data: [chain.map(({ strike }) => strike), interests, smile, calls, puts],
+    xLabel: "strike",
+    xValues: (value) => brief(value),
+    yValue: percentText,
+    lines: [
+      {
+        ...{ label: "open interest, contracts", scale: "interest", width: 0, points: { show: false } },
+        ...(bars && { paths: bars }),
+        fill: withOpacity(cssColour("soft"), 0.22),
+      },
+      { label: "smile", stroke: cssColour("soft"), points: { show: false } },
+      // A ring and a dot: where both are at one place, both are seen.
+      { label: "calls", stroke: call, ...dots, points: { show: true, size: 11, stroke: call, width: 2 } },
+      { label: "puts", stroke: put, ...dots, points: { show: true, size: 5, stroke: put, fill: put } },
+    ],
+    right: { scale: "interest", label: "open interest", value: amount },
+  };
+}
+
+function Options({ options, expiry }: { options: readonly OptionQuote[]; expiry: number }) {
+  const chain = useMemo(() => buildChain(options, expiry), [options, expiry]);
+  const spot = options.find(({ index_price }) => (index_price ?? 0) > 0)?.index_price ?? 0;
+  const interests = chain.map(({ call, put }) => (call?.open_interest ?? 0) + (put?.open_interest ?? 0));
+  const sum = interests.reduce((total, one) => total + one, 0);
+  const label = "Implied volatility by strike; the table below has the figures";
+  return (
+    <>
+      <Plot
+        {...{ id: "smile-plot", label, "data-interest": sum, of: chain }}
+        draw={() => drawSmile(chain, interests)}
+      />
+      <DataTable
+        {...{ id: "chain", label: "Options", rows: chain, empty: "No options were observed." }}
+        columns={chainColumns(spot)}
+        attributes={({ strike }) => ({ key: String(strike), "data-strike": String(strike) })}
+      />
+    </>
+  );
+}
+
+// ---- the page
+
+const ofContract = ({ id }: ContractQuote) => ({ key: id, "data-contract": id });
+
+function Derivatives() {
+  const [view, go] = useAddress("derivatives", { exchange: "", at: "", expiry: "" });
+  const assets = useLivePoll("derivative-assets", {}, { what: "the assets", seconds: 60 });
+  const known = assets.value?.parts.assets.rows ?? [];
+  const asset = view.name
+    ? (known.find(({ symbol }) => isNamed(symbol, view.name)) ??
+      known.find(({ asset_id }) => asset_id === view.name))
+    : known[0];
+  const exchanges = asset ? (JSON.parse(asset.exchanges) as string[]).sort() : [];
+  const chosen = exchanges.includes(view.exchange) ? view.exchange : "";
+  const params = asset && {
+    asset: asset.asset_id,
+    ...(chosen ? { exchange: chosen } : {}),
+    ...(view.at ? { at: view.at } : {}),
+  };
+  const contracts = useLivePoll("derivatives", params, {
+    ...{ what: "the contracts", seconds: 60 },
+    on: ({ streams }) => view.at === "" && streams.includes("derivative_ticks"),
+  });
+  // Of several assets with one symbol, the first has it in its address.
+  const nameOf = (one: typeof asset) =>
+    (known.find(({ symbol }) => symbol === one?.symbol) === one ? one?.symbol : one?.asset_id) ?? "";
+  useLayoutEffect(() => {
+    if (asset) go({ name: nameOf(asset), exchange: chosen }, "replace");
+  }, [asset, view.name]);
+  if (assets.note === "" && !asset)
+    return (
+      <>
+        <PageHead name="asset" title="Derivatives" />
+        {known.length === 0 ? (
+          <EmptyPage text="No derivatives are synced yet." />
+        ) : (
+          <EmptyPage
+            text={`No derivatives are synced of “${view.name}”.`}
+            near={findNearNames(
+              "derivatives",
+              view.name,
+              known.map(({ symbol }) => symbol),
+            )}
+          />
+        )}
+      </>
+    );
+  const parts = contracts.value?.parts;
+  const [futures, perpetuals, options] = [
+    parts?.futures.rows ?? [],
+    parts?.perpetuals.rows ?? [],
+    parts?.options.rows ?? [],
+  ];
+  const all = [...futures, ...perpetuals, ...options];
+  const observed = all.reduce((newest, { ts }) => Math.max(newest, ts), 0);
+  const curves = listExchanges(futures).length;
+  const expiries = [...new Set(options.flatMap(({ expiration }) => expiration ?? []))].sort((a, b) => a - b);
+  const expiry = expiries.find((one) => String(one) === view.expiry) ?? expiries[0] ?? 0;
+  return (
+    <>
+      <PageHead name="asset" title={asset ? `${asset.symbol} derivatives` : "Derivatives"}>
+        <Reading of={[assets, contracts]} isQuiet>
+          {() => (
+            <span id="derivatives-note">
+              {all.length === 0
+                ? "Nothing was observed within six hours before this moment."
+                : `${countNoun(all.length, "contract")}, observed ${momentText(observed)}`}
+            </span>
+          )}
+        </Reading>
+      </PageHead>
+      <Card name="selection" label="Selection">
+        <form class="controls tight" id="controls">
+          <Choice
+            {...{ id: "asset", label: "Asset", value: asset?.asset_id ?? "" }}
+            options={known.map(({ asset_id, symbol }) => [asset_id, symbol])}
+            onChoose={(id) =>
+              go({ name: nameOf(known.find(({ asset_id }) => asset_id === id)), exchange: "" })
+            }
+          />
+          <Choice
+            {...{ id: "exchange", label: "Exchange", value: chosen }}
+            options={[["", "all"], ...exchanges.map((name) => [name, name] as const)]}
+            onChoose={(name) => go({ exchange: name })}
+          />
+          <div class="box">
+            <label for="at">As of (UTC), empty for now</label>
+            <input
+              {...{ type: "datetime-local", id: "at", step: "1", value: view.at }}
+              onChange={({ currentTarget: { value } }) =>
+                go({ at: value.length === 16 ? `${value}:00` : value })
+              }
+            />
+          </div>
+          {view.at && (
+            <button type="button" class="plain" id="newest" onClick={() => go({ at: "" })}>
+              Newest
+            </button>
+          )}
+        </form>
+      </Card>
+      <Card
+        name="curve"
+        title="Term structure of futures"
+        note={`basis against the index, per year${
+          curves > MAX_CURVES ? ` · ${MAX_CURVES} of ${curves} exchanges` : ""
+        }`}
+      >
+        <Reading of={[assets, contracts]} room="table">
+          {() => (
+            <>
+              <Curve futures={futures} observed={observed} />
+              <DataTable
+                {...{
+                  id: "futures",
+                  label: "Term structure of futures",
+                  columns: futureColumns,
+                  rows: futures,
+                }}
+                attributes={ofContract}
+                empty="No futures were observed."
+              />
+            </>
+          )}
+        </Reading>
+      </Card>
+      <Card
+        name="perpetuals"
+        title="Perpetuals"
+        note="the service does not tell the funding period: 8 hours, as most exchanges have it"
+      >
+        <Reading of={[assets, contracts]} room="table">
+          {() => (
+            <DataTable
+              {...{ id: "perpetuals", label: "Perpetuals", columns: perpetualColumns, rows: perpetuals }}
+              attributes={ofContract}
+              empty="No perpetuals were observed."
+            />
+          )}
+        </Reading>
+      </Card>
+      <Card
+        name="options"
+        title="Options"
+        controls={
+          expiries.length > 0 && (
+            <Choice
+              {...{ id: "expiry", label: "Expiry", value: String(expiry) }}
+              options={expiries.map((one) => [String(one), new Date(one / 1000).toISOString().slice(0, 10)])}
+              onChoose={(one) => go({ expiry: one })}
+            />
+          )
+        }
+      >
+        <Reading of={[assets, contracts]} room="table">
+          {() => <Options options={options} expiry={expiry} />}
+        </Reading>
+        {options.length > 0 && (
+          <p class="soft" id="iv-note">
+            Line: out of the money, puts below the forward and calls above. Bars: open interest of calls and
+            puts by strike. The implied volatility (IV) is that of latest_option_greeks: from the mark price
+            (else the last price) by Black’s formula without interest, with the forward that the prices of
+            calls and puts imply; it assumes prices in the quote currency. None is shown where an error of
+            0.001 % in the forward would change it by more than a percentage point, as it does far in the
+            money.
+          </p>
+        )}
+      </Card>
+    </>
+  );
+}
+
+mountPage(<Derivatives />);
