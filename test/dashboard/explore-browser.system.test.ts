@@ -40,9 +40,59 @@ const slowly = (seconds: number, last: string) => `WITH RECURSIVE
     (WITH RECURSIVE d(m) AS (SELECT n UNION ALL SELECT m + 1 FROM d WHERE m < n + 20000) SELECT count(*) FROM d) AS work,
     CASE WHEN at >= t + ${seconds} THEN ${last} END AS last FROM c, begun`;
 
+/** Follows a link of another page of the daemon. */
+const openLink = (href: string, size: Parameters<typeof openPage>[1]) =>
+  openPage(href, { ...size, referer: new URL("/sync", pages.address()).href });
+
 describe("/explore", () => {
+  itInBrowser("runs what the person ran or a page of the daemon links to, and no other link", async () => {
+    const { page, complaints } = await openPage(linkTo("SELECT 7 AS foreign_link"), {
+      ...desktop,
+      referer: "http://elsewhere.example/",
+    });
+    let asked = 0;
+    page.on("request", (request) => {
+      if (request.url().endsWith("/api/query")) asked++;
+    });
+    const open = async (href: string) => {
+      await page.goto("about:blank");
+      await page.goto(href);
+      await page.locator("[data-relation=ohlcv]").waitFor();
+    };
+    await page.locator("#summary", { hasText: /^This statement came with a link/ }).waitFor();
+    await open(linkTo("SELECT 7 AS foreign_link"));
+    expect(await page.textContent("#editor .cm-content")).toBe("SELECT 7 AS foreign_link");
+    // A page that holds this window can change the hash.
+    await page.evaluate("location.hash = 'sql=SELECT+8+AS+other'");
+    await page.locator("#editor .cm-content", { hasText: "SELECT 8 AS other" }).waitFor();
+    expect(asked).toBe(0);
+    await page.click("#run");
+    await isDone(page);
+    // It was run now.
+    await open(linkTo("SELECT 8 AS other"));
+    await isDone(page);
+    expect(asked).toBe(2);
+    expect(complaints).toEqual([]);
+  });
+
+  itInBrowser("opens a link beside nine statements without losing one that was not run", async () => {
+    const { page, complaints } = await openPage(new URL("/sync", pages.address()).href, desktop);
+    const titles = () => page.locator("#statements [aria-pressed]").allTextContents();
+    const drafts = ["a", "b", "c", "d", "e", "f", "g", "h"].map((name) => `SELECT 1 FROM ${name}`);
+    await page.evaluate(`localStorage.setItem("explore-tabs", ${JSON.stringify(JSON.stringify(drafts))})`);
+    const follow = (href: string) => page.goto(href, { referer: pages.address() });
+    await follow(linkTo("SELECT 1 FROM assets"));
+    await isDone(page);
+    expect(await titles()).toEqual([..."abcdefgh", "assets"]);
+    await page.goto("about:blank");
+    await follow(linkTo("SELECT 1 FROM exchanges"));
+    await isDone(page);
+    expect(await titles()).toEqual([..."abcdefgh", "exchanges"]);
+    expect(complaints).toEqual([]);
+  });
+
   itInBrowser("runs SQL from the keyboard and shows the rows of the warehouse", async () => {
-    const { page, complaints, elsewhere } = await openPage(linkTo("SELECT 1 AS one"), desktop);
+    const { page, complaints, elsewhere } = await openLink(linkTo("SELECT 1 AS one"), desktop);
     await isDone(page);
     await page.locator("#editor .cm-content").click();
     await page.keyboard.press("ControlOrMeta+a");
@@ -77,7 +127,7 @@ describe("/explore", () => {
   });
 
   itInBrowser("loads although Run was pressed before its script was there", async () => {
-    const { page, complaints } = await openPage(linkTo("SELECT 1 AS one"), phone);
+    const { page, complaints } = await openLink(linkTo("SELECT 1 AS one"), phone);
     await isDone(page);
     let release = () => {};
     const pressed = new Promise<void>((resolve) => {
@@ -98,7 +148,7 @@ describe("/explore", () => {
 
   itInBrowser("shows one row as figures, keeps the earlier result apart, and marks an error", async () => {
     const counts = "SELECT count(*) AS rows, max(close) AS highest FROM ohlcv";
-    const { page, complaints } = await openPage(linkTo(counts), desktop);
+    const { page, complaints } = await openLink(linkTo(counts), desktop);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await isDone(page);
     const [row] = pages.query<{ rows: number; highest: number }>(counts);
@@ -150,7 +200,7 @@ describe("/explore", () => {
     async () => {
       const sql =
         "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 10500) SELECT n, n * 2 AS m FROM c";
-      const { page } = await openPage(linkTo(sql), desktop);
+      const { page } = await openLink(linkTo(sql), desktop);
       await page.locator("#summary", { hasText: /^the first 10,000 rows/ }).waitFor();
       // A grid that never holds more than a screen of rows has the same work at each step, however long the result is.
       const mostRows = await page.evaluate(`(() => {
@@ -173,7 +223,7 @@ describe("/explore", () => {
     async () => {
       const hours =
         "SELECT ts, name, open, high, low, close FROM bars_1h WHERE index_type = 'GWA' AND ts >= :from";
-      const { page, complaints } = await openPage(linkTo(hours, { view: "lines", range: "1d" }), {
+      const { page, complaints } = await openLink(linkTo(hours, { view: "lines", range: "1d" }), {
         ...desktop,
         dark: true,
       });
@@ -277,7 +327,7 @@ describe("/explore", () => {
 
   itInBrowser("cancels a query that never ends, and runs questions of the cookbook on a phone", async () => {
     const endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c";
-    const { page, complaints } = await openPage(linkTo(endless), phone);
+    const { page, complaints } = await openLink(linkTo(endless), phone);
     await page.locator("#summary", { hasText: /^Running … \d+ s$/ }).waitFor();
     await page.locator("#cancel:visible").click();
     await page.locator("#summary", { hasText: "Cancelled." }).waitFor();

@@ -13,11 +13,16 @@ export const desktop = { width: 1280, height: 900 };
 /** One for all test files of a process; it ends with the process. */
 let browser: Browser | undefined;
 
+interface OpenOptions {
+  readonly width: number;
+  readonly height: number;
+  readonly dark?: boolean;
+  /** The page whose link is followed; none: the address was typed. */
+  readonly referer?: string;
+}
+
 /** Opens a page, and collects its errors and its requests to other hosts. */
-export async function openPage(
-  address: string,
-  { width, height, dark = false }: { width: number; height: number; dark?: boolean },
-) {
+export async function openPage(address: string, { width, height, dark = false, referer }: OpenOptions) {
   browser ??= await chromium.connect(await askForServer("chromium"));
   const context = await browser.newContext({
     viewport: { width, height },
@@ -36,7 +41,7 @@ export async function openPage(
   page.on("request", (request) => {
     if (!request.url().startsWith(new URL(address).origin)) foreignRequests.push(request.url());
   });
-  await page.goto(address);
+  await page.goto(address, referer === undefined ? {} : { referer });
   return { page, complaints: pageErrors, elsewhere: foreignRequests };
 }
 

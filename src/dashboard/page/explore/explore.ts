@@ -26,6 +26,7 @@ import {
   showHistory,
   showQuestions,
   showRelations,
+  wasRun,
   wireTabs,
 } from "./side-panel.ts";
 import { sqlEditor } from "./sql-editor.ts";
@@ -61,6 +62,7 @@ const statements = queryTabs(byId("statements"), {
     editor.focus();
     if (sql.trim() !== "") void run();
   },
+  wasRun,
 });
 const grid = resultGrid(byId("grid"));
 const chart = resultChart(byId("canvas"), byId("axes"));
@@ -76,6 +78,15 @@ const picker = timePicker(byId("picker"), {
 /** A link holds the SQL, or the number of a question of the cookbook. */
 function linkedQuery(hash: URLSearchParams): string | undefined {
   return hash.get("sql") ?? questions[Number(hash.get("question")) - 1]?.sql;
+}
+
+/** Runs what the person ran before, or what a page of this daemon links to; any other link waits for a click. */
+function begin(sql: string, isOwnLink: boolean): void {
+  editor.setText(sql);
+  showParameters();
+  if (isOwnLink || wasRun(sql)) void run();
+  else if (linkedQuery(asked) === undefined) setText("summary", "Nothing has been run yet.");
+  else setText("summary", "This statement came with a link. Read it, then run it.");
 }
 
 function setQuery(sql: string): void {
@@ -358,17 +369,23 @@ wireTabs(byId("starting-points"), (tab) => {
 });
 if (/Mac|iPhone|iPad/.test(navigator.platform)) setText("run-key", "⌘ ⏎");
 watchTheme(() => chart.redraw());
+/** A link of our own that was clicked on this page: another page that holds this window can change the hash too. */
+let clickedLink = "";
+document.addEventListener("click", ({ target }) => {
+  clickedLink = (target instanceof Element && target.closest("a")?.href) || "";
+});
 window.addEventListener("hashchange", () => {
   const sql = linkedQuery(new URLSearchParams(location.hash.slice(1)));
-  if (sql && sql !== editor.text()) setQuery(sql);
+  if (sql && sql !== editor.text()) begin(sql, location.href === clickedLink);
 });
 
 showQuestions(setQuery);
 const earlier = showHistory(setQuery);
 showView();
-editor.setText(statements.begin(linkedQuery(asked)) ?? earlier[0]?.sql ?? questions[0]?.sql ?? "");
-showParameters();
-void run();
+begin(
+  statements.begin(linkedQuery(asked)) ?? earlier[0]?.sql ?? questions[0]?.sql ?? "",
+  document.referrer.startsWith(`${location.origin}/`),
+);
 
 const schemaReading = startReading("schema", "the relations");
 async function readRelations(): Promise<void> {

@@ -3,11 +3,13 @@
 import { element } from "../shared/page-base.ts";
 
 const KEY = "explore-tabs";
-const MAX_TABS = 8;
+const MAX_TABS = 9;
 
 interface QueryTabsOptions {
   readonly text: () => string;
   readonly onSelect: (sql: string) => void;
+  /** The history has it. */
+  readonly wasRun: (sql: string) => boolean;
 }
 
 function readTabs(): string[] {
@@ -24,8 +26,8 @@ function titleOf(sql: string): string {
   return /\bfrom\s+(\w+)/i.exec(sql)?.[1] ?? (sql.trim() === "" ? "empty" : sql.trim().slice(0, 20));
 }
 
-export function queryTabs(list: HTMLElement, { text, onSelect }: QueryTabsOptions) {
-  const tabs = readTabs().slice(-MAX_TABS);
+export function queryTabs(list: HTMLElement, { text, onSelect, wasRun }: QueryTabsOptions) {
+  const tabs = readTabs();
   let active = Math.max(0, tabs.length - 1);
 
   const save = () => {
@@ -82,9 +84,11 @@ export function queryTabs(list: HTMLElement, { text, onSelect }: QueryTabsOption
     /** The statement to begin with: a linked one in a tab of its own, else the last one. */
     begin(linked: string | undefined): string | undefined {
       if (linked === undefined) return tabs[active];
-      const known = tabs.indexOf(linked);
-      if (known < 0 && tabs.length < MAX_TABS) tabs.push(linked);
-      active = known < 0 ? tabs.length - 1 : known;
+      if (!tabs.includes(linked)) tabs.push(linked);
+      // One that was run is found again in the history.
+      const replaced = tabs.length > MAX_TABS ? tabs.slice(0, -1).findLastIndex(wasRun) : -1;
+      if (replaced >= 0) tabs.splice(replaced, 1);
+      active = tabs.indexOf(linked);
       return linked;
     },
     save,

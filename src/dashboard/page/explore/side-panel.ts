@@ -124,6 +124,8 @@ function readHistory(): HistoryEntry[] {
   }
 }
 
+export const wasRun = (sql: string): boolean => readHistory().some((one) => one.sql === sql);
+
 export function rememberQuery(sql: string, note: string): void {
   const entry = { sql, note, at: new Date().toISOString() };
   const list = [entry, ...readHistory().filter((one) => one.sql !== sql)].slice(0, MAX_HISTORY);
