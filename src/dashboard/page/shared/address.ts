@@ -51,11 +51,12 @@ export function useAddress<const V extends Readonly<Record<string, string>>>(
   const read = (): View<Params> => {
     const query = new URLSearchParams(location.search);
     const params = Object.entries(usual).map(([key, value]) => [key, query.get(key) ?? value]);
-    return { ...Object.fromEntries(params), name: page ? nameInPath() : "" };
+    return { name: "", ...Object.fromEntries(params), ...(page ? { name: nameInPath() } : {}) };
   };
   const go = (change: Partial<View<Params>>, how: "push" | "replace" = "push") => {
-    const { name, ...chosen }: View<Readonly<Record<string, string>>> = { ...read(), ...change };
-    const unusual = Object.entries(chosen).filter(([key, value]) => value !== usual[key]);
+    const { name, ...others }: View<Readonly<Record<string, string>>> = { ...read(), ...change };
+    const chosen = page ? others : { name, ...others };
+    const unusual = Object.entries(chosen).filter(([key, value]) => value !== (usual[key] ?? ""));
     saveAddress(how, page && name ? pagePath(page, name) : location.pathname, new URLSearchParams(unusual));
     window.dispatchEvent(new PopStateEvent("popstate"));
   };

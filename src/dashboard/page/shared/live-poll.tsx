@@ -4,7 +4,7 @@
 // Until all are answered it says "Reading the quotes …", after a failure why and when it tries again, in place of its children.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers } from "../../api-answers.ts";
 import { onCommit, onMissed, throttle } from "./live.ts";
@@ -46,6 +46,16 @@ interface LivePollOptions {
   readonly throttleSeconds?: number;
   /** What a reader asked for, if it is not all parameters: an answer to an earlier question is hidden. */
   readonly question?: string;
+}
+
+/** The value, but a new one at most every `seconds`: the daemon refuses a request for each key of a fast typist. */
+export function useThrottled<T>(value: T, seconds: number): T {
+  const [taken, take] = useState(value);
+  const latest = useRef(value);
+  latest.current = value;
+  const update = useMemo(() => throttle(seconds, () => take(latest.current)), [seconds]);
+  useLayoutEffect(update, [value]);
+  return taken;
 }
 
 const toQuery = (params: ApiParams | undefined) => params && String(new URLSearchParams(params));

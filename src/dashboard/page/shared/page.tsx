@@ -4,7 +4,7 @@ import { type ComponentChildren, render, type VNode } from "preact";
 import { useEffect, useReducer } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
 import { findClosestWords } from "../../../model/did-you-mean.ts";
-import "./layout.ts";
+import { watchTheme } from "./layout.ts";
 import { byId } from "./page-base.ts";
 
 const MAX_NEAR_NAMES = 5;
@@ -25,6 +25,25 @@ export function usePhone(): boolean {
     return () => media.removeEventListener("change", listener);
   }, []);
   return media.matches;
+}
+
+/** Counts how often colours or the width have changed: a canvas does not follow the style sheet. */
+export function useRedraws(): number {
+  const [redraws, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  useEffect(() => {
+    let width = innerWidth;
+    const onResize = () => {
+      if (width !== innerWidth) redraw(undefined);
+      width = innerWidth;
+    };
+    window.addEventListener("resize", onResize);
+    const end = watchTheme(() => redraw(undefined));
+    return () => {
+      window.removeEventListener("resize", onResize);
+      end();
+    };
+  }, []);
+  return redraws;
 }
 
 interface PageHeadProps {
@@ -58,7 +77,7 @@ interface CardProps {
   /** The ids are `NAME-title` and `NAME-note`. */
   readonly name: string;
   /** A card without a title has a label. */
-  readonly title?: string;
+  readonly title?: ComponentChildren;
   readonly label?: string;
   readonly note?: ComponentChildren;
   /** In place of a note: what can be chosen. */

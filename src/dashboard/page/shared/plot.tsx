@@ -1,9 +1,10 @@
 // Charts of figures that are not bars, drawn by uPlot in the colours of the page. `draw` runs again for each new value of `of`:
 //   <Plot id="spread-plot" label="…" of={spreads} draw={(points) => ({ data: [xs, ys], xLabel: "time", …, lines: ["ask over bid"] })} />
 
-import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { cssColour, watchTheme } from "./layout.ts";
+import { useRedraws } from "./page.tsx";
 import { byId } from "./page-base.ts";
 import { aheadOfUtc, clockText, dayText, offsetOfZone, withMinusSign } from "./text-format.ts";
 
@@ -19,25 +20,6 @@ export function drawPlot(id: string, build: BuildPlot): void {
   target.hidden = !made;
   if (made) plots.set(id, { plot: made, build });
   else plots.delete(id);
-}
-
-/** Counts how often colours or the width have changed: a canvas does not follow the style sheet. */
-export function useRedraws(): number {
-  const [redraws, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
-  useEffect(() => {
-    let width = innerWidth;
-    const onResize = () => {
-      if (width !== innerWidth) redraw(undefined);
-      width = innerWidth;
-    };
-    window.addEventListener("resize", onResize);
-    const end = watchTheme(() => redraw(undefined));
-    return () => {
-      window.removeEventListener("resize", onResize);
-      end();
-    };
-  }, []);
-  return redraws;
 }
 
 export interface PlotDrawing extends PlotOptions {
