@@ -44,6 +44,11 @@ const slowly = (seconds: number, last: string) => `WITH RECURSIVE
 const openLink = (href: string, size: Parameters<typeof openPage>[1]) =>
   openPage(href, { ...size, referer: new URL("/sync", pages.address()).href });
 
+async function follow(page: Page, href: string): Promise<void> {
+  await page.goto("about:blank");
+  await page.goto(href, { referer: pages.address() });
+}
+
 describe("/explore", () => {
   itInBrowser("runs what the person ran or a page of the daemon links to, and no other link", async () => {
     const { page, complaints } = await openPage(linkTo("SELECT 7 AS foreign_link"), {
@@ -80,12 +85,10 @@ describe("/explore", () => {
     const titles = () => page.locator("#statements [aria-pressed]").allTextContents();
     const drafts = ["a", "b", "c", "d", "e", "f", "g", "h"].map((name) => `SELECT 1 FROM ${name}`);
     await page.evaluate(`localStorage.setItem("explore-tabs", ${JSON.stringify(JSON.stringify(drafts))})`);
-    const follow = (href: string) => page.goto(href, { referer: pages.address() });
-    await follow(linkTo("SELECT 1 FROM assets"));
+    await follow(page, linkTo("SELECT 1 FROM assets"));
     await isDone(page);
     expect(await titles()).toEqual([..."abcdefgh", "assets"]);
-    await page.goto("about:blank");
-    await follow(linkTo("SELECT 1 FROM exchanges"));
+    await follow(page, linkTo("SELECT 1 FROM exchanges"));
     await isDone(page);
     expect(await titles()).toEqual([..."abcdefgh", "exchanges"]);
     expect(complaints).toEqual([]);
@@ -236,8 +239,7 @@ describe("/explore", () => {
       }
       expect(Number(await page.getAttribute("#canvas", "data-points"))).toBeGreaterThan(20);
 
-      await page.goto(linkTo(bars));
-      await page.reload();
+      await follow(page, linkTo(bars));
       await isDone(page);
       const expected = pages.query(bars);
       const files: Record<string, Buffer> = {};
@@ -257,14 +259,12 @@ describe("/explore", () => {
       const bytes = new Uint8Array(files.parquet ?? []);
       expect(await parquetReadObjects({ file: bytes.buffer, compressors })).toEqual(expected);
 
-      await page.goto(linkTo("SELECT count(*) FROM index_ticks"));
-      await page.reload();
+      await follow(page, linkTo("SELECT count(*) FROM index_ticks"));
       await page.locator("#warnings li").waitFor();
       expect(await page.textContent("#warnings")).toBe(
         "reads the whole table index_tick_rows: bound ts and name the series",
       );
-      await page.goto(linkTo("SELECT nme FROM assets"));
-      await page.reload();
+      await follow(page, linkTo("SELECT nme FROM assets"));
       await page.locator("#error:visible").waitFor();
       expect(await page.textContent("#error")).toBe("no such column nme; did you mean name?");
       expect(complaints.filter((text) => !/400 \(Bad Request\)/.test(text))).toEqual([]);
@@ -274,7 +274,7 @@ describe("/explore", () => {
   itInBrowser("tells the rows read while a statement runs, and how it fails after that", async () => {
     const { page, complaints } = await openPage("about:blank", desktop);
     const begun = Date.now() / 1000;
-    await page.goto(linkTo(slowly(3, "n")));
+    await follow(page, linkTo(slowly(3, "n")));
     interface Seen {
       readonly at: number;
       readonly text: string;
@@ -314,7 +314,11 @@ describe("/explore", () => {
       expect(rows).toBeGreaterThanOrEqual(readUntil(at - timeLimit(3_000) / 1000));
     }
 
-    await page.goto(linkTo(slowly(2, "json('{' || n)")));
+    // A link of this page, as the search has them.
+    await page.evaluate(`{ const link = document.createElement("a");
+      link.href = ${JSON.stringify(linkTo(slowly(2, "json('{' || n)")))};
+      document.body.append(link);
+      link.click(); }`);
     await page.locator("#summary", { hasText: /^Running … \d+ s, [\d,]+ rows$/ }).waitFor();
     await page.locator("#error:visible").waitFor();
     expect(await page.textContent("#error")).toBe(
@@ -336,8 +340,7 @@ describe("/explore", () => {
     expect(await questions.count()).toBe(22);
     await questions.nth(6).click();
     await isDone(page);
-    await page.goto(new URL("/explore#question=17", pages.address()).href);
-    await page.reload();
+    await follow(page, new URL("/explore#question=17", pages.address()).href);
     await isDone(page);
     expect(await page.textContent("#editor .cm-content")).toContain("FROM latest_market_caps ORDER BY rank");
     await page.click("#tab-history");

@@ -20,7 +20,7 @@ const HATCH_PX = 7;
 const MIN_SOURCE_PX = 60;
 
 type Pen = CanvasRenderingContext2D;
-export type TimeScale = ITimeScaleApi<Time>;
+type TimeScale = ITimeScaleApi<Time>;
 interface Band extends SecondsRange {
   readonly state: ChartRange["state"] | "covered";
   readonly text: string;

@@ -21,8 +21,8 @@ import type { ChartRange } from "../../../model/answers/chart-bars.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { aheadOfUtc, clockText, dayText, momentText, price } from "../shared/text-format.ts";
-import type { PickedRange } from "../shared/time-picker.ts";
-import { Bands, type TimeScale } from "./bands.ts";
+import type { PickedRange } from "../shared/time-picker.tsx";
+import { Bands } from "./bands.ts";
 import { DAY_SECONDS, positionOf, type Slot, stateOf } from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
@@ -183,7 +183,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     at = place;
     const level = slots.slice(0, at + 1).findLast(({ candle }) => candle?.close)?.candle?.close ?? 0;
     chart.setCrosshairPosition(level, toTime(slot), candles);
-    keepInView(chart.timeScale(), at);
+    keepInView(at);
     onPoint(slot);
   };
   const pointAt = (x: number) => {
@@ -212,8 +212,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       ArrowRight: () => moveTo(here + step),
       Home: () => moveTo(0),
       End: () => moveTo(slots.length - 1),
-      "+": () => zoom(chart.timeScale(), 0.8, slots.length - 1),
-      "-": () => zoom(chart.timeScale(), 1.25, slots.length - 1),
+      "+": () => zoom(0.8),
+      "-": () => zoom(1.25),
       Escape: () => {
         measure.clear();
         clearPointer();
@@ -237,6 +237,22 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     requestAnimationFrame(() => {
       nextView = undefined;
     });
+  };
+  /** The library applies a range with the next frame: until then it tells the one before. */
+  const viewed = () => nextView ?? chart.timeScale().getVisibleLogicalRange();
+  const keepInView = (index: number) => {
+    const range = viewed();
+    if (!range || (index >= range.from && index <= range.to)) return;
+    const shift = index < range.from ? index - range.from - 1 : index - range.to + 1;
+    setView(range.from + shift, range.to + shift);
+  };
+  /** About the middle, but no farther beyond the first and the last bar than the view was. */
+  const zoom = (factor: number) => {
+    const range = viewed();
+    if (!range) return;
+    const length = (range.to - range.from) * factor;
+    const to = Math.min((range.from + range.to + length) / 2, Math.max(range.to, slots.length - 1));
+    setView(Math.max(to - length, Math.min(range.from, 0)), to);
   };
   let firstMark = Number.POSITIVE_INFINITY;
   let namedMonth = -1;
@@ -275,7 +291,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   return {
     show({ slots: shown, spans, width, lastPrice, view, isLive, ...more }: ShowOptions): void {
       const before = slots[0]?.time;
-      const inView = nextView ?? chart.timeScale().getVisibleLogicalRange();
+      const inView = viewed();
       const isAtEnd = inView !== null && inView.to >= slots.length - 1;
       slots = shown;
       ({ precision } = more);
@@ -365,19 +381,3 @@ function readColours() {
 }
 
 const toTime = ({ time }: Slot) => time as UTCTimestamp;
-
-function keepInView(scale: TimeScale, index: number): void {
-  const range = scale.getVisibleLogicalRange();
-  if (!range || (index >= range.from && index <= range.to)) return;
-  const shift = index < range.from ? index - range.from - 1 : index - range.to + 1;
-  scale.setVisibleLogicalRange({ from: range.from + shift, to: range.to + shift });
-}
-
-/** About the middle, but no farther beyond the first and the last bar than the view was. */
-function zoom(scale: TimeScale, factor: number, last: number): void {
-  const range = scale.getVisibleLogicalRange();
-  if (!range) return;
-  const length = (range.to - range.from) * factor;
-  const to = Math.min((range.from + range.to + length) / 2, Math.max(range.to, last));
-  scale.setVisibleLogicalRange({ from: Math.max(to - length, Math.min(range.from, 0)), to });
-}

@@ -3,8 +3,7 @@
 import { type ChartBarsResult, MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import type { BarWidth } from "../../../model/time.ts";
-import { byId, element, fetchJson, soft } from "../shared/page-base.ts";
-import { seriesBox } from "../shared/series-box.ts";
+import { fetchJson } from "../shared/page-base.ts";
 import type { OverlayLine } from "./bar-chart.ts";
 import { type Close, closesOf, DAY_SECONDS, dayStart, type Slot, secondsOf, toPoints } from "./bar-slots.ts";
 import { fetchBars } from "./fetch-bars.ts";
@@ -22,85 +21,72 @@ interface Overlay {
 }
 
 /** What the chart shows. */
-interface ShownBars extends Pick<ChartBarsResult, "from" | "to" | "width" | "ticks_from"> {
+interface ComparedBars extends Pick<ChartBarsResult, "from" | "to" | "width" | "ticks_from"> {
   readonly slots: readonly Slot[];
 }
 
-interface OverlaysOptions {
-  readonly onChange: () => void;
-  readonly onLoad: (lines: readonly OverlayLine[]) => void;
-}
+/** The compared series and what was read of them. */
+export class SeriesOverlays {
+  readonly #onLoad: (lines: readonly OverlayLine[]) => void;
+  #chosen: readonly Overlay[] = [];
+  #shown: ComparedBars | undefined;
 
-/** Keeps the list of compared series. */
-export function seriesOverlays({ onChange, onLoad }: OverlaysOptions) {
-  let chosen: readonly Overlay[] = [];
-  let shown: ShownBars | undefined;
+  constructor(onLoad: (lines: readonly OverlayLine[]) => void) {
+    this.#onLoad = onLoad;
+  }
 
-  const draw = () => {
-    byId("overlays").hidden = chosen.length === 0;
-    byId("overlays").replaceChildren(
-      ...chosen.map((overlay, i) => {
-        const mark = element("i");
-        mark.style.background = `var(--line-${i + 1})`;
-        const label = overlay.series?.name || overlay.slug;
-        const remove = element("button", { type: "button", "aria-label": `Remove ${label}` }, "×");
-        remove.addEventListener("click", () => change(chosen.filter((one) => one !== overlay)));
-        const note = overlay.isUnread ? "could not be read" : (overlay.series?.index_type ?? "");
-        return element("li", {}, mark, `${label} `, soft(note), remove);
-      }),
-    );
-  };
-  const change = (next: readonly Overlay[]) => {
-    chosen = next.slice(-MAX_OVERLAYS);
-    draw();
-    onChange();
-    void load();
-  };
+  get list(): readonly Readonly<Overlay>[] {
+    return this.#chosen;
+  }
+
+  get slugs(): string[] {
+    return this.#chosen.map(({ series, slug }) => series?.slug ?? slug);
+  }
+
+  /** Follows the URL. */
+  setSlugs(slugs: readonly string[]): void {
+    this.#chosen = slugs
+      .slice(0, MAX_OVERLAYS)
+      .map((slug) => this.#chosen.find((one) => one.slug === slug) ?? { slug, closes: [] });
+  }
+
+  add(series: SeriesMatch): void {
+    if (this.#chosen.some(({ slug }) => slug === series.slug)) return;
+    this.#chosen = [...this.#chosen, { slug: series.slug, series, closes: [] }].slice(-MAX_OVERLAYS);
+    void this.load();
+  }
+
+  remove(overlay: Readonly<Overlay>): void {
+    this.#chosen = this.#chosen.filter((one) => one !== overlay);
+    void this.load();
+  }
+
   /** Reads what the chart shows; a series that cannot be read has no line, and its name says so. */
-  const load = async (now = shown) => {
-    shown = now;
+  async load(shown = this.#shown): Promise<void> {
+    this.#shown = shown;
     if (!shown) return;
-    const [wanted, { slots }] = [chosen, shown];
+    const wanted = this.#chosen;
     await Promise.all(
       wanted.map(async (overlay) => {
-        overlay.isUnread = await readOverlay(overlay, shown as ShownBars).then(
+        overlay.isUnread = await readOverlay(overlay, shown).then(
           () => false,
           () => true,
         );
       }),
     );
-    if (wanted !== chosen) return;
-    draw();
-    onLoad(
+    if (wanted !== this.#chosen) return;
+    this.#onLoad(
       wanted.map(({ slug, closes }, i) => ({
         key: slug,
         colour: `line-${i + 1}`,
-        points: toPoints(slots, closes),
+        points: toPoints(shown.slots, closes),
       })),
     );
-  };
-  const compare = byId("compare", HTMLInputElement);
-  seriesBox(compare, byId("compare-list"), (series) => {
-    compare.blur();
-    if (!chosen.some(({ slug }) => slug === series.slug))
-      change([...chosen, { slug: series.slug, series, closes: [] }]);
-  });
-  return {
-    load,
-    isEmpty: () => chosen.length === 0,
-    slugs: () => chosen.map(({ series, slug }) => series?.slug ?? slug),
-    /** Follows the URL. */
-    setSlugs(slugs: readonly string[]): void {
-      chosen = slugs
-        .slice(0, MAX_OVERLAYS)
-        .map((slug) => chosen.find((one) => one.slug === slug) ?? { slug, closes: [] });
-      draw();
-    },
-  };
+  }
 }
 
 /** Reads what is not read yet, and the end again. */
-async function readOverlay(overlay: Overlay, shown: ShownBars): Promise<void> {
+async function readOverlay(overlay: Overlay, shown: ComparedBars): Promise<void> {
   const { to, width } = shown;
   overlay.series ??= (await fetchJson("series", { name: overlay.slug })).find(
     ({ match }) => match === "exact",
@@ -129,7 +115,7 @@ async function readOverlay(overlay: Overlay, shown: ShownBars): Promise<void> {
 }
 
 /** As the candles: daily bars before their first tick, then bars of their width, as many as one request returns. */
-function listParts({ from, to }: SecondsRange, { width, ticks_from }: ShownBars) {
+function listParts({ from, to }: SecondsRange, { width, ticks_from }: ComparedBars) {
   const firstTickDay = dayStart(ticks_from ?? Number.POSITIVE_INFINITY);
   const parts: (SecondsRange & { readonly width: BarWidth })[] = [];
   for (let start = from; start < to; ) {

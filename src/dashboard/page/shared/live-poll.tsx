@@ -4,7 +4,7 @@
 // Until all are answered it says "Reading the quotes …", after a failure why and when it tries again, in place of its children.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers } from "../../api-answers.ts";
 import { onCommit, onMissed, throttle } from "./live.ts";
@@ -26,7 +26,7 @@ export interface LiveAnswer<T> {
 export function useCommits(listener: (news: CommitNews) => void): void {
   const latest = useRef(listener);
   latest.current = listener;
-  useEffect(() => onCommit((news) => latest.current(news)), []);
+  useLayoutEffect(() => onCommit((news) => latest.current(news)), []);
 }
 
 /** Tells the header that the page is not live while there is a note: for what is not polled. */
@@ -76,7 +76,8 @@ export function useLivePoll<K extends keyof ApiAnswers>(
   const now = useRef(() => {});
   const latest = useRef({ on, asked });
   latest.current = { on, asked };
-  useEffect(() => {
+  // Before the first paint: the answer is there sooner.
+  useLayoutEffect(() => {
     if (query === undefined) return;
     let isOver = false;
     setFailure("");

@@ -1,0 +1,224 @@
+// What the page says about the bars in words: the bar under the pointer, the gaps, the newest bars as a table.
+
+import type { ChartBarsResult, ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
+import { type DataColumn, DataTable } from "../shared/data-table.tsx";
+import {
+  amount,
+  count,
+  countNoun,
+  direction,
+  duration,
+  momentText,
+  percentChange,
+  price,
+} from "../shared/text-format.ts";
+import { listGaps, type Slot, stateOf } from "./bar-slots.ts";
+
+const TABLE_ROWS = 200;
+const GAPS_SHOWN = 12;
+
+/** What was read last, and what is shown of it. */
+export interface ShownBars extends ChartBarsResult {
+  readonly slots: readonly Slot[];
+  readonly precision: number;
+}
+
+const minute = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
+
+/** The change since the close of the bar before, as exchanges count it. */
+function changeOf(slots: readonly Slot[], slot: Slot): number | undefined {
+  const before = slots.slice(0, slots.indexOf(slot)).findLast(({ candle }) => candle)?.candle;
+  return slot.candle && before ? slot.candle.close - before.close : undefined;
+}
+
+function Figure({ label, text }: { label: string; text: string }) {
+  return (
+    <span>
+      <i>{label}</i> {text}
+    </span>
+  );
+}
+
+/** Describes the bar under the pointer, else the newest bar. */
+export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefined }) {
+  const { slots, precision } = bars;
+  const pointed = slots.find(({ time }) => time === at);
+  const slot = pointed ?? slots.findLast(({ candle }) => candle) ?? slots.at(-1);
+  if (!slot) return null;
+  const digits = (value: number) => price(value.toFixed(precision));
+  const when = slot.isDaily ? `${minute(slot.time).slice(0, 10)} UTC` : momentText(slot.time * 1e6, 16);
+  const { candle, ticks = 0, expected = 0, volume = null } = slot;
+  const change = changeOf(slots, slot);
+  const figures = candle && {
+    O: digits(candle.open),
+    H: digits(candle.high),
+    L: digits(candle.low),
+    C: digits(candle.close),
+  };
+  return (
+    <>
+      <span class="when">{when}</span>
+      {Object.entries(figures ?? {}).map(([label, text]) => (
+        <Figure key={label} label={label} text={text} />
+      ))}
+      {candle && change !== undefined && (
+        <span class={`change ${direction(change)}`}>
+          {`${change < 0 ? "−" : "+"}${digits(Math.abs(change))} (${percentChange((change / (candle.close - change)) * 100)})`}
+        </span>
+      )}
+      {candle && <Figure label={slot.isDaily ? "V" : "V 24 h"} text={amount(volume)} />}
+      {candle && <span>{ticks === null ? "daily bar" : `${count(ticks)} of ${count(expected)} ticks`}</span>}
+      <span data-state={stateOf(slot)}>{describeSlot(slot)}</span>
+    </>
+  );
+}
+
+function describeSlot(slot: Slot): string {
+  const { span, coverage = 0, isDaily } = slot;
+  const what = span && isDaily && span.stream === "index_ticks" ? "ticks " : "";
+  const isSaid = span?.state === "none" || span?.state === "unconfirmed";
+  const reason = span ? ` (${what}${isSaid ? "" : `${span.state}, `}${span.reason})` : "";
+  const proven = `${percent(coverage)} proven`;
+  return {
+    complete: `complete${what ? reason : ""}`,
+    unconfirmed: coverage > 0 ? `${proven}, the rest awaits confirmation` : "awaits confirmation",
+    partial: `${proven}${reason}`,
+    missing: `no bar${reason}`,
+  }[stateOf(slot)];
+}
+
+/** Shows 100 % only for a complete bar. */
+function percent(fraction: number): string {
+  return `${fraction >= 1 ? 100 : Math.min(99, Math.floor(fraction * 100))} %`;
+}
+
+/** Short ranges with seconds; the date of the end is omitted if it equals that of the start. */
+function formatRange(from: number, to: number): string {
+  const digits = to - from < 3_600 ? 19 : 16;
+  const text = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, digits).replace("T", " ");
+  const [first, last] = [text(from), text(to)];
+  return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
+}
+
+interface SpanInView extends ChartRange {
+  readonly whole: ChartRange;
+}
+
+/** The spans, as far as they are in view. */
+function spansIn({ spans }: ShownBars, view: SecondsRange): SpanInView[] {
+  return spans
+    .filter(({ from, to }) => from < view.to && to > view.from)
+    .map((span) => ({
+      ...span,
+      whole: span,
+      from: Math.max(span.from, view.from),
+      to: Math.min(span.to, view.to),
+    }));
+}
+
+export function describeGaps(bars: ShownBars, view: SecondsRange): string {
+  const gaps = listGaps(spansIn(bars, view));
+  const total = gaps.reduce((sum, { from, to }) => sum + to - from, 0);
+  const more = gaps.length > GAPS_SHOWN ? `, the newest ${GAPS_SHOWN} are shown` : "";
+  return gaps.length > 0 ? `${countNoun(gaps.length, "range")}, ${duration(total)}${more}` : "";
+}
+
+const gapColumns = (hrefOf: (gap: SecondsRange) => string): readonly DataColumn<SpanInView>[] => [
+  {
+    label: "State",
+    cell: ({ state, reason, stream }) => (
+      <>
+        <i class="mark" data-state={state} />
+        {state}
+        <span class="soft">{` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`}</span>
+      </>
+    ),
+  },
+  { label: "Length", value: ({ from, to }) => to - from, format: (seconds) => duration(seconds ?? 0) },
+  {
+    label: "Range (UTC)",
+    cell: ({ from, to, whole }) => {
+      const beyond = [whole.from < from ? "before" : "", whole.to > to ? "after" : ""].filter(Boolean);
+      return (
+        <>
+          <a href={hrefOf(whole)}>{formatRange(from, to)}</a>
+          {beyond.length > 0 && <span class="soft">{` goes on ${beyond.join(" and ")}`}</span>}
+        </>
+      );
+    },
+  },
+];
+
+interface GapsProps {
+  readonly bars: ShownBars;
+  readonly view: SecondsRange;
+  /** Leads to the whole of a gap. */
+  readonly hrefOf: (gap: SecondsRange) => string;
+}
+
+export function Gaps({ bars, view, hrefOf }: GapsProps) {
+  const spans = spansIn(bars, view);
+  return (
+    <DataTable
+      id="gaps"
+      label="Gaps in view"
+      columns={gapColumns(hrefOf)}
+      rows={listGaps(spans).toReversed().slice(0, GAPS_SHOWN)}
+      empty={describeNoGaps(spans, bars.bars.length > 0)}
+      attributes={({ state, stream, from }) => ({ key: `${stream} ${from}`, "data-state": state })}
+    />
+  );
+}
+
+/** What awaits confirmation or was never selected is not proven either. */
+function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string {
+  const tell = (state: ChartRange["state"], name: string) => {
+    const own = spans.filter((span) => span.state === state);
+    const length = own.reduce((sum, { from, to }) => sum + to - from, 0);
+    return length > 0 ? ` ${name}: ${duration(length)}.` : "";
+  };
+  const unselected = tell("none", "Not selected");
+  if (unselected && !hasBars) return "Nothing in view is selected.";
+  return `Nothing is missing.${tell("unconfirmed", "Awaiting confirmation")}${unselected}`;
+}
+
+const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
+  const figure = (value: number | null) => (value === null ? "–" : price(value.toFixed(precision)));
+  const part = (name: "open" | "high" | "low" | "close") => ({
+    label: name.charAt(0).toUpperCase() + name.slice(1),
+    value: ({ candle }: Slot) => candle?.[name],
+    format: figure,
+    isWide: name !== "close",
+  });
+  return [
+    { label: "Start (UTC)", cell: ({ time }) => minute(time) },
+    ...(["open", "high", "low", "close"] as const).map(part),
+    { label: "Volume", value: ({ volume }) => volume, format: amount },
+    {
+      ...{ label: "Ticks", isWide: true, className: "number" },
+      cell: ({ ticks, expected = 0 }) =>
+        ticks === undefined ? "–" : ticks === null ? "daily bar" : `${count(ticks)} / ${count(expected)}`,
+    },
+    {
+      ...{ label: "Coverage", isWide: true },
+      value: ({ coverage }) => coverage,
+      format: (coverage) => (coverage === null ? "–" : percent(coverage)),
+    },
+    { label: "State", className: "soft", cell: describeSlot },
+  ];
+};
+
+export function BarTable({ slots, precision }: ShownBars) {
+  return (
+    <DataTable
+      id="bars"
+      label="Bars"
+      columns={barColumns(precision)}
+      rows={slots.slice(-TABLE_ROWS).toReversed()}
+      attributes={(slot) => ({
+        ...{ key: String(slot.time), "data-time": String(slot.time) },
+        "data-state": stateOf(slot),
+      })}
+    />
+  );
+}

@@ -1,0 +1,382 @@
+// What /bars shows, and how it gets there: the address, the series, what is loaded of it, and what was committed since.
+
+import { MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.ts";
+import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
+import type { CommitNews } from "../../../model/answers/ticks.ts";
+import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
+import { nameInPath, saveAddress } from "../shared/address.ts";
+import { throttle } from "../shared/live.ts";
+import { describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "../shared/page-base.ts";
+import { describeUnknown } from "../shared/series-box.tsx";
+import {
+  type PickedRange,
+  type PickedTime,
+  pickExactly,
+  pickedParams,
+  rangeOf,
+  readPicked,
+  toMinute,
+} from "../shared/time-picker.tsx";
+import { barChart } from "./bar-chart.ts";
+import { BarFeed } from "./bar-feed.ts";
+import type { ShownBars } from "./bar-report.tsx";
+import { buildSlots, precisionOf, secondsOf, timeAt } from "./bar-slots.ts";
+import { fetchBars } from "./fetch-bars.ts";
+import { SeriesOverlays } from "./overlays.ts";
+
+const POLL_SECONDS = 15;
+/** A tick moves the last bar at once; what a page of history has changed is read this often at most. */
+const CHANGED_SECONDS = 5;
+/** So many bars before the end of what is loaded, more is loaded. */
+const LOAD_AHEAD_BARS = 50;
+const VIEW_REST_MS = 300;
+/** A width that gives fewer bars than the least, or too many, shows the usual number. */
+const MIN_BARS = 30;
+const DEFAULT_BARS = 300;
+
+const isWidth = (text: string): text is BarWidth => Object.hasOwn(barWidths, text);
+export const widths = Object.keys(barWidths).filter(isWidth);
+
+/** In place of the bars: the name of the address is unknown, or nothing is stored. */
+interface UnknownSeries {
+  readonly text: string;
+  readonly near: readonly { readonly label: string; readonly href: string }[];
+}
+
+interface ShowOptions {
+  /** The range to bring into view. */
+  readonly view?: PickedRange;
+  /** What is new at the end was committed just now. */
+  readonly isLive?: boolean;
+}
+
+export class BarsState {
+  readonly #onChange: () => void;
+  readonly overlays: SeriesOverlays;
+  width: BarWidth = "1h";
+  isLog = false;
+  picked: PickedTime;
+  series: SeriesMatch | undefined;
+  unknown: UnknownSeries | undefined;
+  shown: ShownBars | undefined;
+  inView: SecondsRange | undefined;
+  /** How many compared series have a line. */
+  lines: number | undefined;
+  /** The start of the bar under the pointer. */
+  pointedAt: number | undefined;
+  /** What to say in place of the bars; empty: they may be told. */
+  note = "";
+  hasFailed = false;
+  /** Said above the chart. */
+  remark = "";
+  #chart: ReturnType<typeof barChart> | undefined;
+  #feed: BarFeed | undefined;
+  #readNow = () => {};
+  /** Where the next read begins, if a commit changed more than the end. */
+  #changedFrom = Number.POSITIVE_INFINITY;
+  /** The daemon's clock minus the browser's clock, in seconds. */
+  #clockOffset = 0;
+  #viewTimer: number | undefined;
+  /** The keys of a width that is being typed. */
+  #typedWidth = "";
+  readonly #readChanged = throttle(CHANGED_SECONDS, () => this.#readNow());
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange;
+    this.overlays = new SeriesOverlays((lines) => {
+      this.#chart?.showOverlays(lines);
+      this.lines = lines.filter(({ points }) => points.length > 0).length;
+      onChange();
+    });
+    this.picked = readPicked(new URLSearchParams(location.search), "1w", this.now());
+    this.#begin();
+  }
+
+  now(): number {
+    return Date.now() / 1000 + this.#clockOffset;
+  }
+
+  /** Draws into `container`, and reads until it is stopped. */
+  start(container: HTMLElement): () => void {
+    this.#chart = barChart(container, {
+      onPoint: (slot) => {
+        this.pointedAt = slot?.time;
+        this.#onChange();
+      },
+      onView: (from, to, isByHand) => this.#followView(from, to, isByHand),
+    });
+    this.#readFromUrl();
+    // Retry the start until there is something to show.
+    const bars = repeatWhileVisible(
+      POLL_SECONDS,
+      () => this.#refresh(),
+      (error) => {
+        this.note = `Could not read the bars: ${describeError(error)}, again in ${RETRY_SECONDS} s`;
+        this.hasFailed = true;
+        this.#onChange();
+      },
+    );
+    this.#readNow = () => void bars.now();
+    return bars.stop;
+  }
+
+  applyTheme(): void {
+    this.#chart?.applyTheme();
+    void this.overlays.load();
+  }
+
+  // ---- the address
+
+  #addressOf(range: Readonly<Record<string, string>>): [path: string, query: URLSearchParams] {
+    const query = new URLSearchParams({
+      ...{ width: this.width, ...range },
+      ...(this.isLog ? { log: "1" } : {}),
+    });
+    for (const slug of this.overlays.slugs) query.append("with", slug);
+    return [pagePath("bars", this.series?.slug ?? nameInPath()), query];
+  }
+
+  #saveToUrl(how: "push" | "replace"): void {
+    if (this.series) saveAddress(how, ...this.#addressOf(pickedParams(this.picked)));
+  }
+
+  /** Takes everything but the series from the address. */
+  #readFromUrl(): void {
+    const params = new URLSearchParams(location.search);
+    this.width = widths.find((one) => one === params.get("width")) ?? "1h";
+    this.isLog = params.get("log") === "1";
+    this.picked = readPicked(params, "1w", this.now());
+    this.overlays.setSlugs(params.getAll("with"));
+    this.#showScale();
+  }
+
+  /** The gap, and as much on both sides. */
+  hrefOfGap({ from, to }: SecondsRange): string {
+    const [path, query] = this.#addressOf({ from: toMinute(2 * from - to), to: toMinute(2 * to - from) });
+    return `${path}?${String(query).replaceAll("%3A", ":")}`;
+  }
+
+  /** After Back and Forward. */
+  navigate(): void {
+    this.series = undefined;
+    this.#readFromUrl();
+    this.#begin();
+    this.#readNow();
+  }
+
+  // ---- what is loaded
+
+  #begin(): void {
+    clearTimeout(this.#viewTimer);
+    this.shown = undefined;
+    this.#feed = undefined;
+    this.#changedFrom = Number.POSITIVE_INFINITY;
+    this.note = "Reading the bars …";
+    this.hasFailed = false;
+    this.#onChange();
+  }
+
+  /** A person chose a series, a width or a range. */
+  #choose(): void {
+    this.#begin();
+    this.#saveToUrl("push");
+    this.#readNow();
+  }
+
+  #answer(): void {
+    this.note = "";
+    this.hasFailed = false;
+  }
+
+  async #load(): Promise<void> {
+    if (this.#clockOffset === 0) {
+      const daemon = await fetchJson("daemon");
+      this.#clockOffset = (Date.parse(daemon.generated_at) - Date.now()) / 1000;
+    }
+    const name = nameInPath();
+    const found = this.series ? [this.series] : await fetchJson("series", { name });
+    // Someone has gone elsewhere meanwhile.
+    if (name !== nameInPath()) return;
+    const [first] = found;
+    // Without a name, the best-known series is the first.
+    const isKnown = first && (first === this.series || name === "" || first.match === "exact");
+    this.series = isKnown ? first : undefined;
+    this.unknown = isKnown ? undefined : describeUnknownSeries(name, found);
+    if (!this.series) {
+      this.#answer();
+      return this.#onChange();
+    }
+    if (!this.isAvailable(this.width)) this.width = "1d";
+    this.#saveToUrl("replace");
+    const { series, width } = this;
+    const own = new BarFeed({ series, width, now: () => this.now(), read: fetchBars });
+    this.#feed = own;
+    const range = rangeOf(this.picked, this.now());
+    await own.start(range);
+    this.#show(own, { view: range });
+  }
+
+  async #refresh(): Promise<void> {
+    const own = this.#feed;
+    if (!own?.loaded || own.isOutdated) return this.#load();
+    const { isLive } = own;
+    const from = this.#changedFrom;
+    this.#changedFrom = Number.POSITIVE_INFINITY;
+    await own.refresh(from);
+    this.#show(own, { isLive });
+  }
+
+  /** Loads more where a reader comes near an end; once the view rests, the address and the gaps follow it. */
+  #followView(from: number, to: number, isByHand: boolean): void {
+    const { shown } = this;
+    const feed = this.#feed;
+    if (!feed || !shown) return;
+    if (from < LOAD_AHEAD_BARS) void this.#extend(feed, () => feed.loadOlder());
+    if (to > shown.slots.length - LOAD_AHEAD_BARS) void this.#extend(feed, () => feed.loadNewer());
+    clearTimeout(this.#viewTimer);
+    this.#viewTimer = setTimeout(() => {
+      const { slots } = this.shown ?? shown;
+      this.inView = { from: timeAt(slots, from), to: timeAt(slots, to + 1) };
+      if (isByHand) {
+        // A view that reaches the last bar has no end: it follows.
+        const isAtEnd = feed.isLive && to >= slots.length - 1;
+        this.picked = pickExactly(isAtEnd ? { from: this.inView.from } : this.inView);
+        this.#saveToUrl("replace");
+      }
+      this.#onChange();
+    }, VIEW_REST_MS);
+  }
+
+  async #extend(own: BarFeed, load: () => Promise<boolean>): Promise<void> {
+    try {
+      if (await load()) this.#show(own);
+    } catch (error) {
+      // What is loaded stays; the next scroll tries again.
+      this.remark = `Could not load more bars: ${describeError(error)}.`;
+      this.#onChange();
+    }
+  }
+
+  #show(own: BarFeed, { view, isLive = false }: ShowOptions = {}): void {
+    const { loaded } = own;
+    if (!loaded || own !== this.#feed) return;
+    const { width } = this;
+    this.shown = { ...loaded, slots: buildSlots(loaded), precision: precisionOf(loaded.bars) };
+    const { slots, precision, spans, last_price: lastPrice } = this.shown;
+    this.#answer();
+    if (view) this.inView = { from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to };
+    this.#chart?.show({ slots, spans, width, precision, lastPrice, isLive, view });
+    this.remark = loaded.is_cut
+      ? "The read took too long: scroll back for older bars."
+      : loaded.bars.length > 0
+        ? ""
+        : "No bars in this range.";
+    void this.overlays.load(this.shown);
+    this.#onChange();
+  }
+
+  // ---- what was committed
+
+  follow({ ticks, ranges }: CommitNews): void {
+    const { series } = this;
+    const own = ticks.filter(([type, id]) => type === series?.index_type && id === series.index_id);
+    if (own.length > 0) this.#addTicks(own);
+    const { series: key, from, to } = this.#feed?.loaded ?? { from: 0, to: 0 };
+    const range = ranges.find(([of]) => of === key);
+    if (!range) return;
+    const changed = { from: range[1] / MICROS_PER_SECOND, to: range[2] / MICROS_PER_SECOND };
+    if (changed.to <= from || (changed.from >= to && !this.#feed?.isLive)) return;
+    this.#changedFrom = Math.min(this.#changedFrom, changed.from);
+    this.#readChanged();
+  }
+
+  /** Events may have been missed. */
+  readAll(): void {
+    this.#changedFrom = 0;
+    this.#readNow();
+  }
+
+  /** The last bar moves with each tick, without a request. */
+  #addTicks(ticks: CommitNews["ticks"]): void {
+    for (const [, , ts, price, volume] of ticks)
+      this.#feed?.addTick({ time: ts / MICROS_PER_SECOND, price, volume });
+    const loaded = this.#feed?.loaded;
+    if (!loaded || !this.shown) return;
+    this.shown = { ...loaded, slots: buildSlots(loaded), precision: this.shown.precision };
+    this.#chart?.showLast(this.shown.slots, this.shown.last_price);
+    this.#onChange();
+  }
+
+  // ---- what a person chooses
+
+  isAvailable(one: BarWidth): boolean {
+    return this.series?.has_ticks !== false || one === "1d";
+  }
+
+  /** Whether the range has enough bars, and is short enough to be loaded at once. */
+  #isFitting(one: BarWidth, minBars = 2): boolean {
+    const { from, to = this.now() } = rangeOf(this.picked, this.now());
+    const count = (to - from) / secondsOf(one);
+    return this.isAvailable(one) && count >= minBars && count < MAX_BARS;
+  }
+
+  setSeries(series: SeriesMatch): void {
+    this.series = series;
+    this.#choose();
+  }
+
+  /** The range gives way to a width that does not fit it. */
+  setWidth(chosen: BarWidth): void {
+    if (!this.isAvailable(chosen) || chosen === this.width) return;
+    this.width = chosen;
+    const { to } = rangeOf(this.picked, this.now());
+    const from = (to ?? this.now()) - DEFAULT_BARS * secondsOf(chosen);
+    if (!this.#isFitting(chosen, MIN_BARS))
+      this.picked = pickExactly(to === undefined ? { from } : { from, to });
+    this.#choose();
+  }
+
+  /** The width gives way to a range that it does not fit. */
+  setPicked(picked: PickedTime): void {
+    this.picked = picked;
+    if (!this.#isFitting(this.width)) this.width = widths.find((one) => this.#isFitting(one)) ?? "1d";
+    this.#choose();
+  }
+
+  /** `5` is 5m, `1` and `5` is 15m, `d` is 1d: whatever tells one width from the others. */
+  typeWidth(key: string): void {
+    const typed = this.#typedWidth + key;
+    const candidates = /^[0-9mhd]$/.test(key) ? widths.filter((one) => one.startsWith(typed)) : [];
+    this.#typedWidth = candidates.length > 1 ? typed : "";
+    const [only = widths.find((one) => one === `1${key}`)] = candidates;
+    if (candidates.length <= 1 && only) this.setWidth(only);
+  }
+
+  setLog(isLog: boolean): void {
+    this.isLog = isLog;
+    this.#saveToUrl("push");
+    this.#showScale();
+    this.#onChange();
+  }
+
+  /** The compared series have changed. */
+  compare(): void {
+    this.#saveToUrl("push");
+    this.#showScale();
+    this.#onChange();
+  }
+
+  /** The course of several series is comparable only if all begin at 100; that excludes a log scale. */
+  #showScale(): void {
+    this.#chart?.setScale({ isLog: this.isLog, isRebased: this.overlays.list.length > 0 });
+  }
+}
+
+function describeUnknownSeries(name: string, near: readonly SeriesMatch[]): UnknownSeries {
+  if (name === "") return { text: "No index ticks or daily bars are synced yet.", near: [] };
+  return {
+    text: describeUnknown(name),
+    near: near.map((one) => ({ label: one.name, href: pagePath("bars", one.slug) })),
+  };
+}
