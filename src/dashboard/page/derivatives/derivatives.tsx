@@ -13,7 +13,7 @@ import { isNamed, useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { cssColour, withOpacity } from "../shared/layout.ts";
 import { Reading, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, EmptyPage, findNearNames, mountPage, PageHead } from "../shared/page.tsx";
+import { Card, Choice, mountPage, PageHead, UnknownPage } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import {
   amount,
@@ -260,7 +260,7 @@ function Derivatives() {
     ...(view.at ? { at: view.at } : {}),
   };
   const contracts = useLivePoll("derivatives", params, {
-    ...{ what: "the contracts", seconds: 60 },
+    ...{ what: "the contracts", seconds: 60, after: assets },
     on: ({ streams }) => view.at === "" && streams.includes("derivative_ticks"),
   });
   // Of several assets with one symbol, the first has it in its address.
@@ -273,26 +273,17 @@ function Derivatives() {
     return (
       <>
         <PageHead name="asset" title="Derivatives" />
-        {known.length === 0 ? (
-          <EmptyPage text="No derivatives are synced yet." />
-        ) : (
-          <EmptyPage
-            text={`No derivatives are synced of “${view.name}”.`}
-            near={findNearNames(
-              "derivatives",
-              view.name,
-              known.map(({ symbol }) => symbol),
-            )}
-          />
-        )}
+        <UnknownPage
+          {...{ page: "derivatives", what: "No derivatives are synced of", name: view.name }}
+          known={known.map(({ symbol }) => symbol)}
+          none="No derivatives are synced yet."
+        />
       </>
     );
-  const parts = contracts.value?.parts;
-  const [futures, perpetuals, options] = [
-    parts?.futures.rows ?? [],
-    parts?.perpetuals.rows ?? [],
-    parts?.options.rows ?? [],
-  ];
+  const parts = contracts.note === "" ? contracts.value?.parts : undefined;
+  const { rows: futures } = parts?.futures ?? { rows: [] };
+  const { rows: perpetuals } = parts?.perpetuals ?? { rows: [] };
+  const { rows: options } = parts?.options ?? { rows: [] };
   const all = [...futures, ...perpetuals, ...options];
   const observed = all.reduce((newest, { ts }) => Math.max(newest, ts), 0);
   const curves = listExchanges(futures).length;
@@ -301,7 +292,7 @@ function Derivatives() {
   return (
     <>
       <PageHead name="asset" title={asset ? `${asset.symbol} derivatives` : "Derivatives"}>
-        <Reading of={[assets, contracts]} isQuiet>
+        <Reading of={[contracts]} isQuiet>
           {() => (
             <span id="derivatives-note">
               {all.length === 0
@@ -347,39 +338,34 @@ function Derivatives() {
         note={`basis against the index, per year${
           curves > MAX_CURVES ? ` · ${MAX_CURVES} of ${curves} exchanges` : ""
         }`}
+        of={[contracts]}
+        room="table"
       >
-        <Reading of={[assets, contracts]} room="table">
-          {() => (
-            <>
-              <Curve futures={futures} observed={observed} />
-              <DataTable
-                {...{
-                  id: "futures",
-                  label: "Term structure of futures",
-                  columns: futureColumns,
-                  rows: futures,
-                }}
-                attributes={ofContract}
-                empty="No futures were observed."
-              />
-            </>
-          )}
-        </Reading>
+        {() => (
+          <>
+            <Curve futures={futures} observed={observed} />
+            <DataTable
+              {...{ id: "futures", label: "Futures", columns: futureColumns, rows: futures }}
+              attributes={ofContract}
+              empty="No futures were observed."
+            />
+          </>
+        )}
       </Card>
       <Card
         name="perpetuals"
         title="Perpetuals"
         note="the service does not tell the funding period: 8 hours, as most exchanges have it"
+        of={[contracts]}
+        room="table"
       >
-        <Reading of={[assets, contracts]} room="table">
-          {() => (
-            <DataTable
-              {...{ id: "perpetuals", label: "Perpetuals", columns: perpetualColumns, rows: perpetuals }}
-              attributes={ofContract}
-              empty="No perpetuals were observed."
-            />
-          )}
-        </Reading>
+        {() => (
+          <DataTable
+            {...{ id: "perpetuals", label: "Perpetuals", columns: perpetualColumns, rows: perpetuals }}
+            attributes={ofContract}
+            empty="No perpetuals were observed."
+          />
+        )}
       </Card>
       <Card
         name="options"
@@ -394,7 +380,7 @@ function Derivatives() {
           )
         }
       >
-        <Reading of={[assets, contracts]} room="table">
+        <Reading of={[contracts]} room="table">
           {() => <Options options={options} expiry={expiry} />}
         </Reading>
         {options.length > 0 && (

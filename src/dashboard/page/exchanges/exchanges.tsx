@@ -8,12 +8,11 @@ import { Reading, useLivePoll } from "../shared/live-poll.tsx";
 import {
   Card,
   Choice,
-  EmptyPage,
   Fact,
-  findNearNames,
   mountPage,
   PageHead,
   SearchField,
+  UnknownPage,
   usePhone,
 } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
@@ -201,11 +200,11 @@ function Exchanges() {
   const known = pairs.value?.parts.pairs.rows ?? [];
   const pair = (view.name ? known.find((one) => isNamed(one.pair, view.name)) : known[0])?.pair;
   const quotes = useLivePoll("quotes", pair ? { pair } : undefined, {
-    ...{ what: "the quotes", seconds: 30, throttleSeconds: 1 },
+    ...{ what: "the quotes", seconds: 30, throttleSeconds: 1, after: pairs },
     on: ({ ticks, streams }) => streams.includes("exchange_ticks") || ticks.length > 0,
   });
   const spreads = useLivePoll("spreads", pair ? { pair } : undefined, {
-    ...{ what: "the spreads of the last day", seconds: 60 },
+    ...{ what: "the spreads of the last day", seconds: 60, after: pairs },
   });
   // Before anybody can choose another one.
   useLayoutEffect(() => {
@@ -215,26 +214,19 @@ function Exchanges() {
     return (
       <>
         <PageHead name="pair" title="Exchanges" />
-        {known.length === 0 ? (
-          <EmptyPage text="No exchange tickers are synced yet." />
-        ) : (
-          <EmptyPage
-            text={`No quotes are synced of “${view.name}”.`}
-            near={findNearNames(
-              "exchanges",
-              view.name,
-              known.map((one) => one.pair),
-            )}
-          />
-        )}
+        <UnknownPage
+          {...{ page: "exchanges", what: "No quotes are synced of", name: view.name }}
+          known={known.map((one) => one.pair)}
+          none="No exchange tickers are synced yet."
+        />
       </>
     );
   const sort = { by: view.sort, usual: "-volume", isLast: (row: Quote) => !isTradable(row) };
   return (
     <>
       <PageHead name="pair" title={pair ?? "Exchanges"}>
-        <Reading of={[pairs, quotes]} isQuiet>
-          {(_, answer) => (
+        <Reading of={[quotes]} isQuiet>
+          {(answer) => (
             <span id="quotes-note">{describeQuotes(answer.parts.quotes.rows, answer.generated_at)}</span>
           )}
         </Reading>
@@ -250,12 +242,12 @@ function Exchanges() {
             <label for="search">Exchange</label>
             <SearchField label="Search" value={view.q} onSearch={(q) => go({ q }, "replace")} />
           </div>
-          <Reading of={[pairs, quotes]} isQuiet room="figure">
-            {(_, { parts }) => <Facts best={parts.best.rows[0]} quotes={parts.quotes.rows} />}
+          <Reading of={[quotes]} isQuiet room="figure">
+            {({ parts }) => <Facts best={parts.best.rows[0]} quotes={parts.quotes.rows} />}
           </Reading>
         </form>
-        <Reading of={[pairs, quotes]} room="table">
-          {(_, { parts, generated_at }) => (
+        <Reading of={[quotes]} room="table">
+          {({ parts, generated_at }) => (
             <DataTable
               {...{ id: "quotes", label: "Quotes", rows: parts.quotes.rows, step: 25 }}
               columns={columnsAt(Date.parse(generated_at) * 1000)}
@@ -275,13 +267,13 @@ function Exchanges() {
         name="spreads"
         title="Spread across exchanges, last 24 hours"
         note="best ask over best bid; below 0 a trade is left"
+        of={[spreads]}
+        room="plot"
       >
-        <Reading of={[pairs, spreads]} room="plot">
-          {(_, answer) => <Spreads spreads={answer.parts.spreads.rows} />}
-        </Reading>
+        {({ parts }) => <Spreads spreads={parts.spreads.rows} />}
       </Card>
-      <Reading of={[pairs, quotes]} isQuiet>
-        {(_, answer) => <Edges quotes={answer.parts.quotes.rows} />}
+      <Reading of={[quotes]} isQuiet>
+        {(answer) => <Edges quotes={answer.parts.quotes.rows} />}
       </Reading>
       <p class="soft">
         Spread and deviation are in basis points (1 bp = 0.01 %), drawn up to 20. The deviation is that of the

@@ -281,22 +281,22 @@ function Market() {
             onSearch={(q) => go({ q }, "replace")}
           />
         }
+        of={[market]}
+        room="page"
       >
-        <Reading of={[market]} room="page">
-          {({ sparklines }) => (
-            <DataTable
-              {...{ id: "ranking", label: "Ranking", rows: assets, step: 100 }}
-              columns={columnsOf(live, sparklines)}
-              attributes={({ id }) => ({ key: id, "data-id": id })}
-              sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
-              search={{
-                text: view.q,
-                of: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
-                none: "No asset has this name.",
-              }}
-            />
-          )}
-        </Reading>
+        {({ sparklines }) => (
+          <DataTable
+            {...{ id: "ranking", label: "Ranking", rows: assets, step: 100 }}
+            columns={columnsOf(live, sparklines)}
+            attributes={({ id }) => ({ key: id, "data-id": id })}
+            sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
+            search={{
+              text: view.q,
+              of: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
+              none: "No asset has this name.",
+            }}
+          />
+        )}
       </Card>
     </>
   );

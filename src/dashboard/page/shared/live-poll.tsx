@@ -1,6 +1,6 @@
 // What a page asks the daemon for, and what it says meanwhile:
-//   const quotes = useLivePoll("quotes", pair && { pair }, { what: "the quotes", seconds: 30, on: ({ streams }) => … });
-//   <Reading of={[pairs, quotes]} room="table">{(pairs, quotes) => …}</Reading>
+//   const quotes = useLivePoll("quotes", pair && { pair }, { what: "the quotes", seconds: 30, after: pairs, on: ({ streams }) => … });
+//   <Reading of={[quotes]} room="table">{({ parts }) => …}</Reading>, or <Card title="…" of={[quotes]} room="table">{…}</Card>
 // Until all are answered it says "Reading the quotes …", after a failure why and when it tries again, in place of its children.
 
 import type { ComponentChildren } from "preact";
@@ -44,6 +44,8 @@ interface LivePollOptions {
   readonly on?: (news: CommitNews) => boolean;
   /** Commits are answered at most this often. */
   readonly throttleSeconds?: number;
+  /** What it depends on: while that has no answer, neither has this. */
+  readonly after?: LiveAnswer<unknown>;
   /** What a reader asked for, if it is not all parameters: an answer to an earlier question is hidden. */
   readonly question?: string;
 }
@@ -64,7 +66,7 @@ const toQuery = (params: ApiParams | undefined) => params && String(new URLSearc
 export function useLivePoll<K extends keyof ApiAnswers>(
   kind: K,
   params: ApiParams | undefined,
-  { what, seconds, on, throttleSeconds = 5, question }: LivePollOptions,
+  { what, seconds, on, throttleSeconds = 5, after, question }: LivePollOptions,
 ): LiveAnswer<ApiAnswers[K]> {
   const query = toQuery(params);
   const asked = question ?? query;
@@ -111,11 +113,11 @@ export function useLivePoll<K extends keyof ApiAnswers>(
   const hasFailed = failure !== "";
   useNote(note, hasFailed);
   const value = query === undefined ? undefined : answer?.value;
-  return { value, note, hasFailed, again: () => now.current() };
+  return { value, note: after?.note || note, hasFailed, again: () => now.current() };
 }
 
-interface ReadingProps<T extends readonly unknown[]> {
-  readonly of: readonly [...{ [I in keyof T]: LiveAnswer<T[I]> }];
+export interface ReadingProps<T extends readonly unknown[]> {
+  readonly of: readonly [...{ readonly [I in keyof T]: LiveAnswer<T[I]> }];
   /** The room that it will take, so that nothing below it moves. */
   readonly room?: "line" | "figure" | "plot" | "table" | "page";
   /** It says nothing: another one does. */

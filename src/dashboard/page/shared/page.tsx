@@ -5,6 +5,7 @@ import { useEffect, useReducer } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
 import { findClosestWords } from "../../../model/did-you-mean.ts";
 import { watchTheme } from "./layout.ts";
+import { Reading, type ReadingProps } from "./live-poll.tsx";
 import { byId } from "./page-base.ts";
 
 const MAX_NEAR_NAMES = 5;
@@ -73,7 +74,7 @@ export function PageHead({ name, title, subtitle, children }: PageHeadProps) {
   );
 }
 
-interface CardProps {
+interface CardProps<T extends readonly unknown[]> extends Partial<Omit<ReadingProps<T>, "children">> {
   /** The ids are `NAME-title` and `NAME-note`. */
   readonly name: string;
   /** A card without a title has a label. */
@@ -82,10 +83,12 @@ interface CardProps {
   readonly note?: ComponentChildren;
   /** In place of a note: what can be chosen. */
   readonly controls?: ComponentChildren;
-  readonly children: ComponentChildren;
+  /** Of what the card reads, if it has `of`. */
+  readonly children: ComponentChildren | ReadingProps<T>["children"];
 }
 
-export function Card({ name, title, label, note, controls, children }: CardProps) {
+export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
+  const { name, title, label, note, controls, of, room, isQuiet, children } = props;
   const labelled = title === undefined ? { "aria-label": label } : { "aria-labelledby": `${name}-title` };
   return (
     <section class="card" {...labelled}>
@@ -100,7 +103,13 @@ export function Card({ name, title, label, note, controls, children }: CardProps
           {controls}
         </div>
       )}
-      {children}
+      {of && typeof children === "function" ? (
+        <Reading of={of} {...(room && { room })} isQuiet={isQuiet}>
+          {children as ReadingProps<T>["children"]}
+        </Reading>
+      ) : (
+        children
+      )}
     </section>
   );
 }
@@ -198,12 +207,25 @@ export function EmptyPage({ text, near = [] }: { text: string; near?: readonly N
   );
 }
 
-/** The names of a page that are written nearly as the one in its address. */
-export function findNearNames(
-  page: Parameters<typeof pagePath>[0],
-  name: string,
-  known: readonly string[],
-): NearName[] {
+interface UnknownPageProps {
+  readonly page: Parameters<typeof pagePath>[0];
+  /** “No quotes are synced of”. */
+  readonly what: string;
+  /** In the address. */
+  readonly name: string;
+  readonly known: readonly string[];
+  /** What is said if nothing is known at all. */
+  readonly none: string;
+}
+
+/** Says that nothing has the name in the address, with names that are nearly the same. */
+export function UnknownPage({ page, what, name, known, none }: UnknownPageProps) {
+  if (known.length === 0) return <EmptyPage text={none} />;
   const near = findClosestWords(name, known.map(nameToSlug)).slice(0, MAX_NEAR_NAMES);
-  return near.map((label) => ({ label, href: pagePath(page, label) }));
+  return (
+    <EmptyPage
+      text={`${what} “${name}”.`}
+      near={near.map((label) => ({ label, href: pagePath(page, label) }))}
+    />
+  );
 }
