@@ -266,7 +266,7 @@ function Market() {
       {head}
       <Card name="map" title="By market capitalisation" controls={options}>
         <div class="treemap" id="treemap">
-          <Reading of={[market]} room="plot">
+          <Reading of={[market]} room="line">
             {() => <Treemap {...{ assets, isSquareRoot, isWithoutFirst: view.without !== "" }} />}
           </Reading>
         </div>

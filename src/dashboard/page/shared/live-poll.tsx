@@ -36,6 +36,9 @@ export function useNote(note: string, hasFailed: boolean): void {
   useLayoutEffect(() => () => noteReading(key.current), []);
 }
 
+/** The room that something takes, in pixels. */
+const ROOMS_PX = { line: 42, figure: 53, plot: 260, table: 420, page: 900 };
+
 interface LivePollOptions {
   /** For people. */
   readonly what: string;
@@ -119,7 +122,7 @@ export function useLivePoll<K extends keyof ApiAnswers>(
 export interface ReadingProps<T extends readonly unknown[]> {
   readonly of: readonly [...{ readonly [I in keyof T]: LiveAnswer<T[I]> }];
   /** The room that it will take, so that nothing below it moves. */
-  readonly room?: "line" | "figure" | "plot" | "table" | "page";
+  readonly room?: keyof typeof ROOMS_PX;
   /** It says nothing: another one does. */
   readonly isQuiet?: boolean;
   readonly isInline?: boolean;
@@ -145,5 +148,10 @@ export function Reading<T extends readonly unknown[]>(props: ReadingProps<T>) {
       {note}
     </p>
   );
-  return room ? <div class={`room ${room}`}>{told}</div> : told;
+  if (!room) return told;
+  return (
+    <div class="room" style={{ minHeight: `${ROOMS_PX[room]}px` }}>
+      {told}
+    </div>
+  );
 }
