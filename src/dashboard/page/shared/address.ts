@@ -4,10 +4,6 @@
 
 import { useLayoutEffect, useReducer } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
-import { findClosestWords } from "../../../model/did-you-mean.ts";
-import { element, showEmpty } from "./page-base.ts";
-
-const MAX_NEAR_NAMES = 5;
 
 /** The name in the path; empty if there is none. */
 export function nameInPath(): string {
@@ -27,11 +23,6 @@ export function saveAddress(how: "push" | "replace", path: string, params: URLSe
   if (address === `${location.pathname}${location.search}`) return;
   if (how === "push") history.pushState(null, "", address);
   else history.replaceState(null, "", address);
-}
-
-/** Calls `listener` after Back and Forward: the address has changed, and the page must follow. */
-export function onNavigate(listener: () => void): void {
-  window.addEventListener("popstate", listener);
 }
 
 type View<V> = V & { readonly name: string };
@@ -66,28 +57,4 @@ export function useAddress<const V extends Readonly<Record<string, string>>>(
 /** Whether a name in a path means this one: `btc-usd` is `BTC/USD`. */
 export function isNamed(name: string, slug: string): boolean {
   return nameToSlug(name).toLowerCase() === nameToSlug(slug).toLowerCase();
-}
-
-/** Says in place of the page's cards that a name is unknown, with links to near names. */
-export function showUnknown(
-  page: Parameters<typeof pagePath>[0],
-  what: string,
-  known: readonly string[],
-): void {
-  const name = nameInPath();
-  const near = findClosestWords(name, known.map(nameToSlug)).slice(0, MAX_NEAR_NAMES);
-  showUnknownName(
-    `${what} “${name}”.`,
-    near.map((one) => ({ label: one, href: pagePath(page, one) })),
-  );
-}
-
-interface NearName {
-  readonly label: string;
-  readonly href: string;
-}
-
-export function showUnknownName(text: string, near: readonly NearName[]): void {
-  const links = near.flatMap(({ label, href }) => [" ", element("a", { href }, label)]);
-  showEmpty(near.length > 0 ? `${text} Similar:` : text, ...links);
 }

@@ -68,7 +68,6 @@ function chosenZone(): string | null {
 }
 
 tellLocalTime(chosenZone() === "local");
-for (const told of document.querySelectorAll("[data-zone]")) told.textContent = zoneName();
 const zone = byId("zone");
 zone.textContent = chosenZone() === "local" ? zoneName() : "UTC";
 zone.ariaLabel = zone.title = `Times in ${chosenZone() === "local" ? "the zone of this browser" : "UTC"}`;
@@ -80,13 +79,6 @@ zone.addEventListener("click", () => {
     // Storage is blocked: times stay in UTC.
   }
 });
-
-// A table that is wider than a phone must scroll with the keyboard too.
-for (const box of document.querySelectorAll<HTMLElement>(".scroll")) {
-  box.tabIndex = 0;
-  box.role = "region";
-  box.ariaLabel = `${box.closest("section")?.querySelector("h2")?.textContent ?? "Figures"}, as a table`;
-}
 
 byId("theme").addEventListener("click", () => chooseTheme(nextTheme[currentTheme()]));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);

@@ -2,7 +2,7 @@
 
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import type { LiveEventData } from "../../api-answers.ts";
-import { byId, RETRY_SECONDS, type Repetition, setText } from "./page-base.ts";
+import { byId, RETRY_SECONDS, setText } from "./page-base.ts";
 import { unreadState, watchReadings } from "./reading.ts";
 import { duration } from "./text-format.ts";
 
@@ -56,21 +56,6 @@ export function throttle(seconds: number, work: () => void): () => void {
     }, seconds * 1000);
   };
   return run;
-}
-
-/** Reads again after events that were missed and commits that `isNews` picks, at most every `seconds`. */
-export function rereadOnNews(
-  seconds: number,
-  readings: readonly Repetition[],
-  isNews: (news: CommitNews) => boolean = () => false,
-): void {
-  const reread = throttle(seconds, () => {
-    for (const { now } of readings) void now();
-  });
-  onCommit((news) => {
-    if (isNews(news)) reread();
-  });
-  onMissed(reread);
 }
 
 function hear(event: LiveEvent): void {

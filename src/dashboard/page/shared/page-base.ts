@@ -32,11 +32,6 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return created;
 }
 
-/** A cell of a table. */
-export function cell(className: string, ...children: readonly (Node | string)[]): HTMLTableCellElement {
-  return element("td", { className }, ...children);
-}
-
 /** Text that stands behind the text beside it. */
 export function soft(...children: readonly (Node | string)[]): HTMLElement {
   return element("span", { className: "soft" }, ...children);
@@ -50,17 +45,6 @@ export function fact(label: string, figure: HTMLElement, note = "", key?: string
 export function setText(id: string, text: string): void {
   const target = byId(id);
   if (target.textContent !== text) target.textContent = text;
-}
-
-/** Replaces the body of a table. */
-export function setRows(id: string, rows: readonly HTMLTableRowElement[]): void {
-  byId(id, HTMLTableElement).tBodies[0]?.replaceChildren(...rows);
-}
-
-/** Shows this text in place of the page's cards; an empty text shows the cards. */
-export function showEmpty(text: string, ...more: readonly (Node | string)[]): void {
-  byId("empty-text").replaceChildren(text, ...more);
-  byId("empty").hidden = text === "";
 }
 
 /** After a failure, the next attempt comes as soon as this. */

@@ -3,24 +3,9 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { cssColour, watchTheme } from "./layout.ts";
+import { cssColour } from "./layout.ts";
 import { useRedraws } from "./page.tsx";
-import { byId } from "./page-base.ts";
 import { aheadOfUtc, clockText, dayText, offsetOfZone, withMinusSign } from "./text-format.ts";
-
-type BuildPlot = (target: HTMLElement) => uPlot | undefined;
-const plots = new Map<string, { readonly plot: uPlot; readonly build: BuildPlot }>();
-
-/** Draws into the element with this id, and again whenever colours or the width change; hides it if there is nothing to draw. */
-export function drawPlot(id: string, build: BuildPlot): void {
-  plots.get(id)?.plot.destroy();
-  const target = byId(id);
-  target.hidden = false;
-  const made = build(target);
-  target.hidden = !made;
-  if (made) plots.set(id, { plot: made, build });
-  else plots.delete(id);
-}
 
 export interface PlotDrawing extends PlotOptions {
   /** The places on the x axis, ascending, and the values of each line there. */
@@ -160,13 +145,3 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
     ],
   };
 }
-
-const redraw = () => {
-  for (const [id, { build }] of plots) drawPlot(id, build);
-};
-watchTheme(redraw);
-let width = innerWidth;
-window.addEventListener("resize", () => {
-  if (width !== innerWidth) redraw();
-  width = innerWidth;
-});

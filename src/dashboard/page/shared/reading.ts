@@ -2,15 +2,7 @@
 // and again after a failure. A note takes its place, unless it has data-quiet. The style sheet hides it before any script runs.
 
 import type { ApiAnswers } from "../../api-answers.ts";
-import {
-  type ApiParams,
-  describeError,
-  element,
-  fetchJson,
-  RETRY_SECONDS,
-  type Repetition,
-  repeatWhileVisible,
-} from "./page-base.ts";
+import { describeError, element, fetchJson, RETRY_SECONDS } from "./page-base.ts";
 
 /** By name: the note in place of the claims, or "" once they may be made. */
 const notes = new Map<unknown, string>();
@@ -92,54 +84,4 @@ export async function read<K extends keyof ApiAnswers>(reading: Reading, kind: K
     reading.fail(error);
     throw error;
   }
-}
-
-interface PollOptions<K extends keyof ApiAnswers> {
-  readonly kind: K;
-  /** For people. */
-  readonly what: string;
-  /** What `data-reads` calls it, if not by its kind. */
-  readonly name?: string;
-  readonly params?: () => ApiParams;
-  /** What a reader asked for, if it is not all parameters: an answer to an earlier question is hidden. */
-  readonly question?: () => string;
-  readonly seconds: number;
-  readonly show: (answer: ApiAnswers[K]) => void;
-  readonly onFailure?: () => void;
-  /** Runs before each request; if it returns false, there is nothing to request yet. */
-  readonly prepare?: () => Promise<boolean>;
-}
-
-/** Fetches an answer at an interval and shows it. */
-export function poll<K extends keyof ApiAnswers>({
-  kind,
-  what,
-  name = kind,
-  params = () => ({}),
-  question,
-  seconds,
-  show,
-  onFailure = () => {},
-  prepare = async () => true,
-}: PollOptions<K>): Repetition {
-  const reading = startReading(name, what);
-  const query = () => String(new URLSearchParams(params()));
-  let answered: string | undefined;
-  const work = async () => {
-    if (!(await prepare())) return reading.answer();
-    const requested = query();
-    const asked = question?.() ?? requested;
-    if (answered !== undefined && answered !== asked) reading.begin();
-    const answer = await fetchJson(kind, params());
-    // Something else has been asked for meanwhile, and its answer may have arrived first.
-    if (requested !== query()) return;
-    answered = asked;
-    // What is hidden has no size to draw in.
-    reading.answer();
-    show(answer);
-  };
-  return repeatWhileVisible(seconds, work, (error) => {
-    reading.fail(error);
-    onFailure();
-  });
 }
