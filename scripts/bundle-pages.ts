@@ -20,20 +20,12 @@ const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
   version: string;
 };
 
-/** A page is a component, which renders its main part; one that is not yet has an HTML file for it. */
-const isComponent = (name: string) => existsSync(join(source, name, `${name}.tsx`));
-
-/** Puts a page into the layout: its title, its main part, and the link of the navigation that leads to it. */
+/** The layout of a page: its title, its script, and the link of the navigation that leads to it. */
 function compose(name: string): string {
-  const layout = readFileSync(join(source, "shared/layout.html"), "utf8");
-  const usualTitle = `<title>${name.charAt(0).toUpperCase()}${name.slice(1)} · mds-sync</title>\n`;
-  const page = isComponent(name) ? usualTitle : readFileSync(join(source, name, `${name}.html`), "utf8");
-  const [, title = "", main = ""] = /^<title>(.*)<\/title>\n(.*)$/s.exec(page) ?? [];
-  return layout
+  return readFileSync(join(source, "shared/layout.html"), "utf8")
     .replaceAll("{name}", name)
-    .replace("{title}", title)
+    .replace("{title}", `${name.charAt(0).toUpperCase()}${name.slice(1)} · mds-sync`)
     .replace("{version}", version)
-    .replace("{main}", () => main.trim())
     .replace(`data-path="/${name}"`, 'aria-current="page"')
     .replaceAll(/ data-path="[^"]*"/g, "");
 }
@@ -50,10 +42,7 @@ interface Bundle {
 async function bundlePages(): Promise<Bundle> {
   const { outputFiles, metafile } = await build({
     entryPoints: [
-      ...pages.map((name) => ({
-        in: join(source, name, `${name}.ts${isComponent(name) ? "x" : ""}`),
-        out: name,
-      })),
+      ...pages.map((name) => ({ in: join(source, name, `${name}.tsx`), out: name })),
       { in: join(source, "shared/pages.css"), out: "pages" },
       { in: join(source, "shared/theme.ts"), out: "theme" },
     ],

@@ -129,26 +129,6 @@ describe("/explore", () => {
     expect(elsewhere).toEqual([]);
   });
 
-  itInBrowser("loads although Run was pressed before its script was there", async () => {
-    const { page, complaints } = await openLink(linkTo("SELECT 1 AS one"), phone);
-    await isDone(page);
-    let release = () => {};
-    const pressed = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    await page.route("**/explore.js", async (route) => {
-      await pressed;
-      await route.continue();
-    });
-    await page.reload({ waitUntil: "commit" });
-    // A click waits until the page is loaded.
-    await page.locator("#run").dispatchEvent("click");
-    release();
-    await isDone(page);
-    expect(await page.textContent("#figures")).toContain("one");
-    expect(complaints).toEqual([]);
-  });
-
   itInBrowser("shows one row as figures, keeps the earlier result apart, and marks an error", async () => {
     const counts = "SELECT count(*) AS rows, max(close) AS highest FROM ohlcv";
     const { page, complaints } = await openLink(linkTo(counts), desktop);
@@ -288,12 +268,12 @@ describe("/explore", () => {
       },
       { timeout: timeLimit(30_000), interval: 100 },
     );
-    const readAt = (await page.evaluate(`(() => {
+    const readAt = (await page.evaluate(`(async () => {
       const grid = document.getElementById("grid");
       const times = {};
-      for (let top = 0; top < grid.scrollHeight; top += 100) {
+      for (let top = 0; top < grid.scrollHeight; top += grid.clientHeight) {
         grid.scrollTop = top;
-        grid.dispatchEvent(new Event("scroll"));
+        await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
         for (const { children: [n, at] } of grid.querySelectorAll(".grid-row")) times[n.textContent] = Number(at.textContent);
       }
       return Object.values(times);

@@ -24,7 +24,7 @@ import {
   placeholder,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import type { Relation } from "./side-panel.ts";
+import type { Relation } from "./side-panel.tsx";
 
 /** The words of SQLite that a statement which only reads can use. */
 const sqlite = SQLDialect.define({

@@ -7,9 +7,8 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers } from "../../api-answers.ts";
-import { onCommit, onMissed, throttle } from "./live.ts";
+import { noteReading, onCommit, onMissed, throttle } from "./live.ts";
 import { type ApiParams, describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "./page-base.ts";
-import { noteReading } from "./reading.ts";
 
 /** What is known of something that a page reads. */
 export interface LiveAnswer<T> {

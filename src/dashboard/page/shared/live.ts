@@ -3,7 +3,6 @@
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import type { LiveEventData } from "../../api-answers.ts";
 import { byId, RETRY_SECONDS, setText } from "./page-base.ts";
-import { unreadState, watchReadings } from "./reading.ts";
 import { duration } from "./text-format.ts";
 
 /** Longer than the daemon's heartbeat: the page is no longer live. */
@@ -56,6 +55,23 @@ export function throttle(seconds: number, work: () => void): () => void {
     }, seconds * 1000);
   };
   return run;
+}
+
+/** What a page reads: the note in place of its claims, or "" once they may be made. */
+const readings = new Map<object, { readonly note: string; readonly hasFailed: boolean }>();
+
+/** Says how a reading goes. Without a note the reading has ended with its component. */
+export function noteReading(key: object, note?: string, hasFailed = false): void {
+  if (note === undefined) readings.delete(key);
+  else readings.set(key, { note, hasFailed });
+  showState();
+}
+
+/** `reading`: something is not answered yet; `no data`: something has failed; empty: every claim of the page was told. */
+function unreadState(): "" | "no data" | "reading" {
+  const all = [...readings.values()];
+  if (all.every(({ note }) => note === "")) return "";
+  return all.some(({ hasFailed }) => hasFailed) ? "no data" : "reading";
 }
 
 function hear(event: LiveEvent): void {
@@ -127,6 +143,5 @@ function share(): void {
   });
 }
 
-watchReadings(showState);
 setInterval(showState, 1_000);
 share();

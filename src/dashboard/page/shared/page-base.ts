@@ -37,11 +37,6 @@ export function soft(...children: readonly (Node | string)[]): HTMLElement {
   return element("span", { className: "soft" }, ...children);
 }
 
-/** A figure with its label and a note. */
-export function fact(label: string, figure: HTMLElement, note = "", key?: string): HTMLElement {
-  return element("div", { className: "fact", "data-fact": key }, soft(label), figure, soft(note));
-}
-
 export function setText(id: string, text: string): void {
   const target = byId(id);
   if (target.textContent !== text) target.textContent = text;

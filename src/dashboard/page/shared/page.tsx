@@ -11,9 +11,7 @@ import { byId } from "./page-base.ts";
 const MAX_NEAR_NAMES = 5;
 
 export function mountPage(page: VNode): void {
-  const main = byId("main");
-  main.replaceChildren();
-  render(page, main);
+  render(page, byId("main"));
 }
 
 const media = matchMedia("(max-width: 760px)");

@@ -37,7 +37,7 @@ export function Plot<T>({ id, label, of, draw, ...data }: PlotProps<T>) {
 }
 
 /** The height of the line below the plot that tells the figures under the pointer. */
-export const LEGEND_PX = 30;
+const LEGEND_PX = 30;
 
 /** How many digits tell two neighbouring marks of an axis apart. */
 function digitsOf([first = 0, second]: readonly number[]): number {
@@ -67,6 +67,8 @@ interface PlotOptions {
   readonly yValue: (value: number, digits: number) => string;
   readonly lines: readonly (string | uPlot.Series)[];
   readonly hasPoints?: boolean;
+  /** A drag zooms in. */
+  readonly isZoomable?: boolean;
   /** Seconds since 1970. */
   readonly isTime?: boolean;
   readonly xRange?: readonly [from: number, to: number];
@@ -78,8 +80,9 @@ interface PlotOptions {
   };
 }
 
-export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Options {
+function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Options {
   const { xLabel, xValues, lines, yValue, hasPoints = true, isTime = false, xRange, right } = options;
+  const { isZoomable = false } = options;
   const [soft, line] = [cssColour("soft"), cssColour("line")];
   const figure = (value: number, digits: number) => withMinusSign(yValue(value, digits));
   const axis = {
@@ -103,7 +106,7 @@ export function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Op
       ...(right ? { [right.scale]: { range: (_: uPlot, __: number, max: number) => [0, max * 3] } } : {}),
     },
     tzDate: (seconds) => new Date(seconds * 1000 + offsetOfZone(seconds * 1000)),
-    cursor: { drag: { x: false, y: false } },
+    cursor: { drag: { x: isZoomable, y: false } },
     axes: [
       {
         ...axis,

@@ -1,13 +1,14 @@
 // A result as lines, bars or a scatter (uPlot) or as candles (lightweight-charts).
 
 import { CandlestickSeries, ColorType, createChart, type UTCTimestamp } from "lightweight-charts";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { cssColour, withOpacity } from "../shared/layout.ts";
-import { element } from "../shared/page-base.ts";
-import { LEGEND_PX, plotOptions } from "../shared/plot.tsx";
+import { Choice, useRedraws } from "../shared/page.tsx";
+import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { brief, momentText } from "../shared/text-format.ts";
-import { isNumeric } from "./result-grid.ts";
+import { isNumeric } from "./result-grid.tsx";
 
 const MAX_LINES = 12;
 const LINE_COLOURS = 6;
@@ -28,12 +29,6 @@ interface Axes {
 
 type PlotKind = "lines" | "bars" | "scatter";
 export type ChartKind = PlotKind | "candles";
-
-/** What is on the screen. */
-interface Drawing {
-  readonly resize: () => void;
-  readonly remove: () => void;
-}
 
 /** Seconds since 1970 of a moment as the warehouse writes it: microseconds, a day or a time. */
 function toSeconds(value: ScreenValue): number {
@@ -104,29 +99,25 @@ const styles: Readonly<Record<PlotKind, () => Partial<uPlot.Series>>> = {
   scatter: () => ({ paths: () => null, points: { show: true, size: 5 } }),
 };
 
-function drawPlot(target: HTMLElement, result: Table, axes: Axes, kind: PlotKind): Drawing {
-  const { xs, lines, labels, isTime } = pivot(result, axes);
-  const options = plotOptions(target, {
-    xLabel: axes.x,
+function toDrawing(
+  { xs, lines, labels, isTime }: ReturnType<typeof pivot>,
+  x: string,
+  kind: PlotKind,
+): PlotDrawing {
+  return {
+    data: [xs, ...lines.map(({ ys }) => ys)],
+    xLabel: x,
     xValues: (value) => (labels ? (labels[value] ?? "") : isTime ? momentText(value * 1e6) : number(value)),
     yValue: number,
     isTime,
     hasPoints: false,
+    isZoomable: true,
     ...(kind === "bars" && xs.length > 0 ? { xRange: paddedRange(xs) } : {}),
     lines: lines.map(({ name }, i) => {
       const stroke = cssColour(`line-${(i % LINE_COLOURS) + 1}`);
       const fill = kind === "bars" ? { fill: withOpacity(stroke, 0.5) } : {};
       return { label: name, stroke, ...fill, ...styles[kind]() };
     }),
-  });
-  // A drag zooms in.
-  const cursor = { drag: { x: true, y: false } };
-  const plot = new uPlot({ ...options, cursor }, [xs, ...lines.map(({ ys }) => ys)], target);
-  target.dataset.points = String(xs.length);
-  target.dataset.lines = String(lines.length);
-  return {
-    resize: () => plot.setSize({ width: target.clientWidth, height: target.clientHeight - LEGEND_PX }),
-    remove: () => plot.destroy(),
   };
 }
 
@@ -137,93 +128,91 @@ function paddedRange(xs: readonly number[]): [from: number, to: number] {
   return [first - step / 2, last + step / 2];
 }
 
-function drawCandles(target: HTMLElement, { columns, rows }: Table, { x }: Axes): Drawing {
-  const chart = createChart(target, {
-    autoSize: true,
-    layout: {
-      attributionLogo: false,
-      background: { type: ColorType.Solid, color: "transparent" },
-      textColor: cssColour("soft"),
-    },
-    grid: { vertLines: { visible: false }, horzLines: { color: cssColour("line") } },
-    rightPriceScale: { borderVisible: false },
-    timeScale: { borderColor: cssColour("line"), timeVisible: x !== "day" },
-  });
-  const [up, down] = [cssColour("up"), cssColour("down")];
-  const candles = chart.addSeries(CandlestickSeries, {
-    upColor: up,
-    downColor: down,
-    borderUpColor: up,
-    borderDownColor: down,
-    wickUpColor: up,
-    wickDownColor: down,
-  });
+interface Candle {
+  readonly time: UTCTimestamp;
+  readonly open: number;
+  readonly high: number;
+  readonly low: number;
+  readonly close: number;
+}
+
+/** The library wants ascending times, each once. */
+function toCandles({ columns, rows }: Table, x: string): Candle[] {
   const [at, places] = [columns.indexOf(x), prices.map((name) => columns.indexOf(name))];
-  // The library wants ascending times, each once.
-  const byTime = new Map<UTCTimestamp, number[]>();
+  const byTime = new Map<UTCTimestamp, Candle>();
   for (const row of rows) {
     const values = places.map((place) => row[place] ?? null).filter((value) => value !== null);
     const time = Math.floor(toSeconds(row[at] ?? null)) as UTCTimestamp;
-    if (values.length === places.length) byTime.set(time, values.map(Number));
+    const [open = 0, high = 0, low = 0, close = 0] = values.map(Number);
+    if (values.length === places.length) byTime.set(time, { time, open, high, low, close });
   }
-  candles.setData(
-    [...byTime]
-      .sort(([a], [b]) => a - b)
-      .map(([time, [open = 0, high = 0, low = 0, close = 0]]) => ({ time, open, high, low, close })),
-  );
-  chart.timeScale().fitContent();
-  target.dataset.points = String(byTime.size);
-  target.dataset.lines = "1";
-  return { resize: () => {}, remove: () => chart.remove() };
+  return [...byTime.values()].sort((a, b) => a.time - b.time);
 }
 
-/** Draws results into `target`; `controls` gets the choice of the axes. */
-export function resultChart(target: HTMLElement, controls: HTMLElement) {
-  let drawn: Drawing | undefined;
-  let result: Table | undefined;
-  let axes: Axes = { x: "", y: "", split: "" };
-  let kind: ChartKind = "lines";
-
-  const draw = () => {
-    drawn?.remove();
-    target.replaceChildren();
-    if (!result) return;
-    drawn = kind === "candles" ? drawCandles(target, result, axes) : drawPlot(target, result, axes, kind);
-  };
-  const choice = (axis: keyof Axes, label: string, options: readonly string[]) => {
-    const select = element("select", { id: `axis-${axis}` });
-    select.append(...options.map((value) => element("option", { value }, value || "–")));
-    select.value = axes[axis];
-    select.addEventListener("change", () => {
-      axes = { ...axes, [axis]: select.value };
-      draw();
+function Candles({ candles, isDaily }: { candles: readonly Candle[]; isDaily: boolean }) {
+  const target = useRef<HTMLDivElement>(null);
+  const redraws = useRedraws();
+  useLayoutEffect(() => {
+    if (!target.current) return;
+    const chart = createChart(target.current, {
+      autoSize: true,
+      layout: {
+        attributionLogo: false,
+        background: { type: ColorType.Solid, color: "transparent" },
+        textColor: cssColour("soft"),
+      },
+      grid: { vertLines: { visible: false }, horzLines: { color: cssColour("line") } },
+      rightPriceScale: { borderVisible: false },
+      timeScale: { borderColor: cssColour("line"), timeVisible: !isDaily },
     });
-    return element("div", { className: "box" }, element("label", { for: `axis-${axis}` }, label), select);
-  };
-  const showControls = ({ columns, rows }: Table) => {
-    const numeric = columns.filter((_, at) => isNumeric(rows, at));
-    controls.replaceChildren(
-      choice("x", "Across", columns),
-      ...(kind === "candles" ? [] : [choice("y", "Value", numeric.length > 0 ? numeric : columns)]),
-      ...(kind === "candles" ? [] : [choice("split", "One line per", ["", ...columns])]),
-    );
-  };
-  new ResizeObserver(() => drawn?.resize()).observe(target);
-  return {
-    show(shown: Table, chosen: ChartKind): void {
-      if (shown !== result) axes = guessAxes(shown);
-      result = shown;
-      kind = chosen;
-      showControls(shown);
-      draw();
-    },
-    redraw(): void {
-      if (drawn) draw();
-    },
-    clear(): void {
-      drawn?.remove();
-      drawn = undefined;
-      result = undefined;
-    },
-  };
+    const [up, down] = [cssColour("up"), cssColour("down")];
+    const series = chart.addSeries(CandlestickSeries, {
+      ...{ upColor: up, borderUpColor: up, wickUpColor: up },
+      ...{ downColor: down, borderDownColor: down, wickDownColor: down },
+    });
+    series.setData([...candles]);
+    chart.timeScale().fitContent();
+    return () => chart.remove();
+  }, [candles, redraws]);
+  return <div id="canvas" ref={target} data-points={candles.length} data-lines={1} />;
+}
+
+/** A new answer is a new chart: its `key` changes. */
+export function ResultChart({ answer, kind }: { answer: Table; kind: ChartKind }) {
+  const [axes, setAxes] = useState(() => guessAxes(answer));
+  const pivoted = useMemo(() => pivot(answer, axes), [axes]);
+  const candles = useMemo(() => (kind === "candles" ? toCandles(answer, axes.x) : []), [axes, kind]);
+  const drawing = useMemo(() => ({ pivoted, kind }), [pivoted, kind]);
+  const { columns, rows } = answer;
+  const numeric = columns.filter((_, at) => isNumeric(rows, at));
+  const choice = (axis: keyof Axes, label: string, options: readonly string[]) => (
+    <Choice
+      id={`axis-${axis}`}
+      label={label}
+      value={axes[axis]}
+      options={options.map((value) => [value, value || "–"])}
+      onChoose={(value) => setAxes({ ...axes, [axis]: value })}
+    />
+  );
+  return (
+    <div id="plot">
+      <form class="controls" id="axes">
+        {choice("x", "Across", columns)}
+        {kind !== "candles" && choice("y", "Value", numeric.length > 0 ? numeric : columns)}
+        {kind !== "candles" && choice("split", "One line per", ["", ...columns])}
+      </form>
+      {kind === "candles" ? (
+        <Candles candles={candles} isDaily={axes.x === "day"} />
+      ) : (
+        <Plot
+          id="canvas"
+          label="The result as a chart"
+          of={drawing}
+          draw={(of) => toDrawing(of.pivoted, axes.x, kind)}
+          data-points={pivoted.xs.length}
+          data-lines={pivoted.lines.length}
+        />
+      )}
+    </div>
+  );
 }

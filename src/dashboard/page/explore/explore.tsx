@@ -1,0 +1,224 @@
+// Ask the warehouse in SQL, draw the answer, take it away.
+
+import { useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
+import type { ScreenValue } from "../../../model/answers/query.ts";
+import { useLivePoll } from "../shared/live-poll.tsx";
+import { Fact, mountPage } from "../shared/page.tsx";
+import { TimePicker } from "../shared/time-picker.tsx";
+import { languages } from "./copy-as.ts";
+import { QueryState, viewNames } from "./query-state.ts";
+import { QueryTabs } from "./query-tabs.tsx";
+import { ResultChart } from "./result-chart.tsx";
+import { ResultGrid } from "./result-grid.tsx";
+import { SidePanel, TabList } from "./side-panel.tsx";
+
+/** One row of so many columns is shown as large figures. */
+const MAX_FIGURES = 6;
+const COPIED_MS = 1_500;
+/** Relations change rarely. */
+const SCHEMA_SECONDS = 3_600;
+
+/** A click copies a text, which the button says for a moment. */
+function CopyButton({ label, text, id }: CopyButtonProps) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard?.writeText(await text()).catch(() => {});
+    setCopied(true);
+    setTimeout(() => setCopied(false), COPIED_MS);
+  };
+  return (
+    <button type="button" class="plain" id={id} onClick={copy}>
+      {isCopied ? "Copied" : label}
+    </button>
+  );
+}
+
+interface CopyButtonProps {
+  readonly label: string;
+  readonly text: () => string | Promise<string>;
+  readonly id?: string;
+}
+
+/** An input for each parameter but those of the time picker. */
+function Parameters({ state, names }: { state: QueryState; names: readonly string[] }) {
+  return (
+    <div class="picker" id="params">
+      {names.map((name) => (
+        <div class="box" key={name}>
+          <label for={`param-${name}`}>{`:${name}`}</label>
+          <input
+            type="text"
+            id={`param-${name}`}
+            spellcheck={false}
+            autocomplete="off"
+            title="A number, @TIME (such as @-1d, @now or @2026-03-01), or text"
+            value={state.values[name] ?? ""}
+            onInput={({ currentTarget }) => {
+              state.values[name] = currentTarget.value;
+            }}
+          />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function QueryForm({ state }: { state: QueryState }) {
+  const { names } = state;
+  const isTimed = (name: string) => name === "from" || name === "to";
+  return (
+    <form class="controls ask" id="ask" onSubmit={() => void state.run()}>
+      <button type="submit" class="primary" id="run" data-busy={state.isRunning || undefined}>
+        {"Run "}
+        <kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘ ⏎" : "Ctrl ⏎"}</kbd>
+      </button>
+      {state.isRunning && (
+        <button type="button" class="plain" id="cancel" onClick={() => state.cancel()}>
+          Cancel
+        </button>
+      )}
+      {names.some(isTimed) && (
+        <TimePicker picked={state.picked} now={state.now()} onPick={(picked) => state.setPicked(picked)} />
+      )}
+      <Parameters state={state} names={names.filter((name) => !isTimed(name))} />
+      <div class="copies end">
+        <span class="soft">Copy as</span>{" "}
+        <span id="copies">
+          {(Object.keys(languages) as (keyof typeof languages)[]).map((language) => (
+            <CopyButton key={language} label={language} text={() => state.copyAs(language)} />
+          ))}
+        </span>{" "}
+        <CopyButton id="copy-link" label="Copy link" text={() => state.link()} />
+      </div>
+    </form>
+  );
+}
+
+/** A number as it is, with its thousands apart. */
+const figureText = (value: ScreenValue) =>
+  typeof value === "number"
+    ? value.toLocaleString("en", { maximumFractionDigits: 12 })
+    : value === null
+      ? "NULL"
+      : value;
+
+function Answer({ state }: { state: QueryState }) {
+  const { answer, answers, view } = state;
+  if (!answer) return null;
+  const { columns, rows } = answer;
+  if (view !== "grid") return <ResultChart key={answers} answer={answer} kind={view} />;
+  if (rows.length !== 1 || columns.length > MAX_FIGURES) return <ResultGrid key={answers} {...answer} />;
+  return (
+    <div class="facts" id="figures">
+      {columns.map((name, at) => (
+        <Fact key={`${at} ${name}`} label={name}>
+          <b>{figureText(rows[0]?.[at] ?? null)}</b>
+        </Fact>
+      ))}
+    </div>
+  );
+}
+
+/** What the plan of a statement suggests; code is in backquotes. */
+function Warning({ text }: { text: string }) {
+  return <li>{text.split("`").map((part, at) => (at % 2 ? <code key={part}>{part}</code> : part))}</li>;
+}
+
+function Result({ state }: { state: QueryState }) {
+  const { isEarlier, error, warnings } = state;
+  return (
+    <section
+      class="card result"
+      id="result"
+      aria-labelledby="result-title"
+      data-earlier={isEarlier || undefined}
+    >
+      <div class="card-head">
+        <h2 id="result-title">Result</h2>
+        <p class="soft" id="summary" role="status" aria-live="polite">
+          {state.summary}
+        </p>
+        <TabList
+          id="views"
+          label="Show the result as"
+          names={viewNames}
+          selected={state.view}
+          isHidden={(view) => state.isHidden(view)}
+          controls={() => "answer"}
+          onSelect={(view) => state.setView(view)}
+        />
+        {state.answer && !isEarlier && (
+          <div class="downloads" id="downloads">
+            <span class="soft">Download</span>
+            {Object.entries({ csv: "CSV", json: "JSON", parquet: "Parquet" }).map(([format, label]) => (
+              <button
+                key={format}
+                type="button"
+                class="plain"
+                data-format={format}
+                onClick={() => void state.download(format)}
+              >
+                {label}
+              </button>
+            ))}
+          </div>
+        )}
+      </div>
+      {error && (
+        <p class="error" id="error" role="alert">
+          {error}
+        </p>
+      )}
+      {warnings.length > 0 && (
+        <ul class="warnings" id="warnings">
+          {warnings.map((text) => (
+            <Warning key={text} text={text} />
+          ))}
+        </ul>
+      )}
+      {isEarlier && (
+        <p class="soft earlier" id="earlier">
+          Result of the earlier statement:
+        </p>
+      )}
+      <div id="answer" role="tabpanel" aria-labelledby={`tab-${state.view}`}>
+        <Answer state={state} />
+      </div>
+    </section>
+  );
+}
+
+function Explore() {
+  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  const [state] = useState(() => new QueryState(() => redraw(undefined)));
+  const editor = useRef<HTMLDivElement>(null);
+  const schema = useLivePoll("schema", {}, { what: "the relations", seconds: SCHEMA_SECONDS });
+  useLayoutEffect(() => {
+    if (editor.current) state.start(editor.current);
+  }, []);
+  useLayoutEffect(() => {
+    if (schema.value) state.setRelations(schema.value.flatMap(({ relations }) => relations));
+  }, [schema.value]);
+  return (
+    <>
+      <h1 class="visually-hidden">Explore the warehouse with SQL</h1>
+      <div class="explore">
+        <SidePanel
+          schema={schema}
+          onSelect={(sql) => state.setQuery(sql)}
+          onInsert={(text) => state.insert(text)}
+        />
+        <div class="work">
+          <section class="card" aria-label="Query">
+            <QueryTabs tabs={state.tabs} onOpen={(tabs) => state.openTabs(tabs)} />
+            <div id="editor" ref={editor} />
+            <QueryForm state={state} />
+          </section>
+          <Result state={state} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+mountPage(<Explore />);

@@ -1,0 +1,115 @@
+// Several statements side by side, and those that were run. Both stay in this browser.
+
+const TABS_KEY = "explore-tabs";
+const HISTORY_KEY = "explore-history";
+const MAX_TABS = 9;
+const MAX_HISTORY = 50;
+
+function readList(key: string): unknown[] {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(key) ?? "[]");
+    return Array.isArray(stored) ? stored : [];
+  } catch {
+    return [];
+  }
+}
+
+function writeList(key: string, list: readonly unknown[]): void {
+  try {
+    localStorage.setItem(key, JSON.stringify(list));
+  } catch {
+    // Storage is blocked or full: the list lasts as long as the page.
+  }
+}
+
+/** A query that was run here. */
+export interface HistoryEntry {
+  readonly sql: string;
+  readonly note?: string;
+  readonly at?: string;
+}
+
+export function readHistory(): HistoryEntry[] {
+  return (readList(HISTORY_KEY) as HistoryEntry[]).filter(({ sql }) => typeof sql === "string");
+}
+
+export const wasRun = (sql: string): boolean => readHistory().some((one) => one.sql === sql);
+
+export function rememberQuery(sql: string, note: string): void {
+  const entry = { sql, note, at: new Date().toISOString() };
+  writeList(HISTORY_KEY, [entry, ...readHistory().filter((one) => one.sql !== sql)].slice(0, MAX_HISTORY));
+}
+
+/** The statements that are open, and the one that is shown. */
+export interface OpenTabs {
+  readonly list: readonly string[];
+  readonly active: number;
+}
+
+/** Those of the last visit, and a linked one in a tab of its own. */
+export function openTabs(linked: string | undefined): OpenTabs {
+  const stored = readList(TABS_KEY).filter((sql) => typeof sql === "string");
+  if (linked === undefined || stored.includes(linked))
+    return {
+      list: stored,
+      active: linked === undefined ? Math.max(0, stored.length - 1) : stored.indexOf(linked),
+    };
+  // One that was run is found again in the history.
+  const replaced = stored.length >= MAX_TABS ? stored.findLastIndex(wasRun) : -1;
+  const list = [...stored.filter((_, at) => at !== replaced), linked];
+  return { list, active: list.length - 1 };
+}
+
+export const saveTabs = ({ list }: OpenTabs): void => writeList(TABS_KEY, list);
+
+/** What a statement reads, as its title. */
+function titleOf(sql: string): string {
+  return /\bfrom\s+(\w+)/i.exec(sql)?.[1] ?? (sql.trim() === "" ? "empty" : sql.trim().slice(0, 20));
+}
+
+interface QueryTabsProps {
+  readonly tabs: OpenTabs;
+  /** Opens other tabs, or another one of them. */
+  readonly onOpen: (tabs: OpenTabs) => void;
+}
+
+export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
+  const close = () => onOpen({ list: list.toSpliced(active, 1), active: Math.max(0, active - 1) });
+  return (
+    <nav class="tabs statements" id="statements" aria-label="Statements">
+      {list.map((sql, at) => (
+        <button
+          key={at}
+          type="button"
+          aria-pressed={at === active}
+          title={sql.slice(0, 200)}
+          onClick={() => onOpen({ list, active: at })}
+        >
+          {titleOf(sql)}
+        </button>
+      ))}
+      {list.length < MAX_TABS && (
+        <button
+          type="button"
+          class="plain"
+          aria-label="New statement"
+          title="New statement"
+          onClick={() => onOpen({ list: [...list, ""], active: list.length })}
+        >
+          +
+        </button>
+      )}
+      {list.length > 1 && (
+        <button
+          type="button"
+          class="plain"
+          aria-label="Close this statement"
+          title="Close this statement"
+          onClick={close}
+        >
+          ×
+        </button>
+      )}
+    </nav>
+  );
+}

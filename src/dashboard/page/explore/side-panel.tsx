@@ -1,0 +1,216 @@
+// The starting points beside the editor: relations with their columns, the cookbook's questions, and earlier queries.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import cookbook from "../../../../docs/cookbook.md";
+import type { ApiAnswers } from "../../api-answers.ts";
+import { type LiveAnswer, Reading } from "../shared/live-poll.tsx";
+import { parseCookbook } from "./cookbook.ts";
+import { type HistoryEntry, readHistory } from "./query-tabs.tsx";
+
+const HISTORY_TITLE_CHARS = 120;
+
+export const questions = parseCookbook(cookbook);
+
+interface TabListProps<K extends string> {
+  readonly id: string;
+  readonly label: string;
+  readonly names: Readonly<Record<K, string>>;
+  readonly selected: K;
+  readonly isHidden?: (key: K) => boolean;
+  /** The element that a tab shows. */
+  readonly controls: (key: K) => string;
+  readonly onSelect: (key: K) => void;
+}
+
+/** Tabs with the arrow keys, as a screen reader expects them. */
+export function TabList<K extends string>(props: TabListProps<K>) {
+  const { id, label, names, selected, isHidden = () => false, controls, onSelect } = props;
+  const keys = (Object.keys(names) as K[]).filter((key) => !isHidden(key));
+  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const next = keys[(keys.indexOf(selected) + step + keys.length) % keys.length];
+    if (step === 0 || next === undefined) return;
+    event.preventDefault();
+    onSelect(next);
+    event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
+  };
+  return (
+    <div class="tabs" id={id} role="tablist" aria-label={label} onKeyDown={onKeyDown}>
+      {keys.map((key) => (
+        <button
+          key={key}
+          type="button"
+          role="tab"
+          id={`tab-${key}`}
+          data-view={key}
+          aria-controls={controls(key)}
+          aria-selected={key === selected}
+          tabIndex={key === selected ? 0 : -1}
+          onClick={() => onSelect(key)}
+        >
+          {names[key]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+type SchemaGroups = ApiAnswers["schema"];
+export type Relation = SchemaGroups[number]["relations"][number];
+interface RelationActions {
+  readonly onSelect: (sql: string) => void;
+  readonly onInsert: (text: string) => void;
+}
+
+const matches = ({ name, columns }: Relation, text: string) =>
+  name.includes(text) || columns.some((column) => column.name.includes(text));
+
+/** It opens to its columns. */
+function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps) {
+  const { name, summary, columns } = relation;
+  const isFound = text !== "" && !name.includes(text);
+  const [isOpen, setOpen] = useState(isFound);
+  return (
+    <details data-relation={name} open={isFound} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{name}</summary>
+      <p class="soft">
+        {`${summary} `}
+        <button type="button" class="plain small" onClick={() => onSelect(`SELECT * FROM ${name} LIMIT 100`)}>
+          Query
+        </button>
+      </p>
+      {isOpen && (
+        <dl>
+          {columns.map((column) => (
+            <>
+              <dt>
+                <button
+                  type="button"
+                  class="plain small"
+                  title="Insert"
+                  onClick={() => onInsert(column.name)}
+                >
+                  {column.name}
+                </button>
+                <span class="soft">{` ${column.type}`}</span>
+              </dt>
+              <dd>{column.meaning}</dd>
+            </>
+          ))}
+        </dl>
+      )}
+    </details>
+  );
+}
+
+interface RelationItemProps extends RelationActions {
+  readonly relation: Relation;
+  readonly text: string;
+}
+
+function Relations({ groups, text, ...actions }: { groups: SchemaGroups; text: string } & RelationActions) {
+  const shown = groups
+    .map((group) => ({ ...group, relations: group.relations.filter((one) => matches(one, text)) }))
+    .filter(({ relations }) => relations.length > 0);
+  if (shown.length === 0) return <p class="soft empty">Nothing has this name.</p>;
+  return shown.map(({ title, relations }) => (
+    <>
+      <h2>{title}</h2>
+      {relations.map((relation) => (
+        <RelationItem key={`${relation.name} ${text}`} relation={relation} text={text} {...actions} />
+      ))}
+    </>
+  ));
+}
+
+function HistoryItem({ sql, note = "", at = "", onSelect }: HistoryItemProps) {
+  return (
+    <li>
+      <button type="button" title={sql} onClick={() => onSelect(sql)}>
+        <code>{sql.replaceAll(/\s+/g, " ").slice(0, HISTORY_TITLE_CHARS)}</code>
+      </button>
+      <span class="soft">{`${at.slice(0, 16).replace("T", " ")} · ${note}`}</span>
+    </li>
+  );
+}
+
+type HistoryItemProps = HistoryEntry & Pick<RelationActions, "onSelect">;
+
+const panels = { relations: "Relations", questions: "Questions", history: "History" };
+
+interface SidePanelProps extends RelationActions {
+  readonly schema: LiveAnswer<SchemaGroups>;
+}
+
+export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
+  const [panel, setPanel] = useState<keyof typeof panels>("relations");
+  const [text, setText] = useState("");
+  const history = readHistory();
+  const contents: Readonly<Record<keyof typeof panels, () => ComponentChildren>> = {
+    relations: () => (
+      <>
+        <input
+          id="find-relation"
+          type="search"
+          autocomplete="off"
+          spellcheck={false}
+          placeholder="Find a relation or column"
+          aria-label="Find a relation or column"
+          value={text}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        />
+        <div class="relations" id="relation-list">
+          <Reading of={[schema]}>
+            {(groups) => (
+              <Relations
+                groups={groups}
+                text={text.trim().toLowerCase()}
+                onSelect={onSelect}
+                onInsert={onInsert}
+              />
+            )}
+          </Reading>
+        </div>
+      </>
+    ),
+    questions: () => (
+      <ol class="choices" id="question-list">
+        {questions.map(({ title, sql }) => (
+          <li key={title}>
+            <button type="button" onClick={() => onSelect(sql)}>
+              {title.replace(/^\d+\. /, "")}
+            </button>
+          </li>
+        ))}
+      </ol>
+    ),
+    history: () =>
+      history.length > 0 ? (
+        <ol class="choices" id="history-list">
+          {history.map((entry) => (
+            <HistoryItem key={entry.sql} {...entry} onSelect={onSelect} />
+          ))}
+        </ol>
+      ) : (
+        <p class="soft empty" id="no-history">
+          Queries that you run are listed here. They stay in this browser.
+        </p>
+      ),
+  };
+  return (
+    <aside class="card side" aria-label="Starting points">
+      <TabList
+        id="starting-points"
+        label="Starting points"
+        names={panels}
+        selected={panel}
+        controls={() => "starting-point"}
+        onSelect={setPanel}
+      />
+      <div role="tabpanel" id="starting-point" aria-labelledby={`tab-${panel}`}>
+        {contents[panel]()}
+      </div>
+    </aside>
+  );
+}
