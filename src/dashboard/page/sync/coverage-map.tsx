@@ -24,11 +24,6 @@ interface Filter {
 
 const isFiltered = ({ name, onlyProblems }: Filter) => name !== "" || onlyProblems;
 
-const filterParams = ({ name, onlyProblems }: Filter) => ({
-  ...(name ? { name } : {}),
-  ...(onlyProblems ? { problems: "1" } : {}),
-});
-
 function describeFilter({ groups }: HeatmapResult, filter: Filter): string {
   if (!isFiltered(filter)) return "";
   const found = groups.reduce((sum, { matches }) => sum + matches, 0);
@@ -238,33 +233,27 @@ export function Coverage({ age }: CoverageProps) {
   /** The groups without a gap whose series are shown all the same. */
   const [unfolded, setUnfolded] = useState<readonly string[]>([]);
   const strips = useMemo(() => new Map<EventTarget, StripContent>(), []);
-  const filter = { name: view.name.trim(), onlyProblems: view.problems === "1" };
-  const question = String(new URLSearchParams(filterParams(filter)));
-  const params = new URLSearchParams(useThrottled(question, TYPING_SECONDS));
+  // What was typed is asked for a moment later: until then the answer is that of the filter before.
+  const question = useThrottled(
+    String(new URLSearchParams({ name: view.name.trim(), problems: view.problems })),
+    TYPING_SECONDS,
+  );
+  const params = new URLSearchParams(question);
+  const filter = { name: params.get("name") ?? "", onlyProblems: params.get("problems") === "1" };
   for (const [group, rows] of Object.entries(requestedRows)) params.append("rows", `${group},${rows}`);
   // More rows are the same question: the list stays where it is.
   const coverage = useLivePoll("coverage", params, {
-    ...{ what: "the coverage", seconds: 20, throttleSeconds: 2 },
-    question,
+    ...{ what: "the coverage", seconds: 20, throttleSeconds: 2, question },
   });
   const choose = (change: Parameters<typeof go>[0]) => {
     setRequestedRows({});
     go(change, "replace");
   };
-  const note = (
-    <Reading of={[coverage]} isQuiet>
-      {(answer) => describeFilter(answer, filter)}
-    </Reading>
-  );
+  const note = coverage.note === "" && coverage.value ? describeFilter(coverage.value, filter) : "";
   return (
     <Card
       name="coverage"
-      title={
-        <>
-          Coverage
-          {age(coverage)}
-        </>
-      }
+      title={["Coverage", age(coverage)]}
       controls={
         <ul class="legend" aria-label="Legend">
           {Object.entries(legend).map(([state, text]) => (
@@ -292,7 +281,7 @@ export function Coverage({ age }: CoverageProps) {
           <input
             id="only-problems"
             type="checkbox"
-            checked={filter.onlyProblems}
+            checked={view.problems === "1"}
             onChange={({ currentTarget }) => choose({ problems: currentTarget.checked ? "1" : "" })}
           />{" "}
           only problems

@@ -33,20 +33,32 @@ import { Coverage } from "./coverage-map.tsx";
 
 const MISSING_STEP = 8;
 
-/** Says of figures that are older than the daemon's state of which moment they are. */
-function Age({ name, of, daemon }: AgeProps) {
-  const told = of.note === "" && of.value && daemon.value;
-  return (
-    <span class="group-note" id={`${name}-age`}>
-      {told ? asOf(told.generated_at, daemon.value?.generated_at ?? "") : ""}
-    </span>
-  );
-}
-
 interface AgeProps {
   readonly name: string;
   readonly of: LiveAnswer<{ readonly generated_at: string }>;
   readonly daemon: LiveAnswer<DaemonAnswer>;
+}
+
+/** Says of figures that are older than the daemon's state of which moment they are. */
+function Age({ name, of, daemon }: AgeProps) {
+  const isTold = of.note === "" && of.value && daemon.value;
+  const text = isTold ? asOf(of.value?.generated_at ?? "", daemon.value?.generated_at ?? "") : "";
+  return (
+    <span class="group-note" id={`${name}-age`}>
+      {text}
+    </span>
+  );
+}
+
+/** Two lines of a cell, the second behind the first. */
+function Lines({ children, note }: { children: ComponentChildren; note?: string }) {
+  return (
+    <>
+      {children}
+      {note && <br />}
+      {note && <span class="soft">{note}</span>}
+    </>
+  );
 }
 
 // ---- the daemon
@@ -82,30 +94,28 @@ interface FigureProps<T> {
   readonly name: string;
   readonly of: LiveAnswer<T>;
   readonly isQuiet?: boolean;
-  readonly figure: (value: T) => { readonly text: string; readonly title?: string };
-  readonly note: (value: T) => string;
-  readonly children?: (value: T) => ComponentChildren;
-  /** Behind the note. */
-  readonly age?: ComponentChildren;
+  readonly children: (value: T) => {
+    readonly text: string;
+    readonly title?: string;
+    readonly chart?: ComponentChildren;
+    readonly note: ComponentChildren;
+  };
 }
 
-function Figure<T>({ label, name, of, isQuiet = false, figure, note, children, age }: FigureProps<T>) {
+function Figure<T>({ label, name, of, isQuiet = false, children }: FigureProps<T>) {
   return (
     <div class="figure">
       <h2>{label}</h2>
       <Reading of={[of]} room="figure" isQuiet={isQuiet}>
         {(value) => {
-          const { text, title: exact } = figure(value);
+          const { text, title: exact, chart, note } = children(value);
           return (
             <>
               <p class="big" id={name} title={exact}>
                 {text}
               </p>
-              {children?.(value)}
-              <p class="soft">
-                <span id={`${name}-note`}>{note(value)}</span>
-                {age}
-              </p>
+              {chart}
+              <p class="soft">{note}</p>
             </>
           );
         }}
@@ -130,7 +140,7 @@ function Spark({ rates }: { rates: readonly number[] }) {
   );
 }
 
-function rateText({ requests_per_second: rates }: DaemonAnswer): string {
+function rateText(rates: readonly number[]): string {
   const recent = rates.slice(-10);
   const mean = recent.reduce((sum, rate) => sum + rate, 0) / (recent.length || 1);
   return mean >= 10 || mean === 0 ? count(Math.round(mean)) : mean.toFixed(1);
@@ -171,33 +181,25 @@ function Figures({
 }) {
   return (
     <section class="figures" aria-label="Figures">
-      <Figure
-        label="Rows stored"
-        name="rows"
-        of={status}
-        figure={(one) => ({ text: brief(sumOf(one, "rows")), title: count(sumOf(one, "rows")) })}
-        note={({ streams }) => `in ${countNoun(streams.filter(({ rows }) => rows > 0).length, "stream")}`}
-        age={<Age name="status" of={status} daemon={daemon} />}
-      />
+      <Figure label="Rows stored" name="rows" of={status}>
+        {(one) => {
+          const streams = one.streams.filter(({ rows }) => rows > 0).length;
+          const age = <Age name="status" of={status} daemon={daemon} />;
+          const rows = sumOf(one, "rows");
+          return { text: brief(rows), title: count(rows), note: [`in ${countNoun(streams, "stream")}`, age] };
+        }}
+      </Figure>
       {gapStates.map((state) => (
-        <Figure
-          key={state}
-          label={title(state)}
-          name={state}
-          of={status}
-          isQuiet
-          figure={(one) => ({ text: brief(sumOf(one, state)) })}
-          note={(one) => gapNote(one, state)}
-        />
+        <Figure key={state} label={title(state)} name={state} of={status} isQuiet>
+          {(one) => ({ text: brief(sumOf(one, state)), note: gapNote(one, state) })}
+        </Figure>
       ))}
-      <Figure
-        label="Requests per second"
-        name="rate"
-        of={daemon}
-        figure={(one) => ({ text: rateText(one) })}
-        note={({ service }) => limitText(service)}
-      >
-        {({ requests_per_second }) => <Spark rates={requests_per_second} />}
+      <Figure label="Requests per second" name="rate" of={daemon}>
+        {({ requests_per_second: rates, service }) => ({
+          text: rateText(rates),
+          chart: <Spark rates={rates} />,
+          note: limitText(service),
+        })}
       </Figure>
     </section>
   );
@@ -207,40 +209,26 @@ function Figures({
 
 const missingColumns: readonly DataColumn<GapSummary>[] = [
   {
-    label: "Series",
-    className: "series",
+    ...{ label: "Series", className: "series" },
     cell: ({ name, index_id, stream, index_type }) => (
-      <span title={name ?? index_id ?? undefined}>
-        {name ?? index_id ?? "everything"}
-        <br />
-        <span class="soft">{[title(stream), index_type].filter(Boolean).join(" · ")}</span>
-      </span>
+      <Lines note={[title(stream), index_type].filter(Boolean).join(" · ")}>
+        <span title={name ?? undefined}>{name ?? index_id ?? "everything"}</span>
+      </Lines>
     ),
   },
   {
     label: "State",
     cell: ({ state, reason }) => (
-      <>
+      <Lines note={reason}>
         <i class="mark" data-state={state} />
         {state}
-        <br />
-        <span class="soft">{reason}</span>
-      </>
+      </Lines>
     ),
   },
   {
-    label: "Length",
-    className: "number",
+    ...{ label: "Length", className: "number" },
     cell: ({ seconds, ranges }) => (
-      <>
-        {duration(seconds)}
-        {ranges > 1 && (
-          <>
-            <br />
-            <span class="soft">{`${brief(ranges)} ranges`}</span>
-          </>
-        )}
-      </>
+      <Lines note={ranges > 1 ? `${brief(ranges)} ranges` : ""}>{duration(seconds)}</Lines>
     ),
   },
   {
@@ -261,37 +249,23 @@ function missingNote({ open, lost, parts }: GapSummaryResult): string {
 
 function Missing({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
   const gaps = useLivePoll("missing", {}, { what: "the gaps", seconds: 20, throttleSeconds: 2 });
-  const note = (
-    <Reading of={[gaps]} isQuiet>
-      {missingNote}
-    </Reading>
-  );
+  const head = ["Open and lost", <Age key="age" name="missing" of={gaps} daemon={daemon} />];
+  const note = gaps.note === "" && gaps.value ? missingNote(gaps.value) : "";
   return (
-    <Card
-      name="missing"
-      title={
-        <>
-          Open and lost
-          <Age name="missing" of={gaps} daemon={daemon} />
-        </>
-      }
-      note={note}
-    >
-      <Reading of={[gaps]} room="line">
-        {({ parts, lines }) => (
-          <DataTable
-            id="missing"
-            label="Open and lost"
-            columns={missingColumns}
-            rows={parts}
-            step={MISSING_STEP}
-            empty={lines > 0 ? "Nothing is missing." : "Nothing is selected yet."}
-            attributes={(part) => ({
-              key: [part.stream, part.index_type, part.index_id, part.state, part.reason].join(),
-            })}
-          />
-        )}
-      </Reading>
+    <Card name="missing" title={head} note={note} of={[gaps]} room="line">
+      {({ parts, lines }) => (
+        <DataTable
+          id="missing"
+          label="Open and lost"
+          columns={missingColumns}
+          rows={parts}
+          step={MISSING_STEP}
+          empty={lines > 0 ? "Nothing is missing." : "Nothing is selected yet."}
+          attributes={({ stream, index_type, index_id, reason }) => ({
+            key: [stream, index_type, index_id, reason].join(),
+          })}
+        />
+      )}
     </Card>
   );
 }
@@ -340,21 +314,19 @@ const streamColumns: readonly DataColumn<StreamRow>[] = [
 
 function Streams({ status }: { status: LiveAnswer<WarehouseStatus> }) {
   return (
-    <Card name="streams" title="Streams">
-      <Reading of={[status]} room="table">
-        {({ streams, withdrawals }) => (
-          <DataTable
-            id="streams"
-            label="Streams"
-            columns={streamColumns}
-            rows={streams.map((stream) => ({ ...stream, remark: remarkOf(stream, withdrawals) }))}
-            attributes={({ stream, rows, remark }) => ({
-              ...{ key: stream, "data-stream": stream },
-              class: rows === 0 && !remark ? "faint" : undefined,
-            })}
-          />
-        )}
-      </Reading>
+    <Card name="streams" title="Streams" of={[status]} room="table">
+      {({ streams, withdrawals }) => (
+        <DataTable
+          id="streams"
+          label="Streams"
+          columns={streamColumns}
+          rows={streams.map((stream) => ({ ...stream, remark: remarkOf(stream, withdrawals) }))}
+          attributes={({ stream, rows, remark }) => ({
+            ...{ key: stream, "data-stream": stream },
+            class: rows === 0 && !remark ? "faint" : undefined,
+          })}
+        />
+      )}
     </Card>
   );
 }
@@ -363,28 +335,16 @@ function Streams({ status }: { status: LiveAnswer<WarehouseStatus> }) {
 
 type SharePart = ReturnType<typeof listShareParts>[number];
 const shareColumns: readonly DataColumn<SharePart>[] = [
-  {
-    ...{ label: "Part", className: "series" },
-    cell: ({ name, what }) => (
-      <>
-        {name}
-        <br />
-        <span class="soft">{what}</span>
-      </>
-    ),
-  },
+  { label: "Part", className: "series", cell: ({ name, what }) => <Lines note={what}>{name}</Lines> },
   { label: "State", className: "remark", value: ({ state }) => state },
 ];
 
 function Shared({ shared }: { shared: ShareStatus }) {
   const error = shared.last_error === null ? "" : ` · ${shared.last_error}`;
+  const note = `${shared.name}: ${describeShare(shared, duration)}${error}`;
   const parts = listShareParts(shared, duration);
   return (
-    <Card
-      name="shared"
-      title="Shared warehouse"
-      note={`${shared.name}: ${describeShare(shared, duration)}${error}`}
-    >
+    <Card name="shared" title="Shared warehouse" note={note}>
       {parts.length > 0 && (
         <DataTable
           id="shared-parts"
@@ -414,12 +374,9 @@ const clientColumns = (now: string): readonly DataColumn<Client>[] => [
 
 function Served({ serve, now }: { serve: ServeStatus; now: string }) {
   const dropped = serve.dropped > 0 ? ` · ${countNoun(serve.dropped, "slow client")} dropped` : "";
+  const note = `${serve.address} · ${countNoun(serve.requests, "request")}${dropped}`;
   return (
-    <Card
-      name="serve"
-      title="Served"
-      note={`${serve.address} · ${countNoun(serve.requests, "request")}${dropped}`}
-    >
+    <Card name="serve" title="Served" note={note}>
       <DataTable
         id="serve-clients"
         label="Served"
@@ -445,9 +402,7 @@ function Errors({ errors, now }: { errors: DaemonAnswer["errors"]; now: string }
         <li key={`${where} ${code} ${message}`}>
           <span class="faint" title={last_at}>{`${duration(secondsBetween(last_at, now))} ago`}</span>
           <p>
-            {message}
-            <br />
-            <span class="soft">{`${where} · ${code}${times > 1 ? ` · ${count(times)} times` : ""}`}</span>
+            <Lines note={`${where} · ${code}${times > 1 ? ` · ${count(times)} times` : ""}`}>{message}</Lines>
           </p>
         </li>
       ))}
@@ -474,10 +429,8 @@ function Sync() {
           </>
         )}
       </Reading>
-      <Card name="errors" title="Last errors">
-        <Reading of={[daemon]}>
-          {({ errors, generated_at }) => <Errors errors={errors} now={generated_at} />}
-        </Reading>
+      <Card name="errors" title="Last errors" of={[daemon]}>
+        {({ errors, generated_at }) => <Errors errors={errors} now={generated_at} />}
       </Card>
       <p class="soft" id="warehouse">
         <Reading of={[status]} isQuiet>
