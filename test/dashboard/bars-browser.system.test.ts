@@ -48,7 +48,8 @@ itInBrowser("an asset without quotes, gaps or revisions is told no more than is 
   const { page, complaints } = await openPage(new URL("assets/ETH", address).href, desktop);
   const told = async (symbol: string) => {
     await page.locator("#asset-title", { hasText: symbol }).waitFor();
-    const part = (name: string) => page.locator(`#parts [aria-label^="${name}"] .empty`).textContent();
+    const part = (name: string) =>
+      page.locator("#parts section", { hasText: name }).locator(".empty").textContent();
     return [await part("On exchanges"), await part("Gaps"), await part("Revisions")];
   };
   const [unquoted, unchanged] = ["No quotes in USD are synced.", "No stored row has changed."];

@@ -44,38 +44,31 @@ const contract: DataColumn<ContractQuote> = {
     </>
   ),
 };
+const wide = { isWide: true };
 const exchange: DataColumn<ContractQuote> = {
-  ...{ label: "Exchange", isWide: true, className: "faint" },
-  value: (row) => row.exchange,
+  label: "Exchange",
+  field: "exchange",
+  className: "faint",
+  ...wide,
 };
-const price: DataColumn<ContractQuote> = {
-  ...{ label: "Price", format: quote, isWide: true },
-  value: (row) => row.price,
-};
-const index: DataColumn<ContractQuote> = {
-  ...{ label: "Index", format: quote, isWide: true },
-  value: (row) => row.index_price,
-};
+const price: DataColumn<ContractQuote> = { label: "Price", field: "price", format: quote, ...wide };
+const index: DataColumn<ContractQuote> = { label: "Index", field: "index_price", format: quote, ...wide };
 const interest: DataColumn<ContractQuote> = {
-  ...{ label: "Open interest, USD", format: amount, isWide: true },
-  value: (row) => row.open_interest_usd,
+  ...{ label: "Open interest, USD", field: "open_interest_usd", format: amount, isWide: true },
 };
+const perYear = { label: "Per year", className: "per-year", format: percentOf(), tone: signOf };
 
 const futureColumns: readonly DataColumn<FutureQuote>[] = [
   contract,
   exchange,
   {
-    label: "Days left",
-    value: (row) => row.days_to_expiry,
+    ...{ label: "Days left", field: "days_to_expiry" },
     format: (days) => (days === null ? "–" : count(Math.round(days))),
   },
   price,
   index,
-  { label: "Basis", value: (row) => row.basis, format: percentOf(), tone: signOf },
-  {
-    ...{ label: "Per year", className: "per-year", format: percentOf(), tone: signOf },
-    value: (row) => row.annualised_basis,
-  },
+  { label: "Basis", field: "basis", format: percentOf(), tone: signOf },
+  { ...perYear, field: "annualised_basis" },
   interest,
 ];
 
@@ -84,19 +77,13 @@ const perpetualColumns: readonly DataColumn<PerpetualQuote>[] = [
   exchange,
   price,
   index,
+  { label: "From the index", field: "premium", format: percentOf(3), tone: signOf, ...wide },
   {
-    ...{ label: "From the index", format: percentOf(3), tone: signOf, isWide: true },
-    value: (row) => row.premium,
+    ...{ label: "Funding, per 8 h", field: "funding_rate", className: "funding" },
+    ...{ format: percentOf(4), tone: signOf },
   },
-  {
-    ...{ label: "Funding, per 8 h", className: "funding", format: percentOf(4), tone: signOf },
-    value: (row) => row.funding_rate,
-  },
-  {
-    ...{ label: "Per year", className: "per-year", format: percentOf(), tone: signOf },
-    // Without compounding: three payments a day.
-    value: (row) => (row.funding_rate === null ? null : row.funding_rate * FUNDINGS_PER_YEAR),
-  },
+  // Without compounding: three payments a day.
+  { ...perYear, value: (row) => (row.funding_rate === null ? null : row.funding_rate * FUNDINGS_PER_YEAR) },
   interest,
 ];
 
@@ -153,40 +140,29 @@ function chainColumns(spot: number): readonly DataColumn<ChainLine>[] {
 
 // ---- charts
 
-function Curve({ futures, observed }: { futures: readonly FutureQuote[]; observed: number }) {
-  const draw = (): PlotDrawing | undefined => {
-    const points = futures.filter(
-      ({ expiration, annualised_basis }) => expiration && annualised_basis !== null,
-    );
-    const xs = [...new Set(points.map(({ expiration }) => expiration ?? 0))].sort((a, b) => a - b);
-    if (xs.length < 2) return undefined;
-    const exchanges = listExchanges(futures).slice(0, MAX_CURVES);
-    const lines = exchanges.map((name) =>
-      xs.map((x) => {
-        const found = points.find((one) => one.exchange === name && one.expiration === x);
-        return inPercent(found?.annualised_basis);
-      }),
-    );
-    return {
-      data: [xs.map((x) => (x - observed) / 86_400e6), ...lines],
-      xLabel: "days left",
-      xValues: (value) => count(Math.round(value)),
-      yValue: percentText,
-      lines: exchanges,
-    };
-  };
-  const label = "Annualised basis by expiry; the table below has the figures";
-  return <Plot id="curve-plot" label={label} of={futures} draw={draw} />;
-}
-
 /** Those that have a basis to draw. */
 const listExchanges = (futures: readonly FutureQuote[]) => [
-  ...new Set(
-    futures
-      .filter(({ expiration, annualised_basis }) => expiration !== null && annualised_basis !== null)
-      .map((one) => one.exchange),
-  ),
+  ...new Set(futures.filter((one) => one.annualised_basis !== null).map((one) => one.exchange)),
 ];
+
+function drawCurve(futures: readonly FutureQuote[], observed: number): PlotDrawing | undefined {
+  const points = futures.filter((one) => one.annualised_basis !== null);
+  const xs = [...new Set(points.map(({ expiration }) => expiration ?? 0))].sort((a, b) => a - b);
+  if (xs.length < 2) return undefined;
+  const lines = listExchanges(futures).slice(0, MAX_CURVES);
+  const basisOf = (name: string, x: number) =>
+    points.find((one) => one.exchange === name && one.expiration === x)?.annualised_basis;
+  return {
+    data: [
+      xs.map((x) => (x - observed) / 86_400e6),
+      ...lines.map((name) => xs.map((x) => inPercent(basisOf(name, x)))),
+    ],
+    xLabel: "days left",
+    xValues: (value) => count(Math.round(value)),
+    yValue: percentText,
+    lines,
+  };
+}
 
 function drawSmile(chain: readonly ChainLine[], interests: readonly number[]): PlotDrawing | undefined {
   const [calls = [], puts = []] = (["call", "put"] as const).map((side) =>
@@ -343,7 +319,10 @@ function Derivatives() {
       >
         {() => (
           <>
-            <Curve futures={futures} observed={observed} />
+            <Plot
+              {...{ id: "curve-plot", of: futures, draw: () => drawCurve(futures, observed) }}
+              label="Annualised basis by expiry; the table below has the figures"
+            />
             <DataTable
               {...{ id: "futures", label: "Futures", columns: futureColumns, rows: futures }}
               attributes={ofContract}

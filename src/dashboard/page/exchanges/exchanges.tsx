@@ -63,13 +63,12 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
       </>
     ),
   },
-  { label: "Last", key: "last", value: (row) => row.last, format: quote },
-  { label: "Bid", key: "bid", value: (row) => row.bid, format: quote, isWide: true },
-  { label: "Ask", key: "ask", value: (row) => row.ask, format: quote, isWide: true, isAscending: true },
-  { label: "Spread", key: "spread", value: (row) => row.spread_bps, format: points, isAscending: true },
+  { label: "Last", key: "last", field: "last", format: quote },
+  { label: "Bid", key: "bid", field: "bid", format: quote, isWide: true },
+  { label: "Ask", key: "ask", field: "ask", format: quote, isWide: true, isAscending: true },
+  { label: "Spread", key: "spread", field: "spread_bps", format: points, isAscending: true },
   {
-    ...{ label: "vs index", key: "deviation", className: "off" },
-    value: (row) => row.deviation_bps,
+    ...{ label: "vs index", key: "deviation", field: "deviation_bps", className: "off" },
     format: (bps) => points(bps, true),
     tone: (text, row) => (isTradable(row) ? signOf(text) : ""),
   },
@@ -77,7 +76,7 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
     ...{ label: `−${SCALE_BPS} bp to +${SCALE_BPS} bp`, className: "deviation", isWide: true },
     cell: (row) => isTradable(row) && row.deviation_bps !== null && <DeviationBar bps={row.deviation_bps} />,
   },
-  { label: "Volume, 24 h, USD", key: "volume", value: (row) => row.volume_usd, format: amount, isWide: true },
+  { label: "Volume, 24 h, USD", key: "volume", field: "volume_usd", format: amount, isWide: true },
   {
     ...{ label: "Age", key: "age", isAscending: true },
     value: (row) => (now - row.ts) / 1e6,
@@ -102,20 +101,19 @@ function Facts({ best, quotes }: { best: BestPrices | undefined; quotes: readonl
   const note = (exchange: string | null = "", own: number | null, any: number | null = null) =>
     `${exchange ?? ""}${any !== own ? `; ${quote(any)} with unmoved ones` : ""}`;
   const across = bid && ask && bid > 0 && ask > 0 ? (ask / bid - 1) * 10_000 : null;
+  const facts = [
+    ["Index", index ? quote(index.index_price) : "not synced", index?.index_source ?? ""],
+    ["Best bid", quote(bid), note(best?.best_bid_exchange, bid, best?.best_bid_any)],
+    ["Best ask", quote(ask), note(best?.best_ask_exchange, ask, best?.best_ask_any)],
+    ["Across exchanges", points(across, true), "best ask − best bid"],
+  ] as const;
   return (
     <div class="facts" id="facts">
-      <Fact label="Index" note={index?.index_source ?? ""}>
-        <b>{index ? quote(index.index_price) : "not synced"}</b>
-      </Fact>
-      <Fact label="Best bid" note={note(best?.best_bid_exchange, bid, best?.best_bid_any)}>
-        <b>{quote(bid)}</b>
-      </Fact>
-      <Fact label="Best ask" note={note(best?.best_ask_exchange, ask, best?.best_ask_any)}>
-        <b>{quote(ask)}</b>
-      </Fact>
-      <Fact label="Across exchanges" note="best ask − best bid">
-        <b>{points(across, true)}</b>
-      </Fact>
+      {facts.map(([label, figure, note]) => (
+        <Fact key={label} label={label} note={note}>
+          <b>{figure}</b>
+        </Fact>
+      ))}
     </div>
   );
 }

@@ -103,23 +103,21 @@ function PriceLine({ line }: { line: Sparkline | undefined }) {
   );
 }
 
-const change = (label: string, key: string, value: (asset: MarketAsset) => number | null, isWide = true) => ({
-  ...{ label, key, value, isWide, tone: signOf },
+const change = {
+  ...{ tone: signOf, isWide: true },
   format: (percent: number | null) => percentChange(percent),
-});
+};
 
 const columnsOf = (
   live: LivePrices,
   sparklines: RankingResult["sparklines"],
 ): readonly DataColumn<MarketAsset>[] => [
   {
-    ...{ label: "#", key: "rank", className: "rank soft", isAscending: true },
-    value: ({ rank }) => rank,
+    ...{ label: "#", key: "rank", field: "rank", className: "rank soft", isAscending: true },
     format: (rank) => (rank === null ? "–" : count(rank)),
   },
   {
-    ...{ label: "Asset", key: "asset", className: "asset", isAscending: true },
-    value: ({ symbol }) => symbol,
+    ...{ label: "Asset", key: "asset", field: "symbol", className: "asset", isAscending: true },
     cell: ({ symbol, name, href }) => (
       <a href={href}>
         <b>{symbol}</b>
@@ -132,23 +130,11 @@ const columnsOf = (
     value: (asset) => newestPrice(live, asset),
     cell: (asset) => <Price live={live} asset={asset} />,
   },
-  change("24 h", "24h", ({ change24h }) => change24h, false),
-  change("7 days", "7d", ({ change7d }) => change7d),
-  change("30 days", "30d", ({ change30d }) => change30d),
-  {
-    label: "Market cap, USD",
-    key: "cap",
-    value: ({ marketCap }) => marketCap,
-    format: amount,
-    isWide: true,
-  },
-  {
-    label: "Volume, 24 h, USD",
-    key: "volume",
-    value: ({ volume }) => volume,
-    format: amount,
-    isWide: true,
-  },
+  { label: "24 h", key: "24h", field: "change24h", ...change, isWide: false },
+  { label: "7 days", key: "7d", field: "change7d", ...change },
+  { label: "30 days", key: "30d", field: "change30d", ...change },
+  { label: "Market cap, USD", key: "cap", field: "marketCap", format: amount, isWide: true },
+  { label: "Volume, 24 h, USD", key: "volume", field: "volume", format: amount, isWide: true },
   {
     ...{ label: "Last 7 days", className: "number spark-cell" },
     cell: ({ id }) => <PriceLine line={sparklines[id]} />,

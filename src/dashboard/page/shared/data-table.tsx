@@ -1,7 +1,7 @@
 // A table whose columns are declared: label, value, format, order and tone of a column are stated once.
 //   const columns: DataColumn<Quote>[] = [
 //     { label: "Exchange", key: "exchange", value: (row) => row.exchange, cell: (row) => <b>{row.exchange}</b>, isAscending: true },
-//     { label: "vs index", key: "deviation", value: (row) => row.deviation_bps, format: points, tone: signOf, isWide: true },
+//     { label: "vs index", key: "deviation", field: "deviation_bps", format: points, tone: signOf, isWide: true },
 //   ];
 //   <DataTable id="quotes" label="Quotes" columns={columns} rows={quotes} attributes={…} sort={{ by, usual, onSort }} />
 
@@ -13,6 +13,8 @@ export interface DataColumn<Row> {
   readonly label: string;
   /** What an address calls it; only a column with a key can be sorted by. */
   readonly key?: string;
+  /** What has the value, unless `value` finds it. */
+  readonly field?: keyof Row & string;
   /** What it is sorted by, and what `format` tells. */
   readonly value?: (row: Row) => string | number | null | undefined;
   /** Of a figure, which is on the right. */
@@ -65,23 +67,27 @@ export function Scroll({ label, children }: { label: string; children: Component
 const classOf = <Row,>({ format, isWide, className }: DataColumn<Row>, tone = "") =>
   [format ? "number" : "", isWide ? "wide" : "", className, tone].filter(Boolean).join(" ") || undefined;
 
+function valueIn<Row>({ field, value }: DataColumn<Row>, row: Row): string | number | null {
+  const found = value ? value(row) : field && row[field];
+  return typeof found === "string" || typeof found === "number" ? found : null;
+}
+
 function sortRows<Row>(
   rows: readonly Row[],
   column: DataColumn<Row>,
   sign: 1 | -1,
   isLast: (row: Row) => boolean,
 ) {
-  const sortedValue = (row: Row) => column.value?.(row) ?? null;
   return rows.toSorted((a, b) => {
     if (isLast(a) !== isLast(b)) return Number(isLast(a)) - Number(isLast(b));
-    const [first, second] = [sortedValue(a), sortedValue(b)];
+    const [first, second] = [valueIn(column, a), valueIn(column, b)];
     if (first === null || second === null) return Number(first === null) - Number(second === null);
     return (first < second ? -1 : first > second ? 1 : 0) * sign;
   });
 }
 
 function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
-  const value = column.value?.(row) ?? null;
+  const value = valueIn(column, row);
   const text = column.format?.(value === null ? null : Number(value)) ?? String(value ?? "–");
   const own = { class: classOf(column, column.tone?.(text, row)) };
   const shown = column.cell ? column.cell(row, text) : text;
