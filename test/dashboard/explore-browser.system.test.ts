@@ -70,6 +70,10 @@ describe("/explore", () => {
     // A page that holds this window can change the hash.
     await page.evaluate("location.hash = 'sql=SELECT+8+AS+other'");
     await page.locator("#editor .cm-content", { hasText: "SELECT 8 AS other" }).waitFor();
+    expect(await page.locator("#statements [aria-pressed]").allTextContents()).toEqual([
+      "SELECT 7 AS foreign_",
+      "SELECT 8 AS other",
+    ]);
     expect(asked).toBe(0);
     await page.click("#run");
     await isDone(page);

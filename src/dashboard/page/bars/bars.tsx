@@ -13,33 +13,25 @@ import { BarDetails, BarTable, describeGaps, Gaps, type ShownBars } from "./bar-
 import { stateOf } from "./bar-slots.ts";
 import { BarsState, widths } from "./bars-state.ts";
 
-const spanNames = {
-  covered: "covered",
-  unconfirmed: "awaiting confirmation",
-  open: "open",
-  lost: "lost",
-  empty: "empty",
-};
+/** Class, span and name of each mark. */
+const marks = [
+  ["candle", undefined, "complete"],
+  ["candle pale", undefined, "incomplete"],
+  ["volume", undefined, "volume, 24 h"],
+  ["band", "covered", "covered"],
+  ["band", "unconfirmed", "awaiting confirmation"],
+  ["band", "open", "open"],
+  ["band", "lost", "lost"],
+  ["band", "empty", "empty"],
+] as const;
 
 function Legend() {
   return (
     <>
       <ul class="legend" aria-label="Legend">
-        <li>
-          <i class="candle" />
-          complete
-        </li>
-        <li>
-          <i class="candle pale" />
-          incomplete
-        </li>
-        <li>
-          <i class="volume" />
-          volume, 24 h
-        </li>
-        {Object.entries(spanNames).map(([span, name]) => (
-          <li key={span}>
-            <i class="band" data-span={span} />
+        {marks.map(([mark, span, name]) => (
+          <li key={name}>
+            <i class={mark} data-span={span} />
             {name}
           </li>
         ))}

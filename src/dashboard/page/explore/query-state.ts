@@ -7,7 +7,15 @@ import { type PickedTime, pickedParams, rangeOf, readPicked } from "../shared/ti
 import { findParameters } from "./cookbook.ts";
 import { languages } from "./copy-as.ts";
 import { QueryError, readLines, toError } from "./query-answer.ts";
-import { type OpenTabs, openTabs, readHistory, rememberQuery, saveTabs, wasRun } from "./query-tabs.tsx";
+import {
+  type OpenTabs,
+  openLinked,
+  readHistory,
+  readTabs,
+  rememberQuery,
+  saveTabs,
+  wasRun,
+} from "./query-tabs.tsx";
 import { type ChartKind, canDrawCandles } from "./result-chart.tsx";
 import { questions } from "./side-panel.tsx";
 import { sqlEditor } from "./sql-editor.ts";
@@ -64,7 +72,8 @@ export class QueryState {
     const hash = readHash();
     const view = hash.get("view") ?? "";
     this.view = isView(view) ? view : "grid";
-    this.tabs = openTabs(linkedQuery(hash));
+    const linked = linkedQuery(hash);
+    this.tabs = linked === undefined ? readTabs() : openLinked(readTabs(), linked);
     this.picked = readPicked(hash, "1d", this.now());
     const params = [...hash].filter(([name]) => name.startsWith("p."));
     this.values = Object.fromEntries(params.map(([name, value]) => [name.slice(2), value]));
@@ -90,7 +99,10 @@ export class QueryState {
     });
     window.addEventListener("hashchange", () => {
       const sql = linkedQuery(readHash());
-      if (sql && sql !== this.#text()) this.#begin(sql, location.href === this.#clickedLink);
+      if (!sql || sql === this.#text()) return;
+      const { list, active } = this.tabs;
+      this.tabs = openLinked({ list: list.with(active, this.#text()), active }, sql);
+      this.#begin(sql, location.href === this.#clickedLink);
     });
     const { list, active } = this.tabs;
     const sql = list[active] ?? readHistory()[0]?.sql ?? questions[0]?.sql ?? "";

@@ -46,18 +46,19 @@ export interface OpenTabs {
   readonly active: number;
 }
 
-/** Those of the last visit, and a linked one in a tab of its own. */
-export function openTabs(linked: string | undefined): OpenTabs {
-  const stored = readList(TABS_KEY).filter((sql) => typeof sql === "string");
-  if (linked === undefined || stored.includes(linked))
-    return {
-      list: stored,
-      active: linked === undefined ? Math.max(0, stored.length - 1) : stored.indexOf(linked),
-    };
+/** Those of the last visit. */
+export function readTabs(): OpenTabs {
+  const list = readList(TABS_KEY).filter((sql) => typeof sql === "string");
+  return { list, active: Math.max(0, list.length - 1) };
+}
+
+/** Shows a linked statement, in a tab of its own. */
+export function openLinked({ list }: OpenTabs, linked: string): OpenTabs {
+  if (list.includes(linked)) return { list, active: list.indexOf(linked) };
   // One that was run is found again in the history.
-  const replaced = stored.length >= MAX_TABS ? stored.findLastIndex(wasRun) : -1;
-  const list = [...stored.filter((_, at) => at !== replaced), linked];
-  return { list, active: list.length - 1 };
+  const replaced = list.length >= MAX_TABS ? list.findLastIndex(wasRun) : -1;
+  const kept = list.filter((_, at) => at !== replaced);
+  return { list: [...kept, linked], active: kept.length };
 }
 
 export const saveTabs = ({ list }: OpenTabs): void => writeList(TABS_KEY, list);
@@ -74,7 +75,12 @@ interface QueryTabsProps {
 }
 
 export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
-  const close = () => onOpen({ list: list.toSpliced(active, 1), active: Math.max(0, active - 1) });
+  const action = (label: string, name: string, next: OpenTabs) => (
+    <button type="button" class="plain" aria-label={name} title={name} onClick={() => onOpen(next)}>
+      {label}
+    </button>
+  );
+  const closed = { list: list.toSpliced(active, 1), active: Math.max(0, active - 1) };
   return (
     <nav class="tabs statements" id="statements" aria-label="Statements">
       {list.map((sql, at) => (
@@ -88,28 +94,8 @@ export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
           {titleOf(sql)}
         </button>
       ))}
-      {list.length < MAX_TABS && (
-        <button
-          type="button"
-          class="plain"
-          aria-label="New statement"
-          title="New statement"
-          onClick={() => onOpen({ list: [...list, ""], active: list.length })}
-        >
-          +
-        </button>
-      )}
-      {list.length > 1 && (
-        <button
-          type="button"
-          class="plain"
-          aria-label="Close this statement"
-          title="Close this statement"
-          onClick={close}
-        >
-          ×
-        </button>
-      )}
+      {list.length < MAX_TABS && action("+", "New statement", { list: [...list, ""], active: list.length })}
+      {list.length > 1 && action("×", "Close this statement", closed)}
     </nav>
   );
 }
