@@ -181,7 +181,7 @@ function Bars() {
   useCommits((news) => state.follow(news));
   useNote(state.note, state.hasFailed);
   const { shown, unknown, note, hasFailed, inView = { from: 0, to: 0 } } = state;
-  const bars: LiveAnswer<ShownBars> = { value: shown, note, hasFailed, again: () => {} };
+  const bars: LiveAnswer<ShownBars> = { value: shown, note, hasFailed };
   const last = shown && shown.last_price !== null ? price(shown.last_price.toFixed(shown.precision)) : "";
   const name = state.series?.name ?? "Bars";
   useLayoutEffect(() => {

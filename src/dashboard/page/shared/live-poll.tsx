@@ -17,8 +17,6 @@ export interface LiveAnswer<T> {
   /** What to say in place of the value; empty: it may be told. */
   readonly note: string;
   readonly hasFailed: boolean;
-  /** Asks again at once. */
-  readonly again: () => void;
 }
 
 /** Calls the last `listener` with each commit, while somebody sees the page. */
@@ -77,7 +75,6 @@ export function useLivePoll<K extends keyof ApiAnswers>(
     readonly value: ApiAnswers[K];
   }>();
   const [failure, setFailure] = useState("");
-  const now = useRef(() => {});
   const latest = useRef({ on, asked });
   latest.current = { on, asked };
   // Before the first paint: the answer is there sooner.
@@ -98,8 +95,7 @@ export function useLivePoll<K extends keyof ApiAnswers>(
         if (!isOver) setFailure(describeError(error));
       },
     );
-    now.current = () => void repetition.now();
-    const reread = throttle(throttleSeconds, () => isOver || now.current());
+    const reread = throttle(throttleSeconds, () => void (isOver || repetition.now()));
     const ends = [onMissed(reread), onCommit((news) => void (latest.current.on?.(news) && reread()))];
     return () => {
       isOver = true;
@@ -115,7 +111,7 @@ export function useLivePoll<K extends keyof ApiAnswers>(
   const hasFailed = failure !== "";
   useNote(note, hasFailed);
   const value = query === undefined ? undefined : answer?.value;
-  return { value, note: after?.note || note, hasFailed, again: () => now.current() };
+  return { value, note: after?.note || note, hasFailed };
 }
 
 export interface ReadingProps<T extends readonly unknown[]> {
