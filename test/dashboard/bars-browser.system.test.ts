@@ -5,6 +5,7 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars, gapRanges, pane, pointAt } from "../support/dashboard/bars-warehouse.ts";
 import {
   desktop,
+  expectAccessible,
   findSidewaysScroll,
   itInBrowser,
   openPage,
@@ -164,7 +165,7 @@ describe("the bars", () => {
   itInBrowser(
     "says that a name is unknown, in the search box and in the URL, and suggests similar ones",
     async () => {
-      const { page } = await openBars(btc, desktop);
+      const { page } = await openBars(btc, { ...desktop, dark: true });
       await page.focus("#series");
       await page.fill("#series", "BTCC");
       await page.waitForSelector("#series-list .none");
@@ -177,6 +178,7 @@ describe("the bars", () => {
       expect(await page.textContent("#empty-text")).toContain(
         "No synced series is named “BTCC”. Similar: BTC",
       );
+      await expectAccessible(page);
       expect(await page.isVisible("#chart")).toBe(false);
       await page.click("#empty a >> nth=0");
       await page.waitForSelector("#chart[data-bars]");
