@@ -14,27 +14,30 @@ import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {
   /** The number of rows by group, where it is not the default. */
-  readonly shown: ReadonlyMap<string, number>;
+  readonly shown: Readonly<Record<string, number>>;
   /** Only series whose name or id contains this text. */
   readonly name: string;
   /** Only series with gaps. */
   readonly onlyProblems: boolean;
 }
 
-/** The parameters of those queries that have any. */
-interface QueryParams extends Readonly<Record<ViewKind, ViewParams>> {
+interface Named {
+  readonly name: string;
+}
+
+/** The parameters of each query. */
+export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKind ? ViewParams : object } & {
   readonly coverage: CoverageParams;
   readonly bars: ChartBarsOptions;
-  readonly series: string;
-  readonly search: string;
-}
-export type ParamsOf<K extends keyof QueryResults> = K extends keyof QueryParams ? [QueryParams[K]] : [];
+  readonly series: Named;
+  readonly search: Named;
+};
 
 export type PageQuery = {
   readonly [K in keyof QueryResults]: {
     readonly path: string;
     readonly kind: K;
-    readonly params: K extends keyof QueryParams ? QueryParams[K] : undefined;
+    readonly params: PageParams[K];
     /** Reply with the bytes of the JSON, so that the main thread neither copies nor serialises the result. */
     readonly asBytes: boolean;
     /** By the service's clock. */
@@ -83,7 +86,7 @@ export class PageQueries {
         return (await heatmap()).toResult({
           ...query.params,
           defaultLimit: DEFAULT_ROWS,
-          byGroup: query.params.shown,
+          byGroup: new Map(Object.entries(query.params.shown)),
         });
       case "missing":
         return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);
@@ -92,7 +95,7 @@ export class PageQueries {
         return readChartBars(reader, query.params, () => this.#clock.monotonic() < until);
       }
       case "series":
-        return (await heatmap()).series.find(query.params, MAX_SERIES_FOUND);
+        return (await heatmap()).series.find(query.params.name, MAX_SERIES_FOUND);
       case "search": {
         const pages = await this.#searched.get("searched", SEARCHED_TTL, async () => ({
           pairs: readPageView(reader, "pairs", {}, query.now).parts.pairs.rows,
@@ -100,7 +103,7 @@ export class PageQueries {
           assets: readPageView(reader, "derivative-assets", {}, query.now).parts.assets.rows,
           schema: readSchema(reader),
         }));
-        return searchPages(query.params, (await heatmap()).series, pages);
+        return searchPages(query.params.name, (await heatmap()).series, pages);
       }
       case "schema":
         return readSchema(reader);

@@ -8,8 +8,9 @@ import {
   USER_TIME_FORMS,
 } from "../model/time.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
-import { type CoverageParams, DEFAULT_ROWS } from "./page-queries.ts";
-import type { pageViews, ViewParams } from "./page-views.ts";
+import type { QueryResults, ViewKind } from "./api-answers.ts";
+import { type CoverageParams, DEFAULT_ROWS, type PageParams } from "./page-queries.ts";
+import { pageViews, type ViewParams } from "./page-views.ts";
 
 const DEFAULT_BARS = 300;
 const MAX_ID_LENGTH = 400;
@@ -47,16 +48,14 @@ function isBarLength(text: string): text is BarWidth {
   return Object.hasOwn(barWidths, text);
 }
 
-export const MAX_NAME_LENGTH = 80;
+const MAX_NAME_LENGTH = 80;
+
+const parseName = (query: URLSearchParams) => (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
 
 /** Parses what a declared view may be asked for. Now is rounded, so that pages share one cached value. */
-export function parseViewQuery(
-  query: URLSearchParams,
-  params: (typeof pageViews)[keyof typeof pageViews]["params"],
-  now: Micros,
-): ViewParams | string {
+function parseViewQuery(kind: ViewKind, query: URLSearchParams, now: Micros): ViewParams | string {
   const parsed: Record<string, string | Micros> = {};
-  for (const [name, type] of Object.entries(params)) {
+  for (const [name, type] of Object.entries(pageViews[kind].params)) {
     const value =
       type === "text"
         ? (query.get(name) ?? "").trim().slice(0, MAX_ID_LENGTH)
@@ -67,11 +66,6 @@ export function parseViewQuery(
   return parsed;
 }
 
-interface CoverageQuery extends CoverageParams {
-  /** Equal for equal queries: the key of the cache. */
-  readonly key: string;
-}
-
 const ROWS_PER_STEP = 40;
 const MAX_STEPS = 10;
 const MAX_GROUPS = 16;
@@ -80,18 +74,50 @@ const MAX_GROUPS = 16;
  * Parses `?name=btc&problems=1&rows=index_ticks:GWA,48&rows=…`. Counts are rounded up to a few sizes, so that clients cannot request an unlimited
  * number of different pages.
  */
-export function parseCoverageQuery(query: URLSearchParams): CoverageQuery {
-  const name = (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
-  const onlyProblems = query.get("problems") === "1";
-  const shown = new Map<string, number>();
+export function parseCoverageQuery(query: URLSearchParams): CoverageParams {
+  const shown: Record<string, number> = {};
   for (const rows of query.getAll("rows").sort().slice(0, MAX_GROUPS)) {
-    const [group, count] = [
-      rows.slice(0, rows.lastIndexOf(",")),
-      Number(rows.slice(rows.lastIndexOf(",") + 1)),
-    ];
-    if (!/^[a-z_]{1,32}:\w{0,16}$/.test(group) || !(count > DEFAULT_ROWS)) continue;
-    const steps = Math.min(MAX_STEPS, Math.ceil((count - DEFAULT_ROWS) / ROWS_PER_STEP));
-    shown.set(group, DEFAULT_ROWS + steps * ROWS_PER_STEP);
+    const [, group = "", count] = /^([a-z_]{1,32}:\w{0,16}),(\d+)$/.exec(rows) ?? [];
+    if (!(Number(count) > DEFAULT_ROWS)) continue;
+    const steps = Math.min(MAX_STEPS, Math.ceil((Number(count) - DEFAULT_ROWS) / ROWS_PER_STEP));
+    shown[group] = DEFAULT_ROWS + steps * ROWS_PER_STEP;
   }
-  return { shown, name, onlyProblems, key: JSON.stringify([...shown, name, onlyProblems]) };
+  return { shown, name: parseName(query), onlyProblems: query.get("problems") === "1" };
 }
+
+/** The kinds that pages ask for as they are. */
+export type PageKind = Exclude<keyof QueryResults, "status">;
+
+interface PageRequest<K extends PageKind> {
+  /** How long an answer is kept at least. */
+  readonly minTtlMs: number;
+  /** Prices are read beside the ledger: a heat map that takes long must not delay them. */
+  readonly hasPrices?: boolean;
+  /** The parameters, or what is wrong with them. */
+  readonly parse: (query: URLSearchParams, now: Micros) => PageParams[K] | string;
+}
+
+/** Short, so that a person who types a name fast does not fill the cache. */
+const VARIANT_TTL_MS = 2_000;
+const parseNothing = () => ({});
+const viewRequests = Object.fromEntries(
+  (Object.keys(pageViews) as ViewKind[]).map((kind) => [
+    kind,
+    {
+      minTtlMs: pageViews[kind].minTtlMs,
+      hasPrices: true,
+      parse: (query: URLSearchParams, now: Micros) => parseViewQuery(kind, query, now),
+    },
+  ]),
+) as { [K in ViewKind]: PageRequest<K> };
+
+export const pageRequests: { readonly [K in PageKind]: PageRequest<K> } = {
+  missing: { minTtlMs: 10_000, parse: parseNothing },
+  coverage: { minTtlMs: VARIANT_TTL_MS, parse: parseCoverageQuery },
+  series: { minTtlMs: VARIANT_TTL_MS, parse: (query) => ({ name: parseName(query) }) },
+  search: { minTtlMs: VARIANT_TTL_MS, parse: (query) => ({ name: parseName(query) }) },
+  bars: { minTtlMs: VARIANT_TTL_MS, parse: parseBarsQuery },
+  market: { minTtlMs: 2_000, hasPrices: true, parse: parseNothing },
+  schema: { minTtlMs: 10_000, parse: parseNothing },
+  ...viewRequests,
+};

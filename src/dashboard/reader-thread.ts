@@ -5,7 +5,7 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { Thread } from "../runtime/thread.ts";
 import type { QueryResults } from "./api-answers.ts";
-import type { PageQuery, ParamsOf } from "./page-queries.ts";
+import type { PageParams, PageQuery } from "./page-queries.ts";
 
 /** What the thread answers. */
 export interface ReaderCalls {
@@ -45,15 +45,12 @@ export class ReaderThread {
     });
   }
 
-  query<K extends keyof QueryResults>(kind: K, ...[params]: ParamsOf<K>): Promise<QueryResults[K]> {
+  query<K extends keyof QueryResults>(kind: K, params: PageParams[K]): Promise<QueryResults[K]> {
     return this.#query({ kind, params, asBytes: false }) as Promise<QueryResults[K]>;
   }
 
   /** The result as the bytes of its JSON; undefined if there is no result. */
-  queryBytes<K extends keyof QueryResults>(
-    kind: K,
-    ...[params]: ParamsOf<K>
-  ): Promise<Uint8Array | undefined> {
+  queryBytes<K extends keyof QueryResults>(kind: K, params: PageParams[K]): Promise<Uint8Array | undefined> {
     return this.#query({ kind, params, asBytes: true }) as Promise<Uint8Array | undefined>;
   }
 

@@ -4,14 +4,13 @@ import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { BackfillAnswer, DaemonAnswer, QueryResults, ViewKind } from "./api-answers.ts";
+import type { BackfillAnswer, DaemonAnswer } from "./api-answers.ts";
 import type { DaemonView } from "./daemon-status.ts";
 import { describeDaemonState } from "./daemon-status.ts";
 import { jsonBytes, jsonResponse, type RequestHandler, textResponse } from "./dashboard-server.ts";
 import { LiveEvents } from "./live-events.ts";
-import type { ParamsOf } from "./page-queries.ts";
-import { pageViews } from "./page-views.ts";
-import { MAX_NAME_LENGTH, parseBarsQuery, parseCoverageQuery, parseViewQuery } from "./query-params.ts";
+import type { PageParams } from "./page-queries.ts";
+import { type PageKind, pageRequests } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { createFileRoutes } from "./static-files.ts";
 import { TtlCache } from "./ttl-cache.ts";
@@ -30,13 +29,9 @@ interface RoutesOptions {
 
 /** The text format of Prometheus. */
 const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
-const LATEST_TTL_MS = 2_000;
-const HEATMAP_PAGE_TTL_MS = 10_000;
 const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
-/** Short, so that a person who types a name fast does not fill the cache. */
-const VARIANT_TTL_MS = 2_000;
 
 interface StatusPage {
   readonly status: WarehouseStatus;
@@ -65,7 +60,7 @@ export function createRoutes({
 
   const readStatus = () =>
     statuses.get("status", STATUS_TTL, async () => {
-      const status = await reader.query("status");
+      const status = await reader.query("status", {});
       const report: StatusReport = {
         ...status,
         service: view.service(),
@@ -80,51 +75,19 @@ export function createRoutes({
       () => undefined,
     );
   /** Each kind has a cache of its own: a flood of variants of one must not block the others. */
-  const reading = <K extends keyof QueryResults>(
-    kind: K,
-    minTtlMs: number,
-    thread: RoutesOptions["reader"] = reader,
-  ) => {
+  const answer = <K extends PageKind>(kind: K): [path: string, RequestHandler] => {
+    const { minTtlMs, hasPrices, parse } = pageRequests[kind];
     const cache = new TtlCache<HttpResponse>(clock);
-    const read = async (params: ParamsOf<K>): Promise<HttpResponse> => {
-      const body = await thread.queryBytes(kind, ...params);
+    const read = async (params: PageParams[K]): Promise<HttpResponse> => {
+      const body = await (hasPrices ? marketReader : reader).queryBytes(kind, params);
       return body ? jsonBytes(body) : textResponse(404, "no index has this type and id");
     };
-    return (key: string, ...params: ParamsOf<K>) => respond(cache.get(key, { minTtlMs }, () => read(params)));
-  };
-  /** A page without parameters, which all readers share. */
-  const shared = (...of: Parameters<typeof reading<"missing" | "market" | "schema">>) => {
-    const read = reading(...of);
-    return () => read("");
-  };
-  const readByName = (
-    param: string,
-    ...of: Parameters<typeof reading<"series" | "search">>
-  ): RequestHandler => {
-    const read = reading(...of);
-    return (query) => {
-      const name = (query.get(param) ?? "").trim().slice(0, MAX_NAME_LENGTH);
-      return read(name, name);
-    };
-  };
-  const viewRoutes = (Object.keys(pageViews) as ViewKind[]).map((kind): [string, RequestHandler] => {
-    const { params, minTtlMs } = pageViews[kind];
-    const read = reading(kind, minTtlMs, marketReader);
     const handle: RequestHandler = (query) => {
-      const parsed = parseViewQuery(query, params, view.now());
-      return typeof parsed === "string" ? textResponse(400, parsed) : read(JSON.stringify(parsed), parsed);
+      const params = parse(query, view.now());
+      if (typeof params === "string") return textResponse(400, params);
+      return respond(cache.get(JSON.stringify(params), { minTtlMs }, () => read(params)));
     };
     return [`/api/${kind}`, handle];
-  });
-  const readCoverage = reading("coverage", VARIANT_TTL_MS);
-  const heatMap: RequestHandler = (query) => {
-    const { key, ...params } = parseCoverageQuery(query);
-    return readCoverage(key, params);
-  };
-  const readBars = reading("bars", VARIANT_TTL_MS);
-  const bars: RequestHandler = (query) => {
-    const parsed = parseBarsQuery(query, view.now());
-    return typeof parsed === "string" ? textResponse(400, parsed) : readBars(JSON.stringify(parsed), parsed);
   };
   const routes: [string, RequestHandler][] = [
     ["/healthz", () => healthResponse(view)],
@@ -144,15 +107,8 @@ export function createRoutes({
     ],
     ["/api/status", () => respond(readStatus().then(({ response }) => response))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
-    ["/api/missing", shared("missing", HEATMAP_PAGE_TTL_MS)],
-    ["/api/coverage", heatMap],
-    ["/api/series", readByName("name", "series", VARIANT_TTL_MS)],
-    ["/api/search", readByName("name", "search", VARIANT_TTL_MS)],
-    ["/api/bars", bars],
-    ["/api/market", shared("market", LATEST_TTL_MS, marketReader)],
-    ...viewRoutes,
     ["/api/events", () => live.open()],
-    ["/api/schema", shared("schema", HEATMAP_PAGE_TTL_MS)],
+    ...(Object.keys(pageRequests) as PageKind[]).map(answer),
   ];
   return new Map([...createFileRoutes(), ...routes]);
 }

@@ -246,7 +246,7 @@ describe("/explore", () => {
       await follow(page, linkTo("SELECT count(*) FROM index_ticks"));
       await page.locator("#warnings li").waitFor();
       expect(await page.textContent("#warnings")).toBe(
-        "reads the whole table index_tick_rows: bound ts and name the series",
+        "⚠ reads the whole table index_tick_rows: bound ts and name the series",
       );
       await follow(page, linkTo("SELECT nme FROM assets"));
       await page.locator("#error:visible").waitFor();

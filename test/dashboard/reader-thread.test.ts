@@ -11,7 +11,7 @@ describe("the reader thread", () => {
   it("answers other queries while it reads the whole ledger", async () => {
     const queries = new PageQueries(systemClock);
     const { path } = openFilledWarehouse(fillEveryState);
-    const query = { path, params: undefined, asBytes: false, now: nowTs };
+    const query = { path, params: {}, asBytes: false, now: nowTs };
     const answered: string[] = [];
     const ask = async (kind: "missing" | "schema") => {
       await queries.run({ ...query, kind });
@@ -31,10 +31,10 @@ describe("the reader thread", () => {
       clock: systemClock,
       log: silentLog,
     });
-    expect((await reader.query("status")).streams).toHaveLength(9);
-    expect((await reader.query("series", "BL")).map(({ name }) => name)).toEqual(["BLX"]);
-    const last = reader.query("missing");
+    expect((await reader.query("status", {})).streams).toHaveLength(9);
+    expect((await reader.query("series", { name: "BL" })).map(({ name }) => name)).toEqual(["BLX"]);
+    const last = reader.query("missing", {});
     await Promise.all([reader.close(), expect(last).rejects.toMatchObject({ code: "not_readable" })]);
-    await expect(reader.query("status")).rejects.toMatchObject({ code: "not_readable" });
+    await expect(reader.query("status", {})).rejects.toMatchObject({ code: "not_readable" });
   });
 });

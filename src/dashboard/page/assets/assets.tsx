@@ -6,9 +6,9 @@ import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
 import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { cssColour } from "../shared/layout.ts";
+import { cssColour } from "../shared/layout.tsx";
 import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, EmptyPage, Fact, mountPage, PageHead } from "../shared/page.tsx";
+import { Card, EmptyPage, Facts, mountPage, PageHead } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import {
   amount,
@@ -72,7 +72,7 @@ const figures: Readonly<Record<string, Figure>> = {
   funding_per_year: { label: "Per year", format: percentOfShare, ...signed },
   reason: { ...wide, ...wraps },
   quality: wraps,
-  after: { className: "json" },
+  after: { className: "ellipsis" },
   is_complete: hidden,
   before: hidden,
 };
@@ -136,11 +136,7 @@ function Part({ part, heading, empty }: { part: ViewPart; heading: string; empty
   );
 }
 
-function Facts({
-  market,
-  index,
-  newest,
-}: Pick<Parts, "market" | "index"> & { newest: CommittedTick | undefined }) {
+function listFacts({ market, index }: Pick<Parts, "market" | "index">, newest: CommittedTick | undefined) {
   const stored = index.rows[0];
   const [, , ts = 0, price = 0] = newest ?? [];
   const isNewer = stored && ts / 1000 > Date.parse(String(stored.time));
@@ -156,19 +152,12 @@ function Facts({
   const proof =
     tick &&
     `${tick.is_settled === 1 ? "proven" : "awaiting confirmation"}, ${duration(Number(tick.age_seconds))} old`;
-  return (
-    <div class="facts" id="facts">
-      {facts.map(([name, row, sql]) => {
-        const { label, format, cell, tone, value } = columnOf(name, sql);
-        const text = format?.(value?.(row) as number | null) ?? "";
-        return (
-          <Fact key={name} name={name} label={label} note={name === "price" ? proof : ""}>
-            <b class={tone?.(text, row)}>{cell?.(row, text)}</b>
-          </Fact>
-        );
-      })}
-    </div>
-  );
+  return facts.map(([name, row, sql]) => {
+    const { label, format, cell, tone, value } = columnOf(name, sql);
+    const text = format?.(value?.(row) as number | null) ?? "";
+    const figure = <span class={tone?.(text, row)}>{cell?.(row, text)}</span>;
+    return { name, label, figure, note: name === "price" ? proof : "" };
+  });
 }
 
 /** The closes whose hour is covered in full, and the others, with their neighbours: a line has no hole where its colour changes. */
@@ -239,7 +228,7 @@ function Asset() {
       </PageHead>
       <Card name="price" label="Price">
         <Reading of={[asset]} room="figure">
-          {(answer) => <Facts {...answer.parts} newest={newest} />}
+          {({ parts }) => <Facts id="facts" of={listFacts(parts, newest)} />}
         </Reading>
         <Reading of={[asset]} isQuiet room="plot">
           {(answer) => <Prices hours={answer.parts.hours.rows} />}

@@ -11,7 +11,7 @@ import type {
   Time,
 } from "lightweight-charts";
 import type { ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
-import { cssColour } from "../shared/layout.ts";
+import { cssColour } from "../shared/layout.tsx";
 import { listCovered, positionOf, type Slot } from "./bar-slots.ts";
 
 const MIN_BAND_PX = 2;

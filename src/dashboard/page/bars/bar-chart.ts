@@ -19,7 +19,7 @@ import {
 } from "lightweight-charts";
 import type { ChartRange } from "../../../model/answers/chart-bars.ts";
 import type { BarWidth } from "../../../model/time.ts";
-import { cssColour, withOpacity } from "../shared/layout.ts";
+import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { aheadOfUtc, clockText, dayText, momentText, price } from "../shared/text-format.ts";
 import type { PickedRange } from "../shared/time-picker.tsx";
 import { Bands } from "./bands.ts";

@@ -2,6 +2,7 @@
 
 import type { ChartBarsResult, ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
+import { Mark } from "../shared/page.tsx";
 import {
   amount,
   count,
@@ -34,7 +35,7 @@ function changeOf(slots: readonly Slot[], slot: Slot): number | undefined {
 function Figure({ label, text }: { label: string; text: string }) {
   return (
     <span>
-      <i>{label}</i> {text}
+      <i class="faint">{label}</i> {text}
     </span>
   );
 }
@@ -68,7 +69,7 @@ export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefin
       )}
       {candle && <Figure label={slot.isDaily ? "V" : "V 24 h"} text={amount(volume)} />}
       {candle && <span>{ticks === null ? "daily bar" : `${count(ticks)} of ${count(expected)} ticks`}</span>}
-      <span data-state={stateOf(slot)}>{describeSlot(slot)}</span>
+      <span class={/partial|missing/.test(stateOf(slot)) ? "alert" : "faint"}>{describeSlot(slot)}</span>
     </>
   );
 }
@@ -128,7 +129,7 @@ const gapColumns = (hrefOf: (gap: SecondsRange) => string): readonly DataColumn<
     label: "State",
     cell: ({ state, reason, stream }) => (
       <>
-        <i class="mark" data-state={state} />
+        <Mark state={state} />
         {state}
         <span class="soft">{` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`}</span>
       </>
@@ -191,7 +192,7 @@ const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
     isWide: name !== "close",
   });
   return [
-    { label: "Start (UTC)", cell: ({ time }) => minute(time) },
+    { label: "Start (UTC)", className: "wraps", cell: ({ time }) => minute(time) },
     ...(["open", "high", "low", "close"] as const).map(part),
     { label: "Volume", value: ({ volume }) => volume, format: amount },
     {

@@ -6,9 +6,9 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
 import { nameInPath, saveAddress } from "../shared/address.ts";
+import { describeUnknown } from "../shared/combobox.tsx";
 import { throttle } from "../shared/live.ts";
 import { describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "../shared/page-base.ts";
-import { describeUnknown } from "../shared/series-box.tsx";
 import {
   type PickedRange,
   type PickedTime,
@@ -97,8 +97,8 @@ export class BarsState {
     return Date.now() / 1000 + this.#clockOffset;
   }
 
-  /** Draws into `container`, and reads until it is stopped. */
-  start(container: HTMLElement): () => void {
+  /** Draws into `container`, and reads as long as the page is open. */
+  start(container: HTMLElement): void {
     this.#chart = barChart(container, {
       onPoint: (slot) => {
         this.pointedAt = slot?.time;
@@ -118,7 +118,6 @@ export class BarsState {
       },
     );
     this.#readNow = () => void bars.now();
-    return bars.stop;
   }
 
   applyTheme(): void {

@@ -1,42 +1,45 @@
 // One series as candles. The address holds the selection, so that it can be shared; Back and Forward go through it.
 
-import { useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
-import { watchTheme } from "../shared/layout.ts";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
 import { type LiveAnswer, Reading, useCommits, useNote } from "../shared/live-poll.tsx";
-import { Card, EmptyPage, mountPage } from "../shared/page.tsx";
-import { isTyping } from "../shared/search-dialog.ts";
-import { SeriesBox } from "../shared/series-box.tsx";
+import { Card, Checkbox, EmptyPage, mountPage } from "../shared/page.tsx";
+import { useRedraw } from "../shared/redraw.ts";
 import { price } from "../shared/text-format.ts";
 import { TimePicker } from "../shared/time-picker.tsx";
 import { BarDetails, BarTable, describeGaps, Gaps, type ShownBars } from "./bar-report.tsx";
 import { stateOf } from "./bar-slots.ts";
 import { BarsState, widths } from "./bars-state.ts";
 
-/** Class, span and name of each mark. */
-const marks = [
-  ["candle", undefined, "complete"],
-  ["candle pale", undefined, "incomplete"],
-  ["volume", undefined, "volume, 24 h"],
-  ["band", "covered", "covered"],
-  ["band", "unconfirmed", "awaiting confirmation"],
-  ["band", "open", "open"],
-  ["band", "lost", "lost"],
-  ["band", "empty", "empty"],
-] as const;
+const halves = (left: string, right: string) =>
+  `linear-gradient(90deg, var(--${left}) 50%, var(--${right}) 50%)`;
+const hatched = (state: string) =>
+  `repeating-linear-gradient(135deg, var(--${state}) 0 1px, var(--band-${state}) 1px 4px)`;
+/** What each sample looks like. */
+const samples = {
+  complete: { background: halves("up", "down") },
+  incomplete: { background: halves("up-pale", "down-pale") },
+  "volume, 24 h": { background: "color-mix(in srgb, var(--soft) 25%, transparent)" },
+  covered: { background: "var(--band-covered)", boxShadow: "inset 0 0 0 1px var(--covered)" },
+  "awaiting confirmation": { background: hatched("unconfirmed") },
+  open: { background: hatched("open") },
+  lost: { background: hatched("lost") },
+  empty: { background: "var(--band-empty)", boxShadow: "inset 0 0 0 1px var(--line)" },
+};
 
 function Legend() {
   return (
     <>
-      <ul class="legend" aria-label="Legend">
-        {marks.map(([mark, span, name]) => (
+      <ul class="legend row small" aria-label="Legend">
+        {Object.entries(samples).map(([name, style]) => (
           <li key={name}>
-            <i class={mark} data-span={span} />
+            <i class="sample" style={style} />
             {name}
           </li>
         ))}
       </ul>
-      <p class="soft keys">
+      <p class="soft more keys">
         <kbd>m</kbd> <kbd>5</kbd> <kbd>1</kbd>
         <kbd>5</kbd> <kbd>h</kbd> <kbd>4</kbd> <kbd>d</kbd> width · <kbd>Shift</kbd> drag measures ·{" "}
         <kbd>/</kbd> searches
@@ -48,7 +51,7 @@ function Legend() {
 function Widths({ state }: { state: BarsState }) {
   return (
     <fieldset class="widths">
-      <legend>Width of a bar</legend>
+      <legend class="small">Width of a bar</legend>
       <div class="segments" id="widths">
         {widths.map((one) => {
           const isAvailable = state.isAvailable(one);
@@ -74,7 +77,7 @@ function Widths({ state }: { state: BarsState }) {
 function Compared({ state }: { state: BarsState }) {
   const { overlays } = state;
   return (
-    <ul class="chips" id="overlays" aria-label="Compared series" hidden={overlays.list.length === 0}>
+    <ul class="chips row soft" id="overlays" aria-label="Compared series" hidden={overlays.list.length === 0}>
       {overlays.list.map((overlay, i) => {
         const label = overlay.series?.name || overlay.slug;
         const remove = () => {
@@ -87,7 +90,7 @@ function Compared({ state }: { state: BarsState }) {
             {`${label} `}
             <span class="soft">
               {overlay.isUnread ? "could not be read" : (overlay.series?.index_type ?? "")}
-            </span>
+            </span>{" "}
             <button type="button" aria-label={`Remove ${label}`} onClick={remove}>
               ×
             </button>
@@ -105,37 +108,27 @@ interface ControlsProps {
 
 function Controls({ state, onSeries }: ControlsProps) {
   return (
-    <form class="controls" id="controls">
+    <form class="controls row" id="controls">
       <SeriesBox
-        id="series"
-        label="Series"
-        listLabel="Series"
-        placeholder="Search by name"
-        name={state.series?.name ?? ""}
+        {...{ id: "series", heading: "Series", label: "Series", placeholder: "Search by name" }}
+        value={state.series?.name ?? ""}
         onChoose={onSeries}
       />
       <Widths state={state} />
       <TimePicker picked={state.picked} now={state.now()} onPick={(picked) => state.setPicked(picked)} />
       <SeriesBox
-        id="compare"
-        label="Compare with"
-        listLabel="Series to compare with"
-        placeholder="Add a series"
+        {...{ id: "compare", heading: "Compare with", placeholder: "Add a series" }}
+        label="Series to compare with"
         onChoose={(series) => {
           state.overlays.add(series);
           state.compare();
         }}
       />
-      <label class="check">
-        <input
-          type="checkbox"
-          id="log"
-          checked={state.isLog}
-          disabled={state.overlays.list.length > 0}
-          onChange={({ currentTarget }) => state.setLog(currentTarget.checked)}
-        />{" "}
-        Log scale
-      </label>
+      <Checkbox
+        {...{ id: "log", label: "Log scale", isChecked: state.isLog }}
+        isDisabled={state.overlays.list.length > 0}
+        onChoose={(isLog) => state.setLog(isLog)}
+      />
       <Compared state={state} />
     </form>
   );
@@ -155,8 +148,8 @@ const chartData = ({ shown, inView, lines }: BarsState) =>
   };
 
 function Bars() {
-  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
-  const [state] = useState(() => new BarsState(() => redraw(undefined)));
+  const redraw = useRedraw();
+  const [state] = useState(() => new BarsState(redraw));
   const [isTableOpen, setTableOpen] = useState(false);
   const chart = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -164,19 +157,11 @@ function Bars() {
     const onKey = (event: KeyboardEvent) => {
       if (!event.ctrlKey && !event.metaKey && !event.altKey && !isTyping(event)) state.typeWidth(event.key);
     };
-    const onNavigate = () => state.navigate();
     document.addEventListener("keydown", onKey);
-    window.addEventListener("popstate", onNavigate);
-    const ends = [
-      state.start(chart.current),
-      watchTheme(() => state.applyTheme()),
-      onMissed(() => state.readAll()),
-    ];
-    return () => {
-      document.removeEventListener("keydown", onKey);
-      window.removeEventListener("popstate", onNavigate);
-      for (const end of ends) end();
-    };
+    window.addEventListener("popstate", () => state.navigate());
+    window.addEventListener("theme", () => state.applyTheme());
+    onMissed(() => state.readAll());
+    state.start(chart.current);
   }, []);
   useCommits((news) => state.follow(news));
   useNote(state.note, state.hasFailed);
@@ -189,8 +174,8 @@ function Bars() {
   }, [name, last]);
   return (
     <>
-      <div class="page-head">
-        <h1 class="series-title">
+      <div class="page-head row spread">
+        <h1>
           <span id="name">{name}</span>{" "}
           <span class="soft" id="family">
             {note === "" && shown?.index_type}
@@ -209,10 +194,10 @@ function Bars() {
               chart.current?.focus({ preventScroll: true });
             }}
           />
-          <p class="note" id="note" hidden={note !== "" || state.remark === ""}>
+          <p class="alert" id="note" hidden={note !== "" || state.remark === ""}>
             {state.remark}
           </p>
-          <p class="bar-details" id="bar-details" role="status" aria-live="polite">
+          <p class="bar-details row figures-in-line" id="bar-details" role="status" aria-live="polite">
             <Reading of={[bars]} isInline>
               {(one) => <BarDetails bars={one} at={state.pointedAt} />}
             </Reading>
@@ -237,10 +222,9 @@ function Bars() {
               {(one) => describeGaps(one, inView)}
             </Reading>
           }
+          of={[bars]}
         >
-          <Reading of={[bars]}>
-            {(one) => <Gaps bars={one} view={inView} hrefOf={(gap) => state.hrefOfGap(gap)} />}
-          </Reading>
+          {(one) => <Gaps bars={one} view={inView} hrefOf={(gap) => state.hrefOfGap(gap)} />}
         </Card>
         <section class="card">
           <details id="as-table" onToggle={({ currentTarget }) => setTableOpen(currentTarget.open)}>

@@ -1,6 +1,5 @@
 // Shift and drag measures: the change of the price, and how many bars and how much time it took.
 
-import { element } from "../shared/page-base.ts";
 import { countNoun, direction, duration, percentChange } from "../shared/text-format.ts";
 
 interface MeasuredPoint {
@@ -18,8 +17,9 @@ interface MeasureOptions {
 }
 
 export function measureTool(container: HTMLElement, { toPoint, toPixel, timeOf, format }: MeasureOptions) {
-  const text = element("p", { role: "status" });
-  const box = element("div", { className: "measure" }, text);
+  const [box, text] = [document.createElement("div"), document.createElement("p")];
+  text.role = "status";
+  box.append(text);
   box.hidden = true;
   container.append(box);
   let from: MeasuredPoint | undefined;
@@ -41,7 +41,7 @@ export function measureTool(container: HTMLElement, { toPoint, toPixel, timeOf, 
       height: `${Math.abs(end.y - start.y)}px`,
     });
     const change = to.price - from.price;
-    box.dataset.direction = direction(change);
+    box.className = `measure ${direction(change) || "faint"}`;
     const bars = Math.abs(to.place - from.place);
     const seconds = Math.abs(timeOf(to.place) - timeOf(from.place));
     text.textContent = `${change < 0 ? "−" : "+"}${format(Math.abs(change))} (${percentChange((change / from.price) * 100)}) · ${countNoun(bars, "bar")}, ${duration(seconds)}`;

@@ -11,9 +11,9 @@ import type {
 import { DAYS_PER_YEAR } from "../../../model/time.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { cssColour, withOpacity } from "../shared/layout.ts";
+import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Reading, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, mountPage, PageHead, UnknownPage } from "../shared/page.tsx";
+import { Card, Choice, EmptyPage, mountPage, nearNames, PageHead } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import {
   amount,
@@ -249,10 +249,17 @@ function Derivatives() {
     return (
       <>
         <PageHead name="asset" title="Derivatives" />
-        <UnknownPage
-          {...{ page: "derivatives", what: "No derivatives are synced of", name: view.name }}
-          known={known.map(({ symbol }) => symbol)}
-          none="No derivatives are synced yet."
+        <EmptyPage
+          text={
+            known.length > 0
+              ? `No derivatives are synced of “${view.name}”.`
+              : "No derivatives are synced yet."
+          }
+          near={nearNames(
+            "derivatives",
+            view.name,
+            known.map(({ symbol }) => symbol),
+          )}
         />
       </>
     );
@@ -279,7 +286,7 @@ function Derivatives() {
         </Reading>
       </PageHead>
       <Card name="selection" label="Selection">
-        <form class="controls tight" id="controls">
+        <form class="controls row" id="controls">
           <Choice
             {...{ id: "asset", label: "Asset", value: asset?.asset_id ?? "" }}
             options={known.map(({ asset_id, symbol }) => [asset_id, symbol])}
@@ -293,7 +300,9 @@ function Derivatives() {
             onChoose={(name) => go({ exchange: name })}
           />
           <div class="box">
-            <label for="at">As of (UTC), empty for now</label>
+            <label class="small" for="at">
+              As of (UTC), empty for now
+            </label>
             <input
               {...{ type: "datetime-local", id: "at", step: "1", value: view.at }}
               onChange={({ currentTarget: { value } }) =>
@@ -302,7 +311,7 @@ function Derivatives() {
             />
           </div>
           {view.at && (
-            <button type="button" class="plain" id="newest" onClick={() => go({ at: "" })}>
+            <button type="button" id="newest" onClick={() => go({ at: "" })}>
               Newest
             </button>
           )}
@@ -363,7 +372,7 @@ function Derivatives() {
           {() => <Options options={options} expiry={expiry} />}
         </Reading>
         {options.length > 0 && (
-          <p class="soft" id="iv-note">
+          <p class="soft more">
             Line: out of the money, puts below the forward and calls above. Bars: open interest of calls and
             puts by strike. The implied volatility (IV) is that of latest_option_greeks: from the mark price
             (else the last price) by Black’s formula without interest, with the forward that the prices of

@@ -3,19 +3,20 @@
 import { useLayoutEffect } from "preact/hooks";
 import type { BestPrices, Quote, SpreadPoint } from "../../../model/answers/market.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
-import { type DataColumn, DataTable, Scroll } from "../shared/data-table.tsx";
+import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, useLivePoll } from "../shared/live-poll.tsx";
 import {
   Card,
   Choice,
-  Fact,
+  EmptyPage,
+  Facts,
   mountPage,
+  nearNames,
   PageHead,
   SearchField,
-  UnknownPage,
-  usePhone,
 } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
+import { usePhone } from "../shared/redraw.ts";
 import { amount, countNoun, direction, duration, momentText, quote, signOf } from "../shared/text-format.ts";
 
 /** The scale of deviations: a dead exchange is hundreds of points away, and the others are not one pixel. */
@@ -38,12 +39,14 @@ const isTradable = ({ is_live, is_still }: Quote) => is_live === 1 && is_still =
 /** The bar from the middle; what is beyond the scale ends in an arrow. */
 function DeviationBar({ bps }: { bps: number }) {
   const width = (Math.min(SCALE_BPS, Math.abs(bps)) / SCALE_BPS) * 50;
-  const style = { width: `${width.toFixed(1)}%`, left: `${(bps < 0 ? 50 - width : 50).toFixed(1)}%` };
-  const className = `bar ${direction(bps)}${Math.abs(bps) > SCALE_BPS ? " clipped" : ""}`;
+  const arrow = bps < 0 ? "M0,4L4,0V8Z" : "M100,4L96,0V8Z";
+  const isClipped = Math.abs(bps) > SCALE_BPS;
   return (
-    <span class="track" aria-hidden="true">
-      <span class={className} style={style} />
-    </span>
+    <svg class={`bar ${direction(bps)}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect x={bps < 0 ? 50 - width : 50} width={width} height="8" fill-opacity={isClipped ? 0.6 : 1} />
+      {isClipped && <path d={arrow} />}
+      <rect x="49.7" width="0.6" height="8" fill="var(--soft)" />
+    </svg>
   );
 }
 
@@ -91,7 +94,7 @@ function describeQuotes(quotes: readonly Quote[], time: string): string {
   return `${live}${unmoved} · ${momentText(Date.parse(time) * 1000)}`;
 }
 
-function Facts({ best, quotes }: { best: BestPrices | undefined; quotes: readonly Quote[] }) {
+function listFacts(best: BestPrices | undefined, quotes: readonly Quote[]) {
   const index = quotes.reduce<Quote | undefined>(
     (newest, one) => ((one.index_ts ?? 0) > (newest?.index_ts ?? 0) ? one : newest),
     undefined,
@@ -101,38 +104,35 @@ function Facts({ best, quotes }: { best: BestPrices | undefined; quotes: readonl
   const note = (exchange: string | null = "", own: number | null, any: number | null = null) =>
     `${exchange ?? ""}${any !== own ? `; ${quote(any)} with unmoved ones` : ""}`;
   const across = bid && ask && bid > 0 && ask > 0 ? (ask / bid - 1) * 10_000 : null;
-  const facts = [
-    ["Index", index ? quote(index.index_price) : "not synced", index?.index_source ?? ""],
-    ["Best bid", quote(bid), note(best?.best_bid_exchange, bid, best?.best_bid_any)],
-    ["Best ask", quote(ask), note(best?.best_ask_exchange, ask, best?.best_ask_any)],
-    ["Across exchanges", points(across, true), "best ask − best bid"],
-  ] as const;
-  return (
-    <div class="facts" id="facts">
-      {facts.map(([label, figure, note]) => (
-        <Fact key={label} label={label} note={note}>
-          <b>{figure}</b>
-        </Fact>
-      ))}
-    </div>
-  );
+  return [
+    {
+      label: "Index",
+      figure: index ? quote(index.index_price) : "not synced",
+      note: index?.index_source ?? "",
+    },
+    { label: "Best bid", figure: quote(bid), note: note(best?.best_bid_exchange, bid, best?.best_bid_any) },
+    { label: "Best ask", figure: quote(ask), note: note(best?.best_ask_exchange, ask, best?.best_ask_any) },
+    { label: "Across exchanges", figure: points(across, true), note: "best ask − best bid" },
+  ];
 }
 
-function edgeColour(edge: number): string {
+/** Green if it shows a gain: what rounds to nothing is none. */
+function edgeColour(edge: number, text: string): string {
   const strength = Math.min(1, Math.abs(edge) / SCALE_BPS);
-  const [colour, share] = edge > 0 ? ["up", 15 + 35 * strength] : ["down", 16 * strength];
+  const [colour, share] = text.startsWith("+") ? ["up", 15 + 35 * strength] : ["down", 16 * strength];
   return `color-mix(in srgb, var(--${colour}) ${share.toFixed(1)}%, transparent)`;
 }
 
 /** What buying at the ask of the row and selling at the bid of the column leaves, in basis points, before fees. */
-function Edge({ buy, sell }: { buy: Quote; sell: Quote }) {
-  if (sell === buy) return <td class="number soft">–</td>;
-  const edge = ((sell.bid ?? 0) / (buy.ask ?? 1) - 1) * 10_000;
-  return (
-    <td class={`number${edge > 0 ? " edge" : ""}`} style={{ backgroundColor: edgeColour(edge) }}>
-      {points(edge, true).replace(" bp", "")}
-    </td>
-  );
+function edgeColumn(sell: Quote): DataColumn<Quote> {
+  const edgeOf = (buy: Quote) => (sell === buy ? null : ((sell.bid ?? 0) / (buy.ask ?? 1) - 1) * 10_000);
+  return {
+    label: sell.exchange,
+    value: edgeOf,
+    format: (edge) => points(edge, true).replace(" bp", ""),
+    cell: (_, text) => (text.startsWith("+") ? <b>{text}</b> : text),
+    shade: (buy, text) => edgeColour(edgeOf(buy) ?? 0, text),
+  };
 }
 
 function Edges({ quotes }: { quotes: readonly Quote[] }) {
@@ -140,33 +140,18 @@ function Edges({ quotes }: { quotes: readonly Quote[] }) {
   const traded = quotes.filter((one) => isTradable(one) && (one.bid ?? 0) > 0 && (one.ask ?? 0) > 0);
   const shown = traded.slice(0, limit);
   if (shown.length < 2) return null;
+  const title = "Executable edge, bp";
   const note = traded.length > shown.length ? `the ${shown.length} with the most volume` : "";
   return (
-    <Card name="edges" title="Executable edge, bp" note={note}>
-      <Scroll label="Executable edge, bp">
-        <table id="edges">
-          <thead>
-            <tr>
-              <th scope="col">buy at ↓ sell at →</th>
-              {shown.map(({ exchange }) => (
-                <th key={exchange} scope="col">
-                  {exchange}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {shown.map((buy) => (
-              <tr key={buy.exchange}>
-                <th scope="row">{buy.exchange}</th>
-                {shown.map((sell) => (
-                  <Edge key={sell.exchange} buy={buy} sell={sell} />
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+    <Card name="edges" title={title} note={note}>
+      <DataTable
+        {...{ id: "edges", label: title, rows: shown }}
+        columns={[
+          { label: "buy at ↓ sell at →", field: "exchange", isHeading: true },
+          ...shown.map(edgeColumn),
+        ]}
+        attributes={({ exchange }) => ({ key: exchange })}
+      />
     </Card>
   );
 }
@@ -212,10 +197,17 @@ function Exchanges() {
     return (
       <>
         <PageHead name="pair" title="Exchanges" />
-        <UnknownPage
-          {...{ page: "exchanges", what: "No quotes are synced of", name: view.name }}
-          known={known.map((one) => one.pair)}
-          none="No exchange tickers are synced yet."
+        <EmptyPage
+          text={
+            known.length > 0
+              ? `No quotes are synced of “${view.name}”.`
+              : "No exchange tickers are synced yet."
+          }
+          near={nearNames(
+            "exchanges",
+            view.name,
+            known.map((one) => one.pair),
+          )}
         />
       </>
     );
@@ -230,18 +222,20 @@ function Exchanges() {
         </Reading>
       </PageHead>
       <Card name="quotes" label="Quotes">
-        <form class="controls" id="controls">
+        <form class="controls row" id="controls">
           <Choice
             {...{ id: "pair", label: "Pair", value: pair ?? "" }}
             options={known.map((one) => [one.pair, `${one.pair} (${one.exchanges})`])}
             onChoose={(name) => go({ name })}
           />
           <div class="box">
-            <label for="search">Exchange</label>
+            <label class="small" for="search">
+              Exchange
+            </label>
             <SearchField label="Search" value={view.q} onSearch={(q) => go({ q }, "replace")} />
           </div>
           <Reading of={[quotes]} isQuiet room="figure">
-            {({ parts }) => <Facts best={parts.best.rows[0]} quotes={parts.quotes.rows} />}
+            {({ parts }) => <Facts id="facts" of={listFacts(parts.best.rows[0], parts.quotes.rows)} />}
           </Reading>
         </form>
         <Reading of={[quotes]} room="table">

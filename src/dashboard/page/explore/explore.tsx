@@ -1,9 +1,10 @@
 // Ask the warehouse in SQL, draw the answer, take it away.
 
-import { useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ScreenValue } from "../../../model/answers/query.ts";
 import { useLivePoll } from "../shared/live-poll.tsx";
-import { Fact, mountPage } from "../shared/page.tsx";
+import { Facts, mountPage } from "../shared/page.tsx";
+import { useRedraw } from "../shared/redraw.ts";
 import { TimePicker } from "../shared/time-picker.tsx";
 import { languages } from "./copy-as.ts";
 import { QueryState, viewNames } from "./query-state.ts";
@@ -27,7 +28,7 @@ function CopyButton({ label, text, id }: CopyButtonProps) {
     setTimeout(() => setCopied(false), COPIED_MS);
   };
   return (
-    <button type="button" class="plain" id={id} onClick={copy}>
+    <button type="button" id={id} onClick={copy}>
       {isCopied ? "Copied" : label}
     </button>
   );
@@ -42,10 +43,10 @@ interface CopyButtonProps {
 /** An input for each parameter but those of the time picker. */
 function Parameters({ state, names }: { state: QueryState; names: readonly string[] }) {
   return (
-    <div class="picker" id="params">
+    <div class="row" id="params">
       {names.map((name) => (
         <div class="box" key={name}>
-          <label for={`param-${name}`}>{`:${name}`}</label>
+          <label class="small" for={`param-${name}`}>{`:${name}`}</label>
           <input
             type="text"
             id={`param-${name}`}
@@ -67,13 +68,13 @@ function QueryForm({ state }: { state: QueryState }) {
   const { names } = state;
   const isTimed = (name: string) => name === "from" || name === "to";
   return (
-    <form class="controls ask" id="ask" onSubmit={() => void state.run()}>
+    <form class="controls row ask" id="ask" onSubmit={() => void state.run()}>
       <button type="submit" class="primary" id="run" data-busy={state.isRunning || undefined}>
         {"Run "}
         <kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘ ⏎" : "Ctrl ⏎"}</kbd>
       </button>
       {state.isRunning && (
-        <button type="button" class="plain" id="cancel" onClick={() => state.cancel()}>
+        <button type="button" id="cancel" onClick={() => state.cancel()}>
           Cancel
         </button>
       )}
@@ -81,9 +82,9 @@ function QueryForm({ state }: { state: QueryState }) {
         <TimePicker picked={state.picked} now={state.now()} onPick={(picked) => state.setPicked(picked)} />
       )}
       <Parameters state={state} names={names.filter((name) => !isTimed(name))} />
-      <div class="copies end">
+      <div class="row end">
         <span class="soft">Copy as</span>{" "}
-        <span id="copies">
+        <span class="row" id="copies">
           {(Object.keys(languages) as (keyof typeof languages)[]).map((language) => (
             <CopyButton key={language} label={language} text={() => state.copyAs(language)} />
           ))}
@@ -108,20 +109,16 @@ function Answer({ state }: { state: QueryState }) {
   const { columns, rows } = answer;
   if (view !== "grid") return <ResultChart key={answers} answer={answer} kind={view} />;
   if (rows.length !== 1 || columns.length > MAX_FIGURES) return <ResultGrid key={answers} {...answer} />;
-  return (
-    <div class="facts" id="figures">
-      {columns.map((name, at) => (
-        <Fact key={`${at} ${name}`} label={name}>
-          <b>{figureText(rows[0]?.[at] ?? null)}</b>
-        </Fact>
-      ))}
-    </div>
-  );
+  const figures = columns.map((label, at) => ({
+    label,
+    figure: <span class="big">{figureText(rows[0]?.[at] ?? null)}</span>,
+  }));
+  return <Facts id="figures" of={figures} />;
 }
 
 /** What the plan of a statement suggests; code is in backquotes. */
 function Warning({ text }: { text: string }) {
-  return <li>{text.split("`").map((part, at) => (at % 2 ? <code key={part}>{part}</code> : part))}</li>;
+  return <li>⚠ {text.split("`").map((part, at) => (at % 2 ? <code key={part}>{part}</code> : part))}</li>;
 }
 
 function Result({ state }: { state: QueryState }) {
@@ -133,7 +130,7 @@ function Result({ state }: { state: QueryState }) {
       aria-labelledby="result-title"
       data-earlier={isEarlier || undefined}
     >
-      <div class="card-head">
+      <div class="card-head row">
         <h2 id="result-title">Result</h2>
         <p class="soft" id="summary" role="status" aria-live="polite">
           {state.summary}
@@ -144,17 +141,16 @@ function Result({ state }: { state: QueryState }) {
           names={viewNames}
           selected={state.view}
           isHidden={(view) => state.isHidden(view)}
-          controls={() => "answer"}
+          controls="answer"
           onSelect={(view) => state.setView(view)}
         />
         {state.answer && !isEarlier && (
-          <div class="downloads" id="downloads">
+          <div class="row" id="downloads">
             <span class="soft">Download</span>
             {Object.entries({ csv: "CSV", json: "JSON", parquet: "Parquet" }).map(([format, label]) => (
               <button
                 key={format}
                 type="button"
-                class="plain"
                 data-format={format}
                 onClick={() => void state.download(format)}
               >
@@ -170,14 +166,14 @@ function Result({ state }: { state: QueryState }) {
         </p>
       )}
       {warnings.length > 0 && (
-        <ul class="warnings" id="warnings">
+        <ul class="warnings alert" id="warnings">
           {warnings.map((text) => (
             <Warning key={text} text={text} />
           ))}
         </ul>
       )}
       {isEarlier && (
-        <p class="soft earlier" id="earlier">
+        <p class="soft" id="earlier">
           Result of the earlier statement:
         </p>
       )}
@@ -189,8 +185,8 @@ function Result({ state }: { state: QueryState }) {
 }
 
 function Explore() {
-  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
-  const [state] = useState(() => new QueryState(() => redraw(undefined)));
+  const redraw = useRedraw();
+  const [state] = useState(() => new QueryState(redraw));
   const editor = useRef<HTMLDivElement>(null);
   const schema = useLivePoll("schema", {}, { what: "the relations", seconds: SCHEMA_SECONDS });
   useLayoutEffect(() => {

@@ -1,5 +1,7 @@
 // Several statements side by side, and those that were run. Both stay in this browser.
 
+import { readStored, store } from "../shared/page-base.ts";
+
 const TABS_KEY = "explore-tabs";
 const HISTORY_KEY = "explore-history";
 const MAX_TABS = 9;
@@ -7,18 +9,10 @@ const MAX_HISTORY = 50;
 
 function readList(key: string): unknown[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(key) ?? "[]");
+    const stored: unknown = JSON.parse(readStored(key) ?? "[]");
     return Array.isArray(stored) ? stored : [];
   } catch {
     return [];
-  }
-}
-
-function writeList(key: string, list: readonly unknown[]): void {
-  try {
-    localStorage.setItem(key, JSON.stringify(list));
-  } catch {
-    // Storage is blocked or full: the list lasts as long as the page.
   }
 }
 
@@ -37,7 +31,8 @@ export const wasRun = (sql: string): boolean => readHistory().some((one) => one.
 
 export function rememberQuery(sql: string, note: string): void {
   const entry = { sql, note, at: new Date().toISOString() };
-  writeList(HISTORY_KEY, [entry, ...readHistory().filter((one) => one.sql !== sql)].slice(0, MAX_HISTORY));
+  const others = readHistory().filter((one) => one.sql !== sql);
+  store(HISTORY_KEY, JSON.stringify([entry, ...others].slice(0, MAX_HISTORY)));
 }
 
 /** The statements that are open, and the one that is shown. */
@@ -61,7 +56,7 @@ export function openLinked({ list }: OpenTabs, linked: string): OpenTabs {
   return { list: [...kept, linked], active: kept.length };
 }
 
-export const saveTabs = ({ list }: OpenTabs): void => writeList(TABS_KEY, list);
+export const saveTabs = ({ list }: OpenTabs): void => store(TABS_KEY, JSON.stringify(list));
 
 /** What a statement reads, as its title. */
 function titleOf(sql: string): string {
@@ -76,7 +71,7 @@ interface QueryTabsProps {
 
 export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
   const action = (label: string, name: string, next: OpenTabs) => (
-    <button type="button" class="plain" aria-label={name} title={name} onClick={() => onOpen(next)}>
+    <button type="button" aria-label={name} title={name} onClick={() => onOpen(next)}>
       {label}
     </button>
   );

@@ -4,9 +4,10 @@ import { CandlestickSeries, ColorType, createChart, type UTCTimestamp } from "li
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
-import { cssColour, withOpacity } from "../shared/layout.ts";
-import { Choice, useRedraws } from "../shared/page.tsx";
+import { cssColour, withOpacity } from "../shared/layout.tsx";
+import { Choice } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
+import { useRedraws } from "../shared/redraw.ts";
 import { brief, momentText } from "../shared/text-format.ts";
 import { isNumeric } from "./result-grid.tsx";
 
@@ -196,7 +197,7 @@ export function ResultChart({ answer, kind }: { answer: Table; kind: ChartKind }
   );
   return (
     <div id="plot">
-      <form class="controls" id="axes">
+      <form class="controls row" id="axes">
         {choice("x", "Across", columns)}
         {kind !== "candles" && choice("y", "Value", numeric.length > 0 ? numeric : columns)}
         {kind !== "candles" && choice("split", "One line per", ["", ...columns])}

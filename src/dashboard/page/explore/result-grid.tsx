@@ -93,7 +93,7 @@ export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns"
           <span
             key={`${at} ${name}`}
             role="columnheader"
-            class={isRight ? "number" : undefined}
+            class={`ellipsis${isRight ? " number" : ""}`}
             aria-sort={sort.column !== at ? undefined : sort.isDescending ? "descending" : "ascending"}
           >
             <button type="button" title={`Sort by ${name}`} onClick={() => setSort(nextSort(sort, at))}>
@@ -119,9 +119,9 @@ export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns"
                   <span
                     key={`${place} ${column.name}`}
                     role="cell"
-                    class={value === null ? "null" : column.isNumeric ? "number" : undefined}
+                    class={`ellipsis${column.isNumeric && value !== null ? " number" : ""}`}
                   >
-                    {value === null ? "NULL" : text(value)}
+                    {value === null ? <i class="faint">NULL</i> : text(value)}
                   </span>
                 );
               })}

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import cookbook from "../../../../docs/cookbook.md";
 import type { ApiAnswers } from "../../api-answers.ts";
 import { type LiveAnswer, Reading } from "../shared/live-poll.tsx";
+import { SearchField } from "../shared/page.tsx";
 import { parseCookbook } from "./cookbook.ts";
 import { type HistoryEntry, readHistory } from "./query-tabs.tsx";
 
@@ -19,7 +20,7 @@ interface TabListProps<K extends string> {
   readonly selected: K;
   readonly isHidden?: (key: K) => boolean;
   /** The element that a tab shows. */
-  readonly controls: (key: K) => string;
+  readonly controls: string;
   readonly onSelect: (key: K) => void;
 }
 
@@ -44,7 +45,7 @@ export function TabList<K extends string>(props: TabListProps<K>) {
           role="tab"
           id={`tab-${key}`}
           data-view={key}
-          aria-controls={controls(key)}
+          aria-controls={controls}
           aria-selected={key === selected}
           tabIndex={key === selected ? 0 : -1}
           onClick={() => onSelect(key)}
@@ -76,7 +77,7 @@ function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps)
       <summary>{name}</summary>
       <p class="soft">
         {`${summary} `}
-        <button type="button" class="plain small" onClick={() => onSelect(`SELECT * FROM ${name} LIMIT 100`)}>
+        <button type="button" onClick={() => onSelect(`SELECT * FROM ${name} LIMIT 100`)}>
           Query
         </button>
       </p>
@@ -85,17 +86,12 @@ function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps)
           {columns.map((column) => (
             <>
               <dt>
-                <button
-                  type="button"
-                  class="plain small"
-                  title="Insert"
-                  onClick={() => onInsert(column.name)}
-                >
+                <button type="button" title="Insert" onClick={() => onInsert(column.name)}>
                   {column.name}
                 </button>
                 <span class="soft">{` ${column.type}`}</span>
               </dt>
-              <dd>{column.meaning}</dd>
+              <dd class="soft">{column.meaning}</dd>
             </>
           ))}
         </dl>
@@ -116,7 +112,7 @@ function Relations({ groups, text, ...actions }: { groups: SchemaGroups; text: s
   if (shown.length === 0) return <p class="soft empty">Nothing has this name.</p>;
   return shown.map(({ title, relations }) => (
     <>
-      <h2>{title}</h2>
+      <h2 class="small">{title}</h2>
       {relations.map((relation) => (
         <RelationItem key={`${relation.name} ${text}`} relation={relation} text={text} {...actions} />
       ))}
@@ -150,17 +146,11 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
   const contents: Readonly<Record<keyof typeof panels, () => ComponentChildren>> = {
     relations: () => (
       <>
-        <input
-          id="find-relation"
-          type="search"
-          autocomplete="off"
-          spellcheck={false}
-          placeholder="Find a relation or column"
-          aria-label="Find a relation or column"
-          value={text}
-          onInput={({ currentTarget }) => setText(currentTarget.value)}
+        <SearchField
+          {...{ id: "find-relation", label: "Find a relation or column", value: text }}
+          onSearch={setText}
         />
-        <div class="relations" id="relation-list">
+        <div id="relation-list">
           <Reading of={[schema]}>
             {(groups) => (
               <Relations
@@ -175,7 +165,7 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
       </>
     ),
     questions: () => (
-      <ol class="choices" id="question-list">
+      <ol id="question-list">
         {questions.map(({ title, sql }) => (
           <li key={title}>
             <button type="button" onClick={() => onSelect(sql)}>
@@ -187,7 +177,7 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
     ),
     history: () =>
       history.length > 0 ? (
-        <ol class="choices" id="history-list">
+        <ol id="history-list">
           {history.map((entry) => (
             <HistoryItem key={entry.sql} {...entry} onSelect={onSelect} />
           ))}
@@ -205,7 +195,7 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
         label="Starting points"
         names={panels}
         selected={panel}
-        controls={() => "starting-point"}
+        controls="starting-point"
         onSelect={setPanel}
       />
       <div role="tabpanel" id="starting-point" aria-labelledby={`tab-${panel}`}>

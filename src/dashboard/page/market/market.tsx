@@ -1,14 +1,24 @@
 // The ranking of all assets, with the last seven days of each.
 
-import { useLayoutEffect, useMemo, useReducer, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { RankedAsset, RankingResult, Sparkline } from "../../../model/answers/market.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, EmptyPage, mountPage, PageHead, SearchField } from "../shared/page.tsx";
+import {
+  Card,
+  Checkbox,
+  Dot,
+  EmptyPage,
+  mountPage,
+  PageHead,
+  SearchField,
+  TrendLine,
+} from "../shared/page.tsx";
 import { describeProof } from "../shared/proof.ts";
+import { useRedraw } from "../shared/redraw.ts";
 import {
   amount,
   asOf,
@@ -21,7 +31,7 @@ import {
 } from "../shared/text-format.ts";
 import { Treemap } from "./treemap.tsx";
 
-const SPARK = { width: 110, height: 30, minutes: 168 * 60 };
+const MINUTES_PER_WEEK = 168 * 60;
 
 type MarketAsset = ReturnType<typeof toAssets>[number];
 
@@ -63,12 +73,12 @@ function newestPrice({ ticks }: LivePrices, { id, ts, price }: MarketAsset): num
 
 /** Only the price that has moved is drawn again. */
 function Price({ live, asset }: { live: LivePrices; asset: MarketAsset }) {
-  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  const redraw = useRedraw();
   const shown = useRef<HTMLSpanElement>(null);
   const price = newestPrice(live, asset);
   const last = useRef(price);
   useLayoutEffect(() => {
-    live.redraws.set(asset.id, () => redraw(undefined));
+    live.redraws.set(asset.id, redraw);
     return () => void live.redraws.delete(asset.id);
   }, [live, asset.id]);
   useLayoutEffect(() => {
@@ -85,22 +95,12 @@ function Price({ live, asset }: { live: LivePrices; asset: MarketAsset }) {
 
 function PriceLine({ line }: { line: Sparkline | undefined }) {
   if (!line) return <span class="soft">–</span>;
-  const places = line.flatMap((minute, i) => {
-    if (i % 2 === 1) return [];
-    const x = (minute / SPARK.minutes) * SPARK.width;
-    const y = SPARK.height - 2 - ((line[i + 1] ?? 0) * (SPARK.height - 4)) / 100;
-    return [`${x.toFixed(1)},${y.toFixed(1)}`];
-  });
-  const trend = direction((line.at(-1) ?? 0) - (line[1] ?? 0));
-  const { width, height } = SPARK;
-  return (
-    <svg
-      {...{ width, height, viewBox: `0 0 ${width} ${height}`, class: `sparkline ${trend}`, role: "img" }}
-      aria-label={`${trend || "flat"} over 7 days, ${places.length} prices`}
-    >
-      <path d={`M${places.join("L")}`} />
-    </svg>
+  const points = line.flatMap((minute, i) =>
+    i % 2 === 0 ? [[minute / MINUTES_PER_WEEK, (line[i + 1] ?? 0) / 100] as const] : [],
   );
+  const tone = direction((line.at(-1) ?? 0) - (line[1] ?? 0));
+  const label = `${tone || "flat"} over 7 days, ${points.length} prices`;
+  return <TrendLine points={points} label={label} tone={tone || "soft"} />;
 }
 
 const change = {
@@ -113,7 +113,7 @@ const columnsOf = (
   sparklines: RankingResult["sparklines"],
 ): readonly DataColumn<MarketAsset>[] => [
   {
-    ...{ label: "#", key: "rank", field: "rank", className: "rank soft", isAscending: true },
+    ...{ label: "#", key: "rank", field: "rank", className: "rank soft wide", isAscending: true },
     format: (rank) => (rank === null ? "–" : count(rank)),
   },
   {
@@ -121,7 +121,7 @@ const columnsOf = (
     cell: ({ symbol, name, href }) => (
       <a href={href}>
         <b>{symbol}</b>
-        <span class="soft"> {name}</span>
+        <span class="soft wide"> {name}</span>
       </a>
     ),
   },
@@ -136,7 +136,7 @@ const columnsOf = (
   { label: "Market cap, USD", key: "cap", field: "marketCap", format: amount, isWide: true },
   { label: "Volume, 24 h, USD", key: "volume", field: "volume", format: amount, isWide: true },
   {
-    ...{ label: "Last 7 days", className: "number spark-cell" },
+    ...{ label: "Last 7 days", className: "number" },
     cell: ({ id }) => <PriceLine line={sparklines[id]} />,
   },
 ];
@@ -147,16 +147,11 @@ function Proof() {
   const daemon = useLivePoll("daemon", {}, { what: "the daemon’s state", seconds: 5 });
   const hasLost = status.value?.streams.some(({ lost }) => lost > 0);
   const tone = daemon.value?.tone ?? "busy";
-  const isIll = status.hasFailed || daemon.hasFailed;
+  const shown = status.hasFailed || daemon.hasFailed ? "ill" : hasLost && tone === "well" ? "busy" : tone;
   return (
     <p>
-      <a
-        class="proof"
-        id="proof"
-        href="/sync"
-        data-tone={isIll ? "ill" : hasLost && tone === "well" ? "busy" : tone}
-      >
-        <span class="dot" />
+      <a class="proof" id="proof" href="/sync" data-tone={shown}>
+        <Dot tone={shown} />
         <span id="proof-text">
           <Reading of={[status, daemon]} isInline>
             {(status, daemon) =>
@@ -168,25 +163,6 @@ function Proof() {
         </span>
       </a>
     </p>
-  );
-}
-
-interface MapOptionProps {
-  readonly id: string;
-  readonly label: string;
-  readonly isChosen: boolean;
-  readonly onChoose: (isChosen: boolean) => void;
-}
-
-function MapOption({ id, label, isChosen, onChoose }: MapOptionProps) {
-  return (
-    <label>
-      <input
-        {...{ type: "checkbox", id, checked: isChosen }}
-        onChange={(event) => onChoose(event.currentTarget.checked)}
-      />{" "}
-      {label}
-    </label>
   );
 }
 
@@ -230,17 +206,17 @@ function Market() {
   const isSquareRoot = view.scale === "sqrt";
   const first = assets.find(({ marketCap }) => (marketCap ?? 0) > 0)?.symbol ?? "the first";
   const options = (
-    <form class="map-options" id="map-options">
-      <MapOption
-        {...{ id: "without-first", label: `without ${first}`, isChosen: view.without !== "" }}
-        onChoose={(isChosen) => go({ without: isChosen ? "1" : "" }, "replace")}
+    <form class="row" id="map-options">
+      <Checkbox
+        {...{ id: "without-first", label: `without ${first}`, isChecked: view.without !== "" }}
+        onChoose={(isChecked) => go({ without: isChecked ? "1" : "" }, "replace")}
       />
-      <MapOption
-        {...{ id: "square-root", label: "square root", isChosen: isSquareRoot }}
-        onChoose={(isChosen) => go({ scale: isChosen ? "sqrt" : "" }, "replace")}
+      <Checkbox
+        {...{ id: "square-root", label: "square root", isChecked: isSquareRoot }}
+        onChoose={(isChecked) => go({ scale: isChecked ? "sqrt" : "" }, "replace")}
       />
       <span class="soft">size: {isSquareRoot && "square root of the "}market cap · 24 h:</span>
-      <span class="scale" role="img" aria-label="from −8 % or less to +8 % or more">
+      <span class="scale small" role="img" aria-label="from −8 % or less to +8 % or more">
         <i>−8 %</i>
         <i>0</i>
         <i>+8 %</i>

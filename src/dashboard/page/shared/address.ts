@@ -2,8 +2,9 @@
 //   const [view, go] = useAddress("exchanges", { q: "", sort: "-volume" });   // and their usual values, which no address has
 //   go({ name: "BTC/USD" });  go({ q: "kraken" }, "replace");
 
-import { useLayoutEffect, useReducer } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
+import { useRedraw } from "./redraw.ts";
 
 /** The name in the path; empty if there is none. */
 export function nameInPath(): string {
@@ -33,11 +34,10 @@ export function useAddress<const V extends Readonly<Record<string, string>>>(
   usual: V,
 ) {
   type Params = { readonly [K in keyof V]: string };
-  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  const redraw = useRedraw();
   useLayoutEffect(() => {
-    const listener = () => redraw(undefined);
-    window.addEventListener("popstate", listener);
-    return () => window.removeEventListener("popstate", listener);
+    window.addEventListener("popstate", redraw);
+    return () => window.removeEventListener("popstate", redraw);
   }, []);
   const read = (): View<Params> => {
     const query = new URLSearchParams(location.search);

@@ -25,6 +25,8 @@ export interface DataColumn<Row> {
   readonly isHeading?: boolean;
   /** The colour of a figure, by its text: `signOf`. */
   readonly tone?: (text: string, row: Row) => string;
+  /** The colour behind it. */
+  readonly shade?: (row: Row, text: string) => string;
   /** Names and ranks begin with the first, figures with the largest. */
   readonly isAscending?: boolean;
   /** A phone has no room for it. */
@@ -55,15 +57,6 @@ interface DataTableProps<Row> {
   readonly empty?: string;
 }
 
-/** A table that is wider than a phone must scroll with the keyboard too. */
-export function Scroll({ label, children }: { label: string; children: ComponentChildren }) {
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={`${label}, as a table`}>
-      {children}
-    </div>
-  );
-}
-
 const classOf = <Row,>({ format, isWide, className }: DataColumn<Row>, tone = "") =>
   [format ? "number" : "", isWide ? "wide" : "", className, tone].filter(Boolean).join(" ") || undefined;
 
@@ -89,7 +82,11 @@ function sortRows<Row>(
 function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
   const value = valueIn(column, row);
   const text = column.format?.(value === null ? null : Number(value)) ?? String(value ?? "–");
-  const own = { class: classOf(column, column.tone?.(text, row)) };
+  const backgroundColor = column.shade?.(row, text);
+  const own = {
+    class: classOf(column, column.tone?.(text, row)),
+    ...(backgroundColor && { style: { backgroundColor } }),
+  };
   const shown = column.cell ? column.cell(row, text) : text;
   if (!column.isHeading) return <td {...own}>{shown}</td>;
   return (
@@ -100,24 +97,14 @@ function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const {
-    id,
-    label,
-    columns,
-    rows,
-    attributes,
-    sort,
-    search,
-    step = Number.POSITIVE_INFINITY,
-    empty,
-  } = props;
+  const { id, label, columns, rows, attributes, sort, search, step = Number.POSITIVE_INFINITY } = props;
   const [shown, setShown] = useState(step);
   const searched = search?.text.trim().toLowerCase() ?? "";
   useEffect(() => setShown(step), [searched, step]);
-  if (rows.length === 0 && empty !== undefined)
+  if (rows.length === 0 && props.empty !== undefined)
     return (
       <p class="soft empty" id={`no-${id}`}>
-        {empty}
+        {props.empty}
       </p>
     );
   const columnOf = (by: string) =>
@@ -141,7 +128,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   };
   return (
     <>
-      <Scroll label={label}>
+      {/* A table that is wider than a phone must scroll with the keyboard too. */}
+      <div class="scroll" tabIndex={0} role="region" aria-label={`${label}, as a table`}>
         <table id={id}>
           <thead>
             <tr>
@@ -169,14 +157,14 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             })}
           </tbody>
         </table>
-      </Scroll>
+      </div>
       {search && found.length === 0 && (
         <p class="soft empty" id="no-match">
           {search.none}
         </p>
       )}
       {found.length > shown && (
-        <button type="button" id="more" onClick={() => setShown(shown + step)}>
+        <button type="button" class="more" id="more" onClick={() => setShown(shown + step)}>
           {`Show more (${count(found.length - shown)})`}
         </button>
       )}

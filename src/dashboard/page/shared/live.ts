@@ -2,7 +2,7 @@
 
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import type { LiveEventData } from "../../api-answers.ts";
-import { byId, RETRY_SECONDS, setText } from "./page-base.ts";
+import { byId, RETRY_SECONDS } from "./page-base.ts";
 import { duration } from "./text-format.ts";
 
 /** Longer than the daemon's heartbeat: the page is no longer live. */
@@ -106,12 +106,14 @@ function showState(): void {
   // What the page shows follows the commits only if it could be read.
   const unread = unreadState();
   const isLive = isConnected && unread === "" && problem === null;
-  byId("live").dataset.state = isLive ? "live" : hasHeard ? "stale" : "off";
+  const [live, text] = [byId("live"), byId("live-text")];
+  live.dataset.state = isLive ? "live" : hasHeard ? "stale" : "off";
   // One text a minute, not one a second: a screen reader announces each.
   const since = silent < 60 ? "" : ` for ${duration(silent)}`;
   const missing = hasHeard || isLost ? `no connection${since}` : "connecting";
-  setText("live-text", isLive ? "live" : isConnected ? unread || "stuck" : missing);
-  byId("live").title = isConnected && problem !== null ? problem : "";
+  const shown = isLive ? "live" : isConnected ? unread || "stuck" : missing;
+  if (text.textContent !== shown) text.textContent = shown;
+  live.title = isConnected && problem !== null ? problem : "";
 }
 
 /** Opens the connection of this browser, and passes everything on to the other tabs. */

@@ -1,45 +1,29 @@
-// Functions that all pages use: requests to the daemon, and output into the page. Names come from the service and could
-// contain markup, so everything is inserted as text.
+// Functions that all pages use: requests to the daemon, and what the browser remembers.
 
 import type { ErrorAnswer } from "../../../model/answers/query.ts";
 import type { ApiAnswers } from "../../api-answers.ts";
 
-/** Throws if the page has no element with this id and type. */
-export function byId(id: string): HTMLElement;
-export function byId<T extends Element>(id: string, type: new () => T): T;
-export function byId(id: string, type: new () => Element = HTMLElement): Element {
+/** Throws if the page has no such element. */
+export function byId(id: string): HTMLElement {
   const found = document.getElementById(id);
-  if (found instanceof type) return found;
-  throw new Error(`the page has no ${type.name} #${id}`);
+  if (found) return found;
+  throw new Error(`the page has no #${id}`);
 }
 
-interface Attributes {
-  readonly className?: string;
-  readonly [name: string]: string | number | undefined;
+/** What this browser remembers; null if nothing, or if storage is blocked. */
+export function readStored(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
 }
 
-/** Creates an element with a class, attributes and children, which are elements or text. */
-export function element<K extends keyof HTMLElementTagNameMap>(
-  tag: K,
-  { className, ...attributes }: Attributes = {},
-  ...children: readonly (Node | string)[]
-): HTMLElementTagNameMap[K] {
-  const created = document.createElement(tag);
-  if (className) created.className = className;
-  for (const [name, value] of Object.entries(attributes))
-    if (value !== undefined) created.setAttribute(name, String(value));
-  created.append(...children);
-  return created;
-}
-
-/** Text that stands behind the text beside it. */
-export function soft(...children: readonly (Node | string)[]): HTMLElement {
-  return element("span", { className: "soft" }, ...children);
-}
-
-export function setText(id: string, text: string): void {
-  const target = byId(id);
-  if (target.textContent !== text) target.textContent = text;
+/** If storage is blocked or full, a choice lasts as long as the page. */
+export function store(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value);
+  } catch {}
 }
 
 /** After a failure, the next attempt comes as soon as this. */

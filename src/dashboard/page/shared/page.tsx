@@ -1,10 +1,10 @@
 // The parts of a page. `mountPage(<Exchanges />)` renders into the layout; a page is a <PageHead>, then <Card>s, or an <EmptyPage>.
 
 import { type ComponentChildren, render, type VNode } from "preact";
-import { useEffect, useReducer } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
 import { findClosestWords } from "../../../model/did-you-mean.ts";
-import { watchTheme } from "./layout.ts";
+import "./layout.tsx";
 import { Reading, type ReadingProps } from "./live-poll.tsx";
 import { byId } from "./page-base.ts";
 
@@ -12,37 +12,6 @@ const MAX_NEAR_NAMES = 5;
 
 export function mountPage(page: VNode): void {
   render(page, byId("main"));
-}
-
-const media = matchMedia("(max-width: 760px)");
-/** Whether the window is as narrow as a phone. */
-export function usePhone(): boolean {
-  const [, redraw] = useReducer((times: number) => times + 1, 0);
-  useEffect(() => {
-    const listener = () => redraw(undefined);
-    media.addEventListener("change", listener);
-    return () => media.removeEventListener("change", listener);
-  }, []);
-  return media.matches;
-}
-
-/** Counts how often colours or the width have changed: a canvas does not follow the style sheet. */
-export function useRedraws(): number {
-  const [redraws, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
-  useEffect(() => {
-    let width = innerWidth;
-    const onResize = () => {
-      if (width !== innerWidth) redraw(undefined);
-      width = innerWidth;
-    };
-    window.addEventListener("resize", onResize);
-    const end = watchTheme(() => redraw(undefined));
-    return () => {
-      window.removeEventListener("resize", onResize);
-      end();
-    };
-  }, []);
-  return redraws;
 }
 
 interface PageHeadProps {
@@ -60,7 +29,7 @@ export function PageHead({ name, title, subtitle, children }: PageHeadProps) {
     document.title = `${title} · mds-sync`;
   }, [title]);
   return (
-    <div class="page-head">
+    <div class="page-head row spread">
       <h1>
         <span id={`${name}-title`}>{title}</span>
         {subtitle && <span class="soft">{subtitle}</span>}
@@ -91,7 +60,7 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
   return (
     <section class="card" {...labelled}>
       {title !== undefined && (
-        <div class="card-head">
+        <div class="card-head row spread">
           <h2 id={`${name}-title`}>{title}</h2>
           {note !== undefined && (
             <p class="soft" id={`${name}-note`}>
@@ -114,19 +83,57 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
 
 interface FactProps {
   readonly label: string;
-  readonly note?: string;
+  readonly figure: ComponentChildren;
+  readonly note?: string | undefined;
   readonly name?: string;
-  readonly children: ComponentChildren;
 }
 
-/** A figure with its label and a note. */
-export function Fact({ label, note = "", name, children }: FactProps) {
+/** Figures with their labels above and a note below. */
+export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
   return (
-    <div class="fact" data-fact={name}>
-      <span class="soft">{label}</span>
-      {children}
-      <span class="soft">{note}</span>
+    <div class="facts row" id={id}>
+      {of.map(({ label, figure, note, name }, at) => (
+        <div class="fact" key={`${at} ${label}`} data-fact={name}>
+          <span class="soft">{label}</span>
+          <b>{figure}</b>
+          <span class="soft">{note}</span>
+        </div>
+      ))}
     </div>
+  );
+}
+
+/** The colour of a state. */
+export function Mark({ state }: { state: string }) {
+  return <i class="mark" data-state={state} style={{ background: `var(--${state}, var(--soft))` }} />;
+}
+
+const toneColours = { well: "covered", busy: "open", ill: "lost" };
+/** How well the daemon is. */
+export function Dot({ tone }: { tone: keyof typeof toneColours }) {
+  return <span class="dot" style={{ background: `var(--${toneColours[tone]})` }} />;
+}
+
+interface TrendLineProps {
+  /** From 0 to 1, to the right and up. */
+  readonly points: readonly (readonly [x: number, y: number])[];
+  readonly label: string;
+  readonly tone?: string;
+  readonly hasArea?: boolean;
+}
+
+/** A line without axes. */
+export function TrendLine({ points, label, tone = "", hasArea = false }: TrendLineProps) {
+  const [width, height] = [110, 30];
+  const line = points
+    .map(([x, y]) => `${(x * width).toFixed(1)},${(height - 2 - y * (height - 4)).toFixed(1)}`)
+    .join("L");
+  const box = { width, height, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" };
+  return (
+    <svg {...box} class={`sparkline ${tone}`} role="img" aria-label={label}>
+      {hasArea && <path class="area" d={line && `M0,${height}L${line}L${width},${height}Z`} />}
+      <path d={line && `M${line}`} />
+    </svg>
   );
 }
 
@@ -143,7 +150,7 @@ interface ChoiceProps {
 export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
   return (
     <div class="box">
-      <label class="soft" for={id}>
+      <label class="small" for={id}>
         {label}
       </label>{" "}
       <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
@@ -158,45 +165,56 @@ export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
 }
 
 interface SearchFieldProps {
+  readonly id?: string;
   readonly label: string;
   readonly value: string;
   readonly onSearch: (text: string) => void;
 }
 
-/** The field that a table is searched with. */
-export function SearchField({ label, value, onSearch }: SearchFieldProps) {
+/** The field that a list is searched with. */
+export function SearchField({ id = "search", label, value, onSearch }: SearchFieldProps) {
   return (
     <input
-      id="search"
-      type="search"
-      autocomplete="off"
-      autocapitalize="off"
-      spellcheck={false}
-      placeholder={label}
-      aria-label={label}
-      value={value}
+      {...{ id, type: "search", placeholder: label, "aria-label": label, value }}
+      {...{ autocomplete: "off", autocapitalize: "off", spellcheck: false }}
       onInput={(event) => onSearch(event.currentTarget.value)}
     />
   );
 }
 
-interface NearName {
+interface CheckboxProps {
+  readonly id: string;
   readonly label: string;
-  readonly href: string;
+  readonly isChecked: boolean;
+  readonly isDisabled?: boolean;
+  readonly onChoose: (isChecked: boolean) => void;
 }
 
-/** What is shown in place of the cards, with links to near names. */
-export function EmptyPage({ text, near = [] }: { text: string; near?: readonly NearName[] }) {
+export function Checkbox({ id, label, isChecked, isDisabled = false, onChoose }: CheckboxProps) {
+  return (
+    <label class="check soft">
+      <input
+        {...{ type: "checkbox", id, checked: isChecked, disabled: isDisabled }}
+        onChange={(event) => onChoose(event.currentTarget.checked)}
+      />
+      {label}
+    </label>
+  );
+}
+
+interface EmptyPageProps {
+  readonly text: string;
+  /** Names that are nearly the same, and where they lead. */
+  readonly near?: readonly { readonly label: string; readonly href: string }[];
+}
+
+/** What is shown in place of the cards. */
+export function EmptyPage({ text, near = [] }: EmptyPageProps) {
   return (
     <section class="card" id="empty" aria-label="Nothing to show">
       <p class="empty-text" id="empty-text">
         {near.length > 0 ? `${text} Similar:` : text}
-        {near.map(({ label, href }) => (
-          <>
-            {" "}
-            <a href={href}>{label}</a>
-          </>
-        ))}
+        {near.map(({ label, href }) => [" ", <a href={href}>{label}</a>])}
       </p>
       <p class="soft">
         <a href="/sync">The sync page</a> shows what the daemon is doing, and why data may be missing.
@@ -205,25 +223,8 @@ export function EmptyPage({ text, near = [] }: { text: string; near?: readonly N
   );
 }
 
-interface UnknownPageProps {
-  readonly page: Parameters<typeof pagePath>[0];
-  /** “No quotes are synced of”. */
-  readonly what: string;
-  /** In the address. */
-  readonly name: string;
-  readonly known: readonly string[];
-  /** What is said if nothing is known at all. */
-  readonly none: string;
-}
-
-/** Says that nothing has the name in the address, with names that are nearly the same. */
-export function UnknownPage({ page, what, name, known, none }: UnknownPageProps) {
-  if (known.length === 0) return <EmptyPage text={none} />;
-  const near = findClosestWords(name, known.map(nameToSlug)).slice(0, MAX_NEAR_NAMES);
-  return (
-    <EmptyPage
-      text={`${what} “${name}”.`}
-      near={near.map((label) => ({ label, href: pagePath(page, label) }))}
-    />
-  );
-}
+/** Of the names that are known, those that are nearly the one in the address. */
+export const nearNames = (page: Parameters<typeof pagePath>[0], name: string, known: readonly string[]) =>
+  findClosestWords(name, known.map(nameToSlug))
+    .slice(0, MAX_NEAR_NAMES)
+    .map((label) => ({ label, href: pagePath(page, label) }));

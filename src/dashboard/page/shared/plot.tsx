@@ -3,8 +3,8 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import { cssColour } from "./layout.ts";
-import { useRedraws } from "./page.tsx";
+import { cssColour } from "./layout.tsx";
+import { useRedraws } from "./redraw.ts";
 import { aheadOfUtc, clockText, dayText, offsetOfZone, withMinusSign } from "./text-format.ts";
 
 export interface PlotDrawing extends PlotOptions {

@@ -6,7 +6,7 @@ document.addEventListener("submit", (event) => event.preventDefault());
 // A chosen theme must not flash. Without a choice the system's theme applies.
 try {
   const chosen = localStorage.getItem("theme");
-  if (chosen) document.documentElement.dataset.theme = chosen;
+  if (chosen === "light" || chosen === "dark") document.documentElement.style.colorScheme = chosen;
 } catch {
   // Storage is blocked: the system's theme applies.
 }

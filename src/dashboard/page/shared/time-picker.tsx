@@ -98,11 +98,13 @@ export function TimePicker({ picked, now, onPick }: TimePickerProps) {
     if (from && to) onPick({ range: "days", from, to });
   };
   return (
-    <div class="picker" id="picker">
+    <div class="row" id="picker">
       <Choice id="range" label="Range" value={picked.range} options={options} onChoose={choose} />
       {picked.range === "days" && (
         <div class="box dates" id="dates">
-          <label for="from">From, to (UTC)</label>
+          <label class="small" for="from">
+            From, to (UTC)
+          </label>
           {/* A date that is being typed has no value, which a new drawing must not fill in. */}
           <div key={`${picked.from} ${picked.to}`} onChange={chooseDays}>
             <input type="date" id="from" defaultValue={picked.from} />{" "}

@@ -1,7 +1,7 @@
 // The heat map: one strip per series, with one column per hour, day or month and the fractions of the states stacked in each.
 
-import { type ComponentChildren, createContext } from "preact";
-import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
   type CellRun,
   cellStates,
@@ -10,10 +10,11 @@ import {
 } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { useAddress } from "../shared/address.ts";
-import { cssColour } from "../shared/layout.ts";
+import { cssColour } from "../shared/layout.tsx";
 import { TYPING_SECONDS } from "../shared/live.ts";
 import { type LiveAnswer, Reading, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
-import { Card, useRedraws } from "../shared/page.tsx";
+import { Card, Checkbox, Mark, SearchField } from "../shared/page.tsx";
+import { useRedraws } from "../shared/redraw.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
 import { axis, describeCell, expand, type HeatmapCell, summarize } from "./heat-map.ts";
 
@@ -78,81 +79,54 @@ interface StripProps {
   readonly href?: string | undefined;
 }
 
-/** What a canvas shows, for the tip. */
-interface StripContent extends Pick<StripProps, "name" | "labels"> {
-  readonly cells: readonly HeatmapCell[];
+/** Says what is under the pointer. */
+function Tip({ text, x, top }: { text: string; x: number; top: number }) {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const { current } = box;
+    if (!current) return;
+    const left = Math.min(x + 12, document.documentElement.clientWidth - current.offsetWidth - 8);
+    current.style.left = `${Math.max(8, left)}px`;
+    current.style.top = `${Math.max(8, top - current.offsetHeight - 6)}px`;
+  });
+  return (
+    <div id="tip" role="tooltip" ref={box}>
+      {text}
+    </div>
+  );
 }
 
-const Strips = createContext(new Map<EventTarget, StripContent>());
-
 function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
-  const strips = useContext(Strips);
   const canvas = useRef<HTMLCanvasElement>(null);
+  const [tip, setTip] = useState<Parameters<typeof Tip>[0]>();
   const redraws = useRedraws();
   const cells = useMemo(() => expand(runs), [runs]);
   useLayoutEffect(() => {
     const target = canvas.current;
     if (!target) return;
-    strips.set(target, { name, labels, cells });
     // It draws at once, too.
     const resized = new ResizeObserver(() => draw(target, cells));
     resized.observe(target);
-    return () => {
-      resized.disconnect();
-      strips.delete(target);
-    };
+    return () => resized.disconnect();
   }, [cells, redraws]);
-  const label = { class: isSummary ? "name all" : "name", title: name };
+  const show = ({ clientX, currentTarget }: PointerEvent & { currentTarget: HTMLElement }) => {
+    const { left, width, top } = currentTarget.getBoundingClientRect();
+    const column = Math.floor(((clientX - left) / width) * cells.length);
+    const at = Math.min(cells.length - 1, Math.max(0, column));
+    setTip({ text: `${name} · ${labels[at]}\n${describeCell(cells[at] ?? [])}`, x: clientX, top });
+  };
   return (
     <>
-      {href ? (
-        <a {...label} href={href}>
-          {name}
-        </a>
-      ) : (
-        <span {...label}>{name}</span>
-      )}
+      <a class={`name ellipsis${isSummary ? " faint" : ""}`} title={name} href={href}>
+        {name}
+      </a>
       <canvas
-        class={isSummary ? "summary" : ""}
-        role="img"
+        {...{ class: isSummary ? "summary" : "", role: "img", ref: canvas }}
+        {...{ onPointerMove: show, onPointerDown: show, onPointerLeave: () => setTip(undefined) }}
         aria-label={`${name}: ${summarize(cells)}`}
-        ref={canvas}
       />
+      {tip && <Tip {...tip} />}
     </>
-  );
-}
-
-/** Says what is under the pointer. */
-function Tip() {
-  const strips = useContext(Strips);
-  const box = useRef<HTMLDivElement>(null);
-  const [tip, setTip] = useState<{ text: string; x: number; top: number }>();
-  useEffect(() => {
-    const show = ({ target, clientX }: PointerEvent) => {
-      const shown = target ? strips.get(target) : undefined;
-      if (!shown || !(target instanceof Element)) return setTip(undefined);
-      const { left, width, top } = target.getBoundingClientRect();
-      const last = shown.cells.length - 1;
-      const column = Math.min(last, Math.max(0, Math.floor(((clientX - left) / width) * (last + 1))));
-      const text = `${shown.name} · ${shown.labels[column]}\n${describeCell(shown.cells[column] ?? [])}`;
-      setTip({ text, x: clientX, top });
-    };
-    const hide = () => setTip(undefined);
-    document.addEventListener("pointermove", show, { passive: true });
-    document.addEventListener("pointerdown", show, { passive: true });
-    document.addEventListener("scroll", hide, { passive: true });
-  }, []);
-  useLayoutEffect(() => {
-    const { current } = box;
-    if (!tip || !current) return;
-    const left = Math.min(tip.x + 12, document.documentElement.clientWidth - current.offsetWidth - 8);
-    current.style.left = `${Math.max(8, left)}px`;
-    current.style.top = `${Math.max(8, tip.top - current.offsetHeight - 6)}px`;
-  }, [tip]);
-  return (
-    <div id="tip" role="tooltip" hidden={!tip} ref={box}>
-      {tip?.text}
-    </div>
   );
 }
 
@@ -181,10 +155,10 @@ function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupP
     <div class="group" data-group={key}>
       <h3>
         {[title(stream), index_type].filter(Boolean).join(" · ")}
-        <span class="group-note">{` · ${members}, ${health} · ${period}`}</span>
+        <span class="soft">{` · ${members}, ${health} · ${period}`}</span>
       </h3>
       <div class="map">
-        <div class="axis" aria-hidden="true">
+        <div class="axis small" aria-hidden="true">
           {axis(labels, labels.length / 8).map(([fraction, text]) => (
             <span key={text} style={{ left: `${(fraction * 100).toFixed(2)}%` }}>
               {text}
@@ -204,7 +178,7 @@ function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupP
       </div>
       {left > 0 && (
         // The daemon rounds the number up to its next step.
-        <button type="button" onClick={() => onMore(isFolded ? undefined : rows.length + 1)}>
+        <button type="button" class="more" onClick={() => onMore(isFolded ? undefined : rows.length + 1)}>
           {`Show ${isFolded ? "all" : "more"} (${count(left)})`}
         </button>
       )}
@@ -232,7 +206,6 @@ export function Coverage({ age }: CoverageProps) {
   const [requestedRows, setRequestedRows] = useState<Readonly<Record<string, number>>>({});
   /** The groups without a gap whose series are shown all the same. */
   const [unfolded, setUnfolded] = useState<readonly string[]>([]);
-  const strips = useMemo(() => new Map<EventTarget, StripContent>(), []);
   // What was typed is asked for a moment later: until then the answer is that of the filter before.
   const question = useThrottled(
     String(new URLSearchParams({ name: view.name.trim(), problems: view.problems })),
@@ -255,67 +228,50 @@ export function Coverage({ age }: CoverageProps) {
       name="coverage"
       title={["Coverage", age(coverage)]}
       controls={
-        <ul class="legend" aria-label="Legend">
+        <ul class="legend row small" aria-label="Legend">
           {Object.entries(legend).map(([state, text]) => (
             <li key={state}>
-              <i data-state={state} />
+              <Mark state={state} />
               {text}
             </li>
           ))}
         </ul>
       }
     >
-      <form class="filter" id="filter">
-        <input
-          id="filter-name"
-          type="search"
-          autocomplete="off"
-          autocapitalize="off"
-          spellcheck={false}
-          placeholder="Filter series"
-          aria-label="Only series whose name contains"
-          value={view.name}
-          onInput={({ currentTarget }) => choose({ name: currentTarget.value })}
+      <form class="controls row" id="filter">
+        <SearchField
+          {...{ id: "filter-name", label: "Filter series", value: view.name }}
+          onSearch={(name) => choose({ name })}
         />
-        <label>
-          <input
-            id="only-problems"
-            type="checkbox"
-            checked={view.problems === "1"}
-            onChange={({ currentTarget }) => choose({ problems: currentTarget.checked ? "1" : "" })}
-          />{" "}
-          only problems
-        </label>
+        <Checkbox
+          {...{ id: "only-problems", label: "only problems", isChecked: view.problems === "1" }}
+          onChoose={(isChecked) => choose({ problems: isChecked ? "1" : "" })}
+        />
         <span class="soft" id="filter-note" role="status">
           {note}
         </span>
       </form>
       <div id="coverage">
-        <Strips.Provider value={strips}>
-          <Reading of={[coverage]} room="page">
-            {({ columns, groups }) => (
-              <>
-                {groups.map((group) => (
-                  <Group
-                    key={group.key}
-                    group={group}
-                    labels={columns[group.step]}
-                    isFiltered={isFiltered(filter)}
-                    isUnfolded={unfolded.includes(group.key)}
-                    onMore={(rows) => {
-                      if (rows !== undefined) setRequestedRows({ ...requestedRows, [group.key]: rows });
-                      setUnfolded([...unfolded, group.key]);
-                    }}
-                  />
-                ))}
-                {groups.length === 0 && !isFiltered(filter) && (
-                  <p class="soft empty">Nothing is synced yet.</p>
-                )}
-              </>
-            )}
-          </Reading>
-          <Tip />
-        </Strips.Provider>
+        <Reading of={[coverage]} room="page">
+          {({ columns, groups }) => (
+            <>
+              {groups.map((group) => (
+                <Group
+                  key={group.key}
+                  group={group}
+                  labels={columns[group.step]}
+                  isFiltered={isFiltered(filter)}
+                  isUnfolded={unfolded.includes(group.key)}
+                  onMore={(rows) => {
+                    if (rows !== undefined) setRequestedRows({ ...requestedRows, [group.key]: rows });
+                    setUnfolded([...unfolded, group.key]);
+                  }}
+                />
+              ))}
+              {groups.length === 0 && !isFiltered(filter) && <p class="soft empty">Nothing is synced yet.</p>}
+            </>
+          )}
+        </Reading>
       </div>
     </Card>
   );

@@ -16,7 +16,7 @@ import type {
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { type LiveAnswer, Reading, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, mountPage } from "../shared/page.tsx";
+import { Card, Dot, Mark, mountPage, TrendLine } from "../shared/page.tsx";
 import { describeBackfill } from "../shared/proof.ts";
 import {
   asOf,
@@ -44,7 +44,7 @@ function Age({ name, of, daemon }: AgeProps) {
   const isTold = of.note === "" && of.value && daemon.value;
   const text = isTold ? asOf(of.value?.generated_at ?? "", daemon.value?.generated_at ?? "") : "";
   return (
-    <span class="group-note" id={`${name}-age`}>
+    <span class="soft" id={`${name}-age`}>
       {text}
     </span>
   );
@@ -69,9 +69,9 @@ function Head({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
     document.title = `${tone === "ill" ? "✕ " : ""}Sync · mds-sync`;
   }, [tone]);
   return (
-    <div class="page-head">
+    <div class="page-head row spread">
       <h1 id="state" data-tone={tone}>
-        <span class="dot" />
+        <Dot tone={tone} />
         <span id="sentence" role="status">
           <Reading of={[daemon]} isInline>
             {({ sentence }) => sentence}
@@ -94,50 +94,37 @@ interface FigureProps<T> {
   readonly name: string;
   readonly of: LiveAnswer<T>;
   readonly isQuiet?: boolean;
-  readonly children: (value: T) => {
-    readonly text: string;
-    readonly title?: string;
-    readonly chart?: ComponentChildren;
-    readonly note: ComponentChildren;
-  };
+  readonly figure: (value: T) => ComponentChildren;
+  /** Below the figure. */
+  readonly children: (value: T) => ComponentChildren;
 }
 
-function Figure<T>({ label, name, of, isQuiet = false, children }: FigureProps<T>) {
+function Figure<T>({ label, name, of, isQuiet = false, figure, children }: FigureProps<T>) {
   return (
     <div class="figure">
-      <h2>{label}</h2>
+      <h2 class="soft">{label}</h2>
       <Reading of={[of]} room="figure" isQuiet={isQuiet}>
-        {(value) => {
-          const { text, title: exact, chart, note } = children(value);
-          return (
-            <>
-              <p class="big" id={name} title={exact}>
-                {text}
-              </p>
-              {chart}
-              <p class="soft">{note}</p>
-            </>
-          );
-        }}
+        {(value) => (
+          <>
+            <p class="big" id={name}>
+              {figure(value)}
+            </p>
+            <p class="soft">{children(value)}</p>
+          </>
+        )}
       </Reading>
     </div>
   );
 }
 
-function Spark({ rates }: { rates: readonly number[] }) {
+/** In short; the pointer tells it in full. */
+const Brief = ({ of }: { of: number }) => <span title={count(of)}>{brief(of)}</span>;
+
+const RATES_LABEL = "Requests per second over the last two minutes";
+
+function toPoints(rates: readonly number[]) {
   const max = Math.max(4, ...rates);
-  const points = rates.map(
-    (rate, i) =>
-      `${((i * 120) / Math.max(1, rates.length - 1)).toFixed(1)},${(23 - (rate * 22) / max).toFixed(1)}`,
-  );
-  const line = points.join("L");
-  const label = "Requests per second over the last two minutes";
-  return (
-    <svg id="spark" viewBox="0 0 120 24" preserveAspectRatio="none" role="img" aria-label={label}>
-      <path class="area" d={points.length > 1 ? `M0,24L${line}L120,24Z` : ""} />
-      <path class="curve" d={points.length > 1 ? `M${line}` : ""} />
-    </svg>
-  );
+  return rates.map((rate, i) => [i / Math.max(1, rates.length - 1), rate / max] as const);
 }
 
 function rateText(rates: readonly number[]): string {
@@ -158,6 +145,10 @@ function limitText(service: ServiceCondition): string {
   return parts.filter(Boolean).join(" · ");
 }
 
+interface StatusProps {
+  readonly status: LiveAnswer<WarehouseStatus>;
+}
+
 const sumOf = ({ streams }: WarehouseStatus, of: "rows" | (typeof gapStates)[number]) =>
   streams.reduce((total, stream) => total + stream[of], 0);
 
@@ -172,34 +163,32 @@ function gapNote(status: WarehouseStatus, state: (typeof gapStates)[number]): st
   return `range${ranges === 1 ? "" : "s"}, at most ${duration(most)} of a series`;
 }
 
-function Figures({
-  daemon,
-  status,
-}: {
-  daemon: LiveAnswer<DaemonAnswer>;
-  status: LiveAnswer<WarehouseStatus>;
-}) {
+function Figures({ daemon, status }: Record<"daemon", LiveAnswer<DaemonAnswer>> & StatusProps) {
+  const storing = ({ streams }: WarehouseStatus) => streams.filter(({ rows }) => rows > 0).length;
   return (
     <section class="figures" aria-label="Figures">
-      <Figure label="Rows stored" name="rows" of={status}>
-        {(one) => {
-          const streams = one.streams.filter(({ rows }) => rows > 0).length;
-          const age = <Age name="status" of={status} daemon={daemon} />;
-          const rows = sumOf(one, "rows");
-          return { text: brief(rows), title: count(rows), note: [`in ${countNoun(streams, "stream")}`, age] };
-        }}
+      <Figure label="Rows stored" name="rows" of={status} figure={(one) => <Brief of={sumOf(one, "rows")} />}>
+        {(one) => [
+          `in ${countNoun(storing(one), "stream")}`,
+          <Age key="age" name="status" of={status} daemon={daemon} />,
+        ]}
       </Figure>
       {gapStates.map((state) => (
-        <Figure key={state} label={title(state)} name={state} of={status} isQuiet>
-          {(one) => ({ text: brief(sumOf(one, state)), note: gapNote(one, state) })}
+        <Figure
+          {...{ key: state, label: title(state), name: state, of: status, isQuiet: true }}
+          figure={(one) => brief(sumOf(one, state))}
+        >
+          {(one) => gapNote(one, state)}
         </Figure>
       ))}
-      <Figure label="Requests per second" name="rate" of={daemon}>
-        {({ requests_per_second: rates, service }) => ({
-          text: rateText(rates),
-          chart: <Spark rates={rates} />,
-          note: limitText(service),
-        })}
+      <Figure
+        {...{ label: "Requests per second", name: "rate", of: daemon }}
+        figure={(one) => rateText(one.requests_per_second)}
+      >
+        {({ requests_per_second: rates, service }) => [
+          <TrendLine key="line" hasArea points={toPoints(rates)} label={RATES_LABEL} />,
+          limitText(service),
+        ]}
       </Figure>
     </section>
   );
@@ -209,7 +198,7 @@ function Figures({
 
 const missingColumns: readonly DataColumn<GapSummary>[] = [
   {
-    ...{ label: "Series", className: "series" },
+    ...{ label: "Series", className: "series ellipsis" },
     cell: ({ name, index_id, stream, index_type }) => (
       <Lines note={[title(stream), index_type].filter(Boolean).join(" · ")}>
         <span title={name ?? undefined}>{name ?? index_id ?? "everything"}</span>
@@ -220,7 +209,7 @@ const missingColumns: readonly DataColumn<GapSummary>[] = [
     label: "State",
     cell: ({ state, reason }) => (
       <Lines note={reason}>
-        <i class="mark" data-state={state} />
+        <Mark state={state} />
         {state}
       </Lines>
     ),
@@ -292,13 +281,21 @@ interface StreamRow extends StreamStatus {
 }
 
 const streamColumns: readonly DataColumn<StreamRow>[] = [
-  { label: "Stream", value: ({ stream }) => title(stream) },
+  {
+    label: "Stream",
+    cell: ({ stream, remark }) => (
+      <>
+        {title(stream)}
+        <span class="soft narrow">{remark}</span>
+      </>
+    ),
+  },
   {
     ...{ label: "Newest", className: "age" },
     value: ({ newest_age_s }) => newest_age_s,
     format: (age) => (age === null ? "–" : duration(age)),
   },
-  { label: "Rows", className: "number", cell: ({ rows }) => <span title={count(rows)}>{brief(rows)}</span> },
+  { label: "Rows", className: "number", cell: ({ rows }) => <Brief of={rows} /> },
   {
     ...{ label: `Covered (${zoneName()})`, isWide: true, className: "faint" },
     cell: ({ from_time, to_time }) =>
@@ -309,10 +306,10 @@ const streamColumns: readonly DataColumn<StreamRow>[] = [
     value: (stream: StreamRow) => stream[state],
     format: (ranges: number | null) => (ranges ? brief(ranges) : "–"),
   })),
-  { label: "Remark", className: "remark", cell: ({ remark }) => remark },
+  { label: "Remark", className: "remark", isWide: true, cell: ({ remark }) => remark },
 ];
 
-function Streams({ status }: { status: LiveAnswer<WarehouseStatus> }) {
+function Streams({ status }: StatusProps) {
   return (
     <Card name="streams" title="Streams" of={[status]} room="table">
       {({ streams, withdrawals }) => (
@@ -389,26 +386,19 @@ function Served({ serve, now }: { serve: ServeStatus; now: string }) {
   );
 }
 
-function Errors({ errors, now }: { errors: DaemonAnswer["errors"]; now: string }) {
-  if (errors.length === 0)
-    return (
-      <p class="soft empty" id="no-errors">
-        None since the start.
-      </p>
-    );
-  return (
-    <ul id="errors" class="errors">
-      {errors.map(({ where, code, message, last_at, count: times }) => (
-        <li key={`${where} ${code} ${message}`}>
-          <span class="faint" title={last_at}>{`${duration(secondsBetween(last_at, now))} ago`}</span>
-          <p>
-            <Lines note={`${where} · ${code}${times > 1 ? ` · ${count(times)} times` : ""}`}>{message}</Lines>
-          </p>
-        </li>
-      ))}
-    </ul>
-  );
-}
+type DaemonError = DaemonAnswer["errors"][number];
+const errorColumns = (now: string): readonly DataColumn<DaemonError>[] => [
+  {
+    ...{ label: "Last", className: "faint" },
+    cell: ({ last_at }) => <span title={last_at}>{`${duration(secondsBetween(last_at, now))} ago`}</span>,
+  },
+  {
+    ...{ label: "Error", className: "wraps" },
+    cell: ({ where, code, message, count: times }) => (
+      <Lines note={`${where} · ${code}${times > 1 ? ` · ${count(times)} times` : ""}`}>{message}</Lines>
+    ),
+  },
+];
 
 function Sync() {
   const throttleSeconds = 2;
@@ -430,7 +420,13 @@ function Sync() {
         )}
       </Reading>
       <Card name="errors" title="Last errors" of={[daemon]}>
-        {({ errors, generated_at }) => <Errors errors={errors} now={generated_at} />}
+        {({ errors, generated_at }) => (
+          <DataTable
+            {...{ id: "errors", label: "Last errors", rows: errors, empty: "None since the start." }}
+            columns={errorColumns(generated_at)}
+            attributes={({ where, code, message }) => ({ key: `${where} ${code} ${message}` })}
+          />
+        )}
       </Card>
       <p class="soft" id="warehouse">
         <Reading of={[status]} isQuiet>

@@ -1,0 +1,30 @@
+import { useEffect, useReducer } from "preact/hooks";
+
+/** Draws the component again. */
+export function useRedraw(): () => void {
+  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  return () => redraw(undefined);
+}
+
+/** Counts how often colours or the width have changed: a canvas does not follow the style sheet. */
+export function useRedraws(): number {
+  const [redraws, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  useEffect(() => {
+    const ended = new AbortController();
+    let width = innerWidth;
+    const onResize = () => {
+      if (width !== innerWidth) redraw(undefined);
+      width = innerWidth;
+    };
+    window.addEventListener("resize", onResize, ended);
+    window.addEventListener("theme", () => redraw(undefined), ended);
+    return () => ended.abort();
+  }, []);
+  return redraws;
+}
+
+/** Whether the window is as narrow as a phone. */
+export function usePhone(): boolean {
+  useRedraws();
+  return matchMedia("(max-width: 760px)").matches;
+}
