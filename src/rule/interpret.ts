@@ -11,7 +11,7 @@ const MAX_MISSING_FRACTION = 0.1;
 const MIN_MISSING_LIMIT = 2;
 
 /** Why a page, and the rest of its walk, says nothing. */
-export type PageContradiction =
+type PageContradiction =
   /** The filter was not applied: the page may lack records of the series. */
   | "foreign_rows"
   /**
@@ -121,9 +121,13 @@ export function findContradiction({
   anchor = provenFrom - 1,
 }: PageAnswer): PageContradiction | undefined {
   if (foreign > 0) return "foreign_rows";
-  if (timestamps.some((ts, i) => ts > (timestamps[i - 1] ?? Number.POSITIVE_INFINITY))) return "disordered";
-  const isNewer = (ts: Micros) => ts >= provenFrom && ts > anchor && ts < gap.to;
-  return timestamps.some(isNewer) ? "newer_than_proven" : undefined;
+  let [isNewer, before] = [false, Number.POSITIVE_INFINITY];
+  for (const ts of timestamps) {
+    if (ts > before) return "disordered";
+    if (ts >= provenFrom && ts > anchor && ts < gap.to) isNewer = true;
+    before = ts;
+  }
+  return isNewer ? "newer_than_proven" : undefined;
 }
 
 /** Whether the oldest record is at the start of the gap, or none fits below it and what may be beside it leaves the window now. */
@@ -148,7 +152,7 @@ export function claimRecords(
   const isMany = served.length > Math.max(MIN_MISSING_LIMIT, timestamps.length * MAX_MISSING_FRACTION);
   const gone = new Set(others.filter(({ isPreview }) => isPreview || !isMany));
   const many = others.filter((row) => !gone.has(row));
-  const newHoles = findHoles(many, subtract([proven], normalise(holes)), expected);
+  const newHoles = many.length > 0 ? findHoles(many, subtract([proven], normalise(holes)), expected) : [];
   const withdrawn = [...holes, ...newHoles].flatMap((hole): Claim[] => {
     const rows = missing.filter((row) => includes(hole, row.ts) && !gone.has(row));
     const says = expected.some((ts) => includes(hole, ts)) ? "rows" : "empty";

@@ -48,15 +48,15 @@ function countRows(transaction: Transaction, key: SeriesKey, { kind, range, subj
   return isIncident(kind) ? countStoredRows(transaction, key, { from, to: subject[0] ?? range.to }) : 0;
 }
 
+/** What the settings and the service say about the series of an answer. */
+export type AnswerRules = Omit<SeriesRules, "lateness" | "step" | "isDaily">;
+
 /** An answer that the index does not exist: 404, or 400 while others of its type are served. */
 export interface NotFoundAnswer {
   readonly key: SeriesKey;
   readonly indexType: string;
   readonly range: TimeRange;
-  readonly rules: Pick<
-    SeriesRules,
-    "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor" | "present"
-  >;
+  readonly rules: AnswerRules;
   readonly confirmation: ConfirmationRules;
 }
 

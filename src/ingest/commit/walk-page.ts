@@ -3,7 +3,7 @@ import type { Series } from "../../model/streams.ts";
 import { tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { PageAnswer, SeriesRules } from "../../rule/answer.ts";
+import type { PageAnswer } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { decidePage, type Known, type PageDecision } from "../../rule/decide.ts";
 import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
@@ -27,7 +27,7 @@ import { recordLiveOffset, recordStreamState } from "../../warehouse/rows/stream
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
-import { type AppliedClaims, rulesOfStream, storeClaims } from "./apply-claims.ts";
+import { type AnswerRules, type AppliedClaims, rulesOfStream, storeClaims } from "./apply-claims.ts";
 import type { CommittedPages } from "./committed-pages.ts";
 import { findLateness } from "./late-records.ts";
 import { readStoredSeries } from "./stored-series.ts";
@@ -45,10 +45,7 @@ export interface WalkPage extends Pick<PageAnswer, "isLast" | "isHead" | "isSile
   readonly position: WalkPosition;
   /** Equal pages have shown that the service always sends records of other series. */
   readonly acceptsForeign?: boolean;
-  readonly rules: Pick<
-    SeriesRules,
-    "period" | "settleDelay" | "quietMargin" | "windowStart" | "floor" | "present"
-  >;
+  readonly rules: AnswerRules;
   readonly confirmation: ConfirmationRules;
   /** The request without secrets, for `rejects`. */
   readonly request: string;

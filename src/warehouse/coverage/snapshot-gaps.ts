@@ -59,20 +59,14 @@ function findGaps(
   if (clipped.from >= clipped.to) return [];
   const gaps: SnapshotRange[] = [];
   for (const gap of subtract([clipped], settled)) {
-    if (gap.from < lostUntil)
-      gaps.push({
-        from: gap.from,
-        to: Math.min(gap.to, lostUntil),
-        state: "lost",
-        reason: NOT_OBSERVED_REASON,
-      });
-    if (gap.to > lostUntil)
-      gaps.push({ from: Math.max(gap.from, lostUntil), to: gap.to, state: young, reason: SETTLING_REASON });
+    if (gap.from < lostUntil) gaps.push({ from: gap.from, to: Math.min(gap.to, lostUntil), ...lost });
+    if (gap.to > lostUntil) gaps.push({ from: Math.max(gap.from, lostUntil), to: gap.to, ...young });
   }
   return gaps;
 }
 
-const young = gapState(SETTLING_REASON);
+const lost = { state: "lost", reason: NOT_OBSERVED_REASON } as const;
+const young = { state: gapState(SETTLING_REASON), reason: SETTLING_REASON } as const;
 
 interface LedgerChunk {
   /** All settled ranges of this part are in `settled`. The parts of a key are adjacent. */
