@@ -168,7 +168,10 @@ export function libraryPage(): string {
     ["Functions", functions],
     ["Warehouse", methodsOf("Warehouse")],
     ["Options", declaredIn(sources.options)],
-    ["Rows", [...declaredIn(sources.rows), ...declaredIn(sources.gaps)]],
+    [
+      "Rows",
+      [...declaredIn(sources.rows), ...declaredIn(sources.gaps).filter(({ name }) => name === "GapRow")],
+    ],
   ];
   const sections = parts.map(([title, all]) => [`## ${title}`, ...all.map(section)].join("\n\n"));
   const failures = `## Failures

@@ -29,7 +29,7 @@ interface PageOrigin {
 }
 
 /** What a walk needs to continue; the page itself waits in the ingest thread for its commit. */
-export interface PageSummary {
+export interface ScanSummary {
   /** The number of elements, readable or not, without those of other series. */
   readonly rows: number;
   /** The number of records of other series. */
@@ -101,7 +101,7 @@ export function readPage(
   options: ReadPageOptions,
   body: ResponseBody,
   redactor = new SecretRedactor("data"),
-): { readonly page: SentPage; readonly summary: PageSummary } {
+): { readonly page: SentPage; readonly summary: ScanSummary } {
   const plain = decodeBody(body);
   const scanned = scanPage(options, plain, body);
   if (scanned) {
@@ -184,7 +184,7 @@ function isDescending(timestamps: Float64Array, end: Micros): boolean {
 /** Of plausible timestamps, in page order. */
 function summarizeTimestamps(
   timestamps: ArrayLike<Micros>,
-): Pick<PageSummary, "oldest" | "newest" | "isDescending" | "rowDistance"> {
+): Pick<ScanSummary, "oldest" | "newest" | "isDescending" | "rowDistance"> {
   let oldest = timestamps[0];
   let newest = timestamps[0];
   let isDescending = true;

@@ -10,7 +10,7 @@ import { type StartWorker, TERMINATE_TIMEOUT_MS, Thread } from "../../runtime/th
 import { raceAbort } from "../../runtime/timeouts.ts";
 import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
 import { type BlockingFailure, isBlocking, isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
-import type { PageSummary, ReadPageOptions } from "../decode/read-page.ts";
+import type { ReadPageOptions, ScanSummary } from "../decode/read-page.ts";
 import {
   type IngestCall,
   type IngestCalls,
@@ -53,7 +53,7 @@ export interface PageReader {
   /** Names the reader in commits. */
   readonly id: number;
   /** Decodes a page, the memory of which is transferred. `number` names the page in its commit. */
-  read(body: ResponseBody): Promise<PageSummary & { readonly number: number }>;
+  read(body: ResponseBody): Promise<ScanSummary & { readonly number: number }>;
   close(): void;
 }
 

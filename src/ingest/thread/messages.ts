@@ -5,7 +5,7 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Upgrade } from "../../warehouse/migrate.ts";
 import type { WalkPage } from "../commit/walk-page.ts";
-import type { PageSummary, ReadPageOptions, SentPage } from "../decode/read-page.ts";
+import type { ReadPageOptions, ScanSummary, SentPage } from "../decode/read-page.ts";
 
 export interface IngestWorkerData {
   /** Once it is set, the ingest thread rejects queued calls without running them. */
@@ -49,7 +49,7 @@ export interface IngestNotices {
 
 /** What the scan thread answers. */
 export interface ScanCalls {
-  scan(call: ScanCall): PageSummary;
+  scan(call: ScanCall): ScanSummary;
 }
 
 /** A body, the memory of which is transferred, not copied. `number`: of the page among those of its reader. */

@@ -85,7 +85,8 @@ export class SilenceTimeout {
 
   onEvent(event: ClientEvent): void {
     const isData = event.kind === "request" && event.endpoint !== "/oauth/token";
-    if (isData && event.status === 200) this.#lastSuccessAt = this.#clock.monotonic();
+    // What cannot be stored is no success: a scan thread reads pages while the ingest thread is blocked.
+    if (isData && event.status === 200 && !this.#findCause()) this.#lastSuccessAt = this.#clock.monotonic();
   }
 
   cancel(): void {
