@@ -10,7 +10,7 @@ const sources = {
   entry: "src/library/open-warehouse.ts",
   options: "src/library/read-options.ts",
   rows: "src/library/rows.ts",
-  gaps: "src/warehouse/coverage/series-gaps.ts",
+  gaps: "src/model/status/gap-state.ts",
   arrow: "src/library/arrow.ts",
   failures: "src/library/incomplete-failure.ts",
 } as const;

@@ -1,7 +1,7 @@
 import { Failure } from "../model/failure.ts";
+import type { GapRow } from "../model/status/gap-state.ts";
 import { gapState, SETTLING_REASON } from "../model/status/gap-state.ts";
 import { NOT_PUBLISHED_REASON } from "../warehouse/coverage/publication.ts";
-import type { GapRow } from "../warehouse/coverage/series-gaps.ts";
 
 /** The range is not whole; `gaps` lists what is missing. */
 export class IncompleteFailure extends Failure {

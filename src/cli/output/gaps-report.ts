@@ -1,5 +1,5 @@
 import { describeConfirmations } from "../../model/status/confirmations.ts";
-import { gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
+import { type GapRow, gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import {
   formatMoment,
   formatTimestamp,
@@ -8,7 +8,6 @@ import {
   parseTimestamp,
 } from "../../model/time.ts";
 import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
-import type { GapRow } from "../../warehouse/coverage/series-gaps.ts";
 import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
 import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
 

@@ -1,10 +1,9 @@
-import { SETTLING_REASON } from "../../model/status/gap-state.ts";
+import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { namedKeyText } from "../../warehouse/coverage/ledger-keys.ts";
 import { NOT_PUBLISHED_REASON } from "../../warehouse/coverage/publication.ts";
-import type { GapRow } from "../../warehouse/coverage/series-gaps.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { NamedSeries } from "../../warehouse/lookups/resolve-names.ts";
 import { readGapReportInRange } from "../../warehouse/read/gap-report.ts";

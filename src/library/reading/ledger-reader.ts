@@ -1,7 +1,7 @@
 import { Failure } from "../../model/failure.ts";
+import type { GapRow } from "../../model/status/gap-state.ts";
 import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import type { GapRow } from "../../warehouse/coverage/series-gaps.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import { resolveNames } from "../../warehouse/lookups/resolve-names.ts";
 import { hasLedger, readGapReport, readGapReportInRange } from "../../warehouse/read/gap-report.ts";

@@ -1,9 +1,27 @@
+import type { Micros } from "../time.ts";
+
 /**
  * `open`: it will be fetched; `unconfirmed`: the service must only repeat that nothing else is there; `lost`: the service no
  * longer has it.
  */
 export const gapStates = ["open", "unconfirmed", "lost"] as const;
 export type GapState = (typeof gapStates)[number];
+
+/** A row of the view `gaps`. */
+export interface GapRow {
+  readonly stream: string;
+  readonly index_type: string | null;
+  readonly index_id: string | null;
+  readonly name: string | null;
+  readonly from_ts: Micros;
+  readonly to_ts: Micros;
+  readonly from_time: string;
+  readonly to_time: string;
+  readonly state: GapState;
+  readonly reason: string;
+  /** When an open range leaves the service's window; null: never. */
+  readonly lost_at: string | null;
+}
 
 /** Reason of a head that only awaits its confirmation. */
 export const SETTLING_REASON = "settling";

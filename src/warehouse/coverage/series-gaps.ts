@@ -107,22 +107,6 @@ export function readGaps(
   });
 }
 
-/** A row of the view `gaps`. */
-export interface GapRow {
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-  readonly name: string | null;
-  readonly from_ts: Micros;
-  readonly to_ts: Micros;
-  readonly from_time: string;
-  readonly to_time: string;
-  readonly state: GapState;
-  readonly reason: string;
-  /** When an open range leaves the service's window; null: never. */
-  readonly lost_at: string | null;
-}
-
 /** A gap of one key. */
 export interface KeyGap extends TimeRange {
   readonly state: GapState;

@@ -1,10 +1,9 @@
 import type { Confirmations } from "../../model/status/confirmations.ts";
-import { END_REASON, NOT_FOUND_REASON } from "../../model/status/gap-state.ts";
+import { END_REASON, type GapRow, NOT_FOUND_REASON } from "../../model/status/gap-state.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import { type ConfirmationRules, isIncident, nextAskAt } from "../../rule/confirm.ts";
 import { type NamedLedgerKey, namedKeyText } from "../coverage/ledger-keys.ts";
-import type { GapRow } from "../coverage/series-gaps.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /**

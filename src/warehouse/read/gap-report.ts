@@ -1,7 +1,7 @@
 import { Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
-import { SETTLING_REASON } from "../../model/status/gap-state.ts";
+import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
@@ -14,7 +14,7 @@ import {
   namedKeyText,
   readLedgerKeys,
 } from "../coverage/ledger-keys.ts";
-import { type GapRow, type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
+import { type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
