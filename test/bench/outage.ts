@@ -18,9 +18,18 @@ interface Row {
   readonly seconds: number;
   readonly faults: readonly FaultCall[];
   readonly maxLostPeriods: number;
+  /** REST answers all the time, within limits: how old the newest record of an index may become at most. */
+  readonly maxHeadAgeSeconds?: number;
   /** The socket alone fails: how long it may wait at most. */
   readonly maxSocketWaitSeconds?: number;
 }
+
+/** The websocket is refused, so that everything is polled. */
+const withoutFeed = (seconds: number): FaultCall[] => [
+  ["upgradeStatus", 503, { to: seconds * 1_000 }],
+  ["dropConnection", { when: "tick", to: seconds * 1_000 }],
+];
+const LIMIT_SECONDS = 120;
 
 /** `--full`: the long outage lasts five minutes. */
 const LONG_SECONDS = process.argv.includes("--full") ? 300 : 150;
@@ -47,6 +56,17 @@ const rows: readonly Row[] = [
       ["status", 503, { on: "*", to: 60_000 }],
       ["upgradeStatus", 503, { to: 60_000 }],
       ["dropConnection", { when: "tick", to: 60_000 }],
+    ],
+    maxLostPeriods: 0,
+  },
+  {
+    name: "a deploy: socket closed, 502 for 20 s",
+    cadenceSeconds: 5,
+    seconds: 20,
+    faults: [
+      ["dropConnection", { when: "tick", to: 20_000 }],
+      ["status", 502, { on: "*", to: 20_000 }],
+      ["upgradeStatus", 502, { to: 20_000 }],
     ],
     maxLostPeriods: 0,
   },
@@ -79,6 +99,45 @@ const rows: readonly Row[] = [
     ],
     maxLostPeriods: 0,
     maxSocketWaitSeconds: 5,
+  },
+  {
+    name: "/derivatives alone answers 429 with Retry-After: 30",
+    cadenceSeconds: 5,
+    seconds: LIMIT_SECONDS,
+    faults: [
+      ...withoutFeed(LIMIT_SECONDS),
+      [
+        "status",
+        429,
+        { on: "/derivatives/*", retryAfter: "seconds", wait: 30_000, to: LIMIT_SECONDS * 1_000 },
+      ],
+    ],
+    maxLostPeriods: 0,
+    maxHeadAgeSeconds: 20,
+  },
+  {
+    name: "one 429 with Retry-After: 86400",
+    cadenceSeconds: 5,
+    seconds: LIMIT_SECONDS,
+    faults: [
+      ...withoutFeed(LIMIT_SECONDS),
+      ["status", 429, { on: "/market-cap", total: 1, retryAfter: "seconds", wait: 86_400_000 }],
+    ],
+    maxLostPeriods: 0,
+    maxHeadAgeSeconds: 20,
+  },
+  {
+    name: "429 for 3 of every 10 s",
+    cadenceSeconds: 5,
+    seconds: LIMIT_SECONDS,
+    faults: [
+      ...withoutFeed(LIMIT_SECONDS),
+      ...Array.from({ length: LIMIT_SECONDS / 10 }, (_, at): FaultCall => {
+        return ["status", 429, { on: "*", from: at * 10_000, to: at * 10_000 + 3_000 }];
+      }),
+    ],
+    maxLostPeriods: 1,
+    maxHeadAgeSeconds: 20,
   },
   {
     name: "one 403 on the upgrade",
@@ -196,7 +255,8 @@ class Site {
   }
 
   async measure(): Promise<Figure[]> {
-    const { name, cadenceSeconds, seconds, faults, maxLostPeriods, maxSocketWaitSeconds } = this.#row;
+    const { name, cadenceSeconds, seconds, faults, maxLostPeriods } = this.#row;
+    const { maxHeadAgeSeconds, maxSocketWaitSeconds } = this.#row;
     const periodMs = cadenceSeconds * 1_000;
     const endOffset = Date.now() + seconds * 1_000 + END_BEFORE_PERIOD_MS;
     const startAt = Date.now() + 2 * periodMs - (endOffset % periodMs);
@@ -213,12 +273,19 @@ class Site {
     const title = `${name}, cadence ${cadenceSeconds} s`;
     const lost = {
       name: `${title}: periods lost`,
-      ...this.#countLost(startedAt, endAt, Date.now() - 2 * periodMs),
+      ...this.#countLost(startedAt, maxHeadAgeSeconds ? startedAt : endAt, Date.now() - 2 * periodMs),
       atMost: maxLostPeriods,
       digits: 0,
     };
     const requests = await this.#simulator.readRequests();
     const upgrades = requests.filter(({ target, at }) => target.startsWith("/v3/stream") && at >= startedAt);
+    if (maxHeadAgeSeconds !== undefined) {
+      const measured = longestSilence(requests, startedAt, endAt) / 1_000;
+      return [
+        { name: `${title}: oldest head of an index`, measured, atMost: maxHeadAgeSeconds, unit: "s" },
+        lost,
+      ];
+    }
     if (maxSocketWaitSeconds !== undefined)
       return [
         {
@@ -316,6 +383,24 @@ function longestWait(upgrades: readonly LoggedRequest[], droppedAt: number, conn
     freeAt = at + (status === 101 ? connectedMs : 0);
   }
   return longest;
+}
+
+/** The longest time in which no page of an index was answered. */
+function longestSilence(requests: readonly LoggedRequest[], from: number, to: number): number {
+  const answeredAt = new Map<string, number>();
+  let longest = 0;
+  const end = (index: string, at: number) => {
+    longest = Math.max(longest, at - (answeredAt.get(index) ?? from));
+    answeredAt.set(index, at);
+  };
+  for (const { target, status, at } of requests) {
+    const [, index] = /^\/v3\/index-ticker\?.*indexId=([^&]+)/.exec(target) ?? [];
+    if (index === undefined || status !== 200 || at > to) continue;
+    if (at < from) answeredAt.set(index, from);
+    else end(index, at);
+  }
+  for (const index of [...answeredAt.keys()]) end(index, to);
+  return answeredAt.size === 0 ? to - from : longest;
 }
 
 function sleep(ms: number): Promise<void> {

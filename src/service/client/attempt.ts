@@ -237,10 +237,11 @@ async function send(
     maxTimeoutMs: MAX_BODY_TIMEOUT_MS,
     signal: request.signal,
   });
-  // One endpoint that asks for silence gets it alone; a second one within that time speaks for all.
   const { status, retryAfterMs } = response;
-  const isOneEndpoint = !outage.isAnyPaused(describePath(request));
-  bulkhead.recordSign(toLoadSign(status), startedAt, { retryAfterMs, isOneEndpoint });
+  const sign = toLoadSign(status);
+  // One endpoint that asks for silence gets it alone, from the outage; a second one within that time speaks for all.
+  const isOneEndpoint = sign === "rejected" && retryAfterMs > 0 && !outage.isAnyPaused(describePath(request));
+  if (!isOneEndpoint) bulkhead.recordSign(sign, startedAt, retryAfterMs);
   return response;
 }
 

@@ -5,7 +5,6 @@ import {
   decide,
   describePace,
   type LoadSign,
-  type ObservedAnswer,
   observe,
   type PaceState,
   recordStart,
@@ -115,13 +114,9 @@ export class Bulkhead {
     }
   }
 
-  recordSign(
-    sign: LoadSign,
-    startedAt: number,
-    asked: Pick<ObservedAnswer, "retryAfterMs" | "isOneEndpoint"> = { retryAfterMs: 0 },
-  ): void {
+  recordSign(sign: LoadSign, startedAt: number, retryAfterMs = 0): void {
     const now = this.#options.clock.monotonic();
-    this.#pace = observe(this.#pace, { sign, now, startedAt, ...asked });
+    this.#pace = observe(this.#pace, { sign, now, startedAt, retryAfterMs });
     this.#reportLimits();
     this.#startWaiting();
   }

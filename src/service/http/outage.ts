@@ -115,10 +115,13 @@ export class Outage {
     return Math.max(0, ...[...this.#endpoints.values()].map(({ pausedUntil }) => pausedUntil));
   }
 
-  /** Another endpoint asked for silence, and that is not over. */
+  /** An endpoint of another kind asked for silence, and that is not over: the types of derivatives are limited together. */
   isAnyPaused(beside: string): boolean {
     const now = this.#clock.monotonic();
-    return [...this.#endpoints].some(([name, { pausedUntil }]) => name !== beside && now < pausedUntil);
+    const kindOf = (path: string) => path.split("/", 2).join("/");
+    return [...this.#endpoints].some(
+      ([name, { pausedUntil }]) => kindOf(name) !== kindOf(beside) && now < pausedUntil,
+    );
   }
 
   isOpen(endpoint: string): boolean {
@@ -216,7 +219,8 @@ export class Outage {
         if (now >= deadAt) this.#doubt("failed");
         if (now >= until) return "timeout";
         const probeAt = host ? (isSocketNext ? until : host.probeAt) : this.#startAt(endpoint, state);
-        await this.#waitForChange(Math.min(probeAt, deadAt, until, now + HOUR_MS) - now, signal);
+        // Another endpoint may have answered since, which ends a long silence after a minute.
+        await this.#waitForChange(Math.min(probeAt, deadAt, until, now + DEAD_ENDPOINT_MS) - now, signal);
       }
     } finally {
       this.#waiting--;

@@ -74,8 +74,6 @@ export interface ObservedAnswer {
   readonly startedAt: number;
   /** How long the service asked for silence. */
   readonly retryAfterMs: number;
-  /** It asked one endpoint, which is silent: the others go on. */
-  readonly isOneEndpoint?: boolean;
 }
 
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -214,8 +212,8 @@ function cutRate(state: PaceState, { now, startedAt, retryAfterMs }: ObservedAns
 }
 
 /** A rejection is followed by silence: as long as the service asks for, and twice as long as after the one before. */
-function hold(state: PaceState, { now, startedAt, retryAfterMs, isOneEndpoint }: ObservedAnswer): PaceState {
-  const pausedUntil = Math.max(state.pausedUntil, isOneEndpoint ? NEVER : now + retryAfterMs);
+function hold(state: PaceState, { now, startedAt, retryAfterMs }: ObservedAnswer): PaceState {
+  const pausedUntil = Math.max(state.pausedUntil, now + retryAfterMs);
   const { count, firstAt, lastAt } = state.rejections;
   if (startedAt <= lastAt) return { ...state, pausedUntil };
   const firstMs = Math.max(1, 1000 / decide(state).perSecond);

@@ -97,7 +97,7 @@ describe("too many requests", () => {
     const requests: Promise<unknown>[] = [];
     for (const endpoint of ["/asset", "/market", "/exchange"]) {
       requests.push(client.request({ endpoint }, readPage));
-      await clock.advance(1_000);
+      await clock.runUntil(clock.sleep(1_000));
     }
     await clock.runUntil(Promise.all(requests));
     const answered = stub.requests.slice(times);
@@ -110,7 +110,7 @@ describe("too many requests", () => {
   it("B1: an endpoint that asks for a day of silence is asked again after a minute, while others answer", async () => {
     const { clock, stub, client } = await rateLimited(() => "86400");
     const first = client.request(asset, readPage);
-    await clock.advance(1_000);
+    await clock.runUntil(clock.sleep(1_000));
     await clock.runUntil(client.request({ endpoint: "/market" }, readPage));
     await clock.runUntil(first);
     const [refused, , again] = stub.requests.map(({ at }) => at);
