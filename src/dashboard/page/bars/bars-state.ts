@@ -22,8 +22,7 @@ import { barChart } from "./bar-chart.ts";
 import { BarFeed } from "./bar-feed.ts";
 import type { ShownBars } from "./bar-report.tsx";
 import { buildSlots, precisionOf, secondsOf, timeAt } from "./bar-slots.ts";
-import { fetchBars } from "./fetch-bars.ts";
-import { SeriesOverlays } from "./overlays.ts";
+import { fetchBars, SeriesOverlays } from "./overlays.ts";
 
 const POLL_SECONDS = 15;
 /** A tick moves the last bar at once; what a page of history has changed is read this often at most. */
@@ -84,11 +83,14 @@ export class BarsState {
 
   constructor(onChange: () => void) {
     this.#onChange = onChange;
-    this.overlays = new SeriesOverlays((lines) => {
-      this.#chart?.showOverlays(lines);
-      this.lines = lines.filter(({ points }) => points.length > 0).length;
-      onChange();
-    });
+    this.overlays = new SeriesOverlays(
+      () => this.now(),
+      (lines) => {
+        this.#chart?.showOverlays(lines);
+        this.lines = lines.filter(({ points }) => points.length > 0).length;
+        onChange();
+      },
+    );
     this.picked = readPicked(new URLSearchParams(location.search), "1w", this.now());
     this.#begin();
   }
