@@ -13,7 +13,7 @@ import { isNamed, useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Reading, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, EmptyPage, mountPage, nearNames, PageHead } from "../shared/page.tsx";
+import { Card, Choice, mountPage, PageHead, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import {
   amount,
@@ -249,17 +249,10 @@ function Derivatives() {
     return (
       <>
         <PageHead name="asset" title="Derivatives" />
-        <EmptyPage
-          text={
-            known.length > 0
-              ? `No derivatives are synced of “${view.name}”.`
-              : "No derivatives are synced yet."
-          }
-          near={nearNames(
-            "derivatives",
-            view.name,
-            known.map(({ symbol }) => symbol),
-          )}
+        <UnknownName
+          {...{ page: "derivatives", name: view.name, what: "derivatives" }}
+          known={known.map(({ symbol }) => symbol)}
+          none="No derivatives are synced yet."
         />
       </>
     );

@@ -5,16 +5,7 @@ import type { BestPrices, Quote, SpreadPoint } from "../../../model/answers/mark
 import { isNamed, useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, useLivePoll } from "../shared/live-poll.tsx";
-import {
-  Card,
-  Choice,
-  EmptyPage,
-  Facts,
-  mountPage,
-  nearNames,
-  PageHead,
-  SearchField,
-} from "../shared/page.tsx";
+import { Card, Choice, Facts, mountPage, PageHead, SearchField, UnknownName } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
 import { usePhone } from "../shared/redraw.ts";
 import { amount, countNoun, direction, duration, momentText, quote, signOf } from "../shared/text-format.ts";
@@ -197,17 +188,9 @@ function Exchanges() {
     return (
       <>
         <PageHead name="pair" title="Exchanges" />
-        <EmptyPage
-          text={
-            known.length > 0
-              ? `No quotes are synced of “${view.name}”.`
-              : "No exchange tickers are synced yet."
-          }
-          near={nearNames(
-            "exchanges",
-            view.name,
-            known.map((one) => one.pair),
-          )}
+        <UnknownName
+          {...{ page: "exchanges", name: view.name, known: known.map((one) => one.pair), what: "quotes" }}
+          none="No exchange tickers are synced yet."
         />
       </>
     );
