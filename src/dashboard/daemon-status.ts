@@ -1,76 +1,45 @@
-import { type Confirmations, describeConfirmations } from "../model/status/confirmations.ts";
+import { describeConfirmations } from "../model/status/confirmations.ts";
 import type { ServeStatus } from "../model/status/serve-status.ts";
 import { describeServiceCondition, type ServiceCondition } from "../model/status/service-condition.ts";
 import { describeShareProblem, type ShareStatus } from "../model/status/share-status.ts";
-import type { DiskStatus, StreamStatus, WithdrawalStatus } from "../model/status/warehouse-status.ts";
+import type { StreamStatus, WarehouseStatus, WithdrawalStatus } from "../model/status/warehouse-status.ts";
 import { streamTable } from "../model/streams.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import { DISK_FULL_WARNING_DAYS } from "../warehouse/tables/size-history.ts";
 import type { DaemonState } from "./api-answers.ts";
 
-interface DaemonStateOptions {
-  /** The service has answered, and what to sync is known. */
-  readonly isReady: boolean;
-  readonly problem: string | undefined;
-  readonly activity: string;
-  /** Undefined while the warehouse cannot be read. */
-  readonly streams: readonly StreamStatus[] | undefined;
-  readonly confirmations?: Confirmations | undefined;
-  /** By the service's clock. */
-  readonly now: Micros;
-  readonly disk?: DiskStatus | undefined;
-  readonly withdrawals?: readonly WithdrawalStatus[] | undefined;
-  readonly service?: ServiceCondition | undefined;
-  readonly shared?: ShareStatus | undefined;
-}
-
-/** Describes the daemon's state in one sentence, the worst first. */
-export function describeDaemonState({
-  isReady,
-  problem,
-  activity,
-  streams,
-  confirmations,
-  now,
-  disk,
-  withdrawals = [],
-  service,
-  shared,
-}: DaemonStateOptions): DaemonState {
+/** Describes the daemon's state in one sentence, the worst first. Without `status` the warehouse cannot be read. */
+export function describeDaemonState(
+  view: Pick<DaemonView, "isReady" | "hasSelection" | "problem" | "activity" | "now" | "service" | "shared">,
+  status?: Pick<WarehouseStatus, "streams" | "confirmations" | "disk" | "withdrawals">,
+): DaemonState {
+  const [problem, activity] = [view.problem(), withoutFinalPeriod(view.activity())];
   if (problem !== undefined) return { tone: "ill", sentence: `Stuck: ${withoutFinalPeriod(problem)}.` };
-  if (!isReady) return { tone: "busy", sentence: `Starting: ${withoutFinalPeriod(activity)}.` };
-  if (!streams) return { tone: "busy", sentence: `Running: ${withoutFinalPeriod(activity)}.` };
-  const open = sumOver(streams, (stream) => stream.open);
-  const lost = sumOver(streams, (stream) => stream.lost);
+  if (!view.isReady() || !view.hasSelection()) return { tone: "busy", sentence: `Starting: ${activity}.` };
+  if (!status) return { tone: "busy", sentence: `Running: ${activity}.` };
+  const { streams, disk, withdrawals, confirmations } = status;
+  const open = streams.reduce((sum, stream) => sum + stream.open, 0);
+  const lost = streams.reduce((sum, stream) => sum + stream.lost, 0);
   const forbidden = streams.filter(({ missing_scopes }) => missing_scopes.length > 0);
   const failing = streams.filter((stream) => stream.last_error !== null && !forbidden.includes(stream));
-  const daysUntilFull = disk?.full_in_days ?? Number.POSITIVE_INFINITY;
-  const isFilling = daysUntilFull < DISK_FULL_WARNING_DAYS;
-  const limit = service && describeServiceCondition(service);
-  const sharing = shared && describeShareProblem(shared);
+  const daysUntilFull = disk.full_in_days ?? Number.POSITIVE_INFINITY;
+  const shared = view.shared?.();
   const remarks = [
-    ...(limit === undefined ? [] : [limit]),
-    ...(isFilling ? [`the disk will be full in ${countNoun(Math.floor(daysUntilFull), "day")}`] : []),
-    ...(forbidden.length > 0 ? [`a scope is missing for ${joinStreams(forbidden)}`] : []),
-    ...(failing.length > 0 ? [`the last attempt at ${joinStreams(failing)} failed`] : []),
+    describeServiceCondition(view.service()),
+    daysUntilFull < DISK_FULL_WARNING_DAYS
+      ? `the disk will be full in ${countNoun(Math.floor(daysUntilFull), "day")}`
+      : undefined,
+    forbidden.length > 0 ? `a scope is missing for ${joinStreams(forbidden)}` : undefined,
+    failing.length > 0 ? `the last attempt at ${joinStreams(failing)} failed` : undefined,
     ...describeWithdrawals(withdrawals),
-    ...(sharing === undefined ? [] : [sharing]),
-  ];
+    shared && describeShareProblem(shared),
+  ].filter((remark) => remark !== undefined);
   const stored = streams.filter(({ rows }) => rows > 0);
   const isEmpty = stored.length === 0;
-  const isBusy =
-    isEmpty ||
-    open > 0 ||
-    failing.length > 0 ||
-    withdrawals.length > 0 ||
-    forbidden.length > 0 ||
-    isFilling ||
-    limit !== undefined ||
-    sharing !== undefined;
   const first =
     open > 0
-      ? `${capitalize(withoutFinalPeriod(activity))}: ${countNoun(open, "range")} left to fetch`
+      ? `${capitalize(activity)}: ${countNoun(open, "range")} left to fetch`
       : isEmpty
         ? "Nothing is synced yet"
         : !stored.some(({ stream }) => streamTable[stream].kind !== "lookup")
@@ -78,30 +47,22 @@ export function describeDaemonState({
           : lost > 0
             ? `Complete except ${countNoun(lost, "range")} that the service no longer has`
             : "Complete";
-  const confirmation = confirmations && describeConfirmations(confirmations, formatTimestamp(now));
+  const confirmation = describeConfirmations(confirmations, formatTimestamp(view.now()));
   const sentences = [[first, ...remarks].join("; "), ...(confirmation ? [confirmation] : [])];
+  const isBusy = isEmpty || open > 0 || remarks.length > 0;
   return { tone: isBusy ? "busy" : "well", sentence: sentences.map((text) => `${text}.`).join(" ") };
 }
 
 function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[] {
-  const [unconfirmed = [], believed = []] = [true, false].map((isOpen) =>
-    withdrawals.filter(({ believed_at }) => (believed_at === null) === isOpen),
-  );
-  const countRows = (list: readonly WithdrawalStatus[]) =>
-    countNoun(
-      list.reduce((sum, { rows }) => sum + rows, 0),
-      "row",
-    );
+  const tell = (isBelieved: boolean, toText: (rows: string) => string) => {
+    const own = withdrawals.filter(({ believed_at }) => (believed_at !== null) === isBelieved);
+    const rows = own.reduce((sum, one) => sum + one.rows, 0);
+    return own.length > 0 ? [toText(countNoun(rows, "row"))] : [];
+  };
   return [
-    ...(unconfirmed.length > 0
-      ? [`the service no longer serves ${countRows(unconfirmed)}, unconfirmed`]
-      : []),
-    ...(believed.length > 0 ? [`the service has withdrawn ${countRows(believed)} within a week`] : []),
+    ...tell(false, (rows) => `the service no longer serves ${rows}, unconfirmed`),
+    ...tell(true, (rows) => `the service has withdrawn ${rows} within a week`),
   ];
-}
-
-function sumOver(streams: readonly StreamStatus[], of: (stream: StreamStatus) => number): number {
-  return streams.reduce((total, stream) => total + of(stream), 0);
 }
 
 function countNoun(number: number, noun: string): string {

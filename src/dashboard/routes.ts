@@ -4,9 +4,8 @@ import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { BackfillAnswer, DaemonAnswer } from "./api-answers.ts";
-import type { DaemonView } from "./daemon-status.ts";
-import { describeDaemonState } from "./daemon-status.ts";
+import type { DaemonAnswer } from "./api-answers.ts";
+import { type DaemonView, describeDaemonState } from "./daemon-status.ts";
 import { jsonBytes, jsonResponse, type RequestHandler, textResponse } from "./dashboard-server.ts";
 import { LiveEvents } from "./live-events.ts";
 import type { PageParams } from "./page-queries.ts";
@@ -33,11 +32,6 @@ const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
 
-interface StatusPage {
-  readonly status: WarehouseStatus;
-  readonly response: HttpResponse;
-}
-
 /** Everything that is served over HTTP, by path. */
 export function createRoutes({
   view,
@@ -47,7 +41,7 @@ export function createRoutes({
   clock,
   onCommit = () => {},
 }: RoutesOptions): Map<string, RequestHandler> {
-  const statuses = new TtlCache<StatusPage>(clock);
+  const statuses = new TtlCache<StatusReport>(clock);
   const expositions = new TtlCache<HttpResponse>(clock);
 
   const live = new LiveEvents({
@@ -59,21 +53,13 @@ export function createRoutes({
   onCommit((news) => live.notify(news));
 
   const readStatus = () =>
-    statuses.get("status", STATUS_TTL, async () => {
-      const status = await reader.query("status", {});
-      const report: StatusReport = {
-        ...status,
-        service: view.service(),
-        problem: view.problem() ?? null,
-        shared: view.shared?.() ?? null,
-      };
-      return { status, response: jsonResponse(report) };
-    });
-  const readStatusIfPossible = () =>
-    readStatus().then(
-      ({ status }) => status,
-      () => undefined,
-    );
+    statuses.get("status", STATUS_TTL, async () => ({
+      ...(await reader.query("status", {})),
+      service: view.service(),
+      problem: view.problem() ?? null,
+      shared: view.shared?.() ?? null,
+    }));
+  const readStatusIfPossible = () => readStatus().catch(() => undefined);
   /** Each kind has a cache of its own: a flood of variants of one must not block the others. */
   const answer = <K extends PageKind>(kind: K): [path: string, RequestHandler] => {
     const { minTtlMs, hasPrices, parse } = pageRequests[kind];
@@ -105,7 +91,7 @@ export function createRoutes({
         );
       },
     ],
-    ["/api/status", () => respond(readStatus().then(({ response }) => response))],
+    ["/api/status", () => respond(readStatus().then((report) => jsonResponse(report)))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
     ["/api/events", () => live.open()],
     ...(Object.keys(pageRequests) as PageKind[]).map(answer),
@@ -129,28 +115,24 @@ async function renderMetrics(
 }
 
 function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): DaemonAnswer {
-  const facts = { ready: view.isReady(), problem: view.problem(), activity: view.activity() };
+  const backfill = view.backfill?.();
   return {
     generated_at: formatTimestamp(view.now()),
     version: view.version,
     started_at: formatTimestamp(view.startedAt),
-    ...facts,
-    problem: facts.problem ?? null,
-    ...describeDaemonState({
-      isReady: facts.ready && view.hasSelection(),
-      problem: facts.problem,
-      activity: facts.activity,
-      streams: status?.streams,
-      confirmations: status?.confirmations,
-      now: view.now(),
-      disk: status?.disk,
-      withdrawals: status?.withdrawals,
-      service: view.service(),
-      shared: view.shared?.(),
-    }),
+    ready: view.isReady(),
+    problem: view.problem() ?? null,
+    activity: view.activity(),
+    ...describeDaemonState(view, status),
     service: view.service(),
     shared: view.shared?.() ?? null,
-    backfill: backfillJson(view),
+    backfill: backfill
+      ? {
+          percent: backfill.percent,
+          rows_per_second: backfill.rowsPerSecond,
+          seconds_left: backfill.secondsLeft ?? null,
+        }
+      : null,
     requests_per_second: view.requestsPerSecond(),
     serve: view.serve?.() ?? null,
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
@@ -159,13 +141,6 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): Daem
       last_at: formatTimestamp(Math.floor(lastAt) * MICROS_PER_MS),
     })),
   };
-}
-
-function backfillJson(view: DaemonView): BackfillAnswer | null {
-  const progress = view.backfill?.();
-  if (!progress) return null;
-  const { percent, rowsPerSecond, secondsLeft = null } = progress;
-  return { percent, rows_per_second: rowsPerSecond, seconds_left: secondsLeft };
 }
 
 /** Answers 503 with the error while the warehouse does not exist or cannot be read. */

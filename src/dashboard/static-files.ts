@@ -13,7 +13,10 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** The pages about one thing, which their path names. */
-const namedPages = ["assets", "bars", "exchanges", "derivatives"];
+const namedPages = ["/assets", "/bars", "/exchanges", "/derivatives"];
+
+/** The list of all assets is the market. */
+const toMarket: HttpResponse = { ...textResponse(302, "/"), headers: { location: "/" } };
 
 /** Routes for the bundled pages. They are read once: the path of a request never becomes a file path. */
 export function createFileRoutes(): [string, RequestHandler][] {
@@ -24,18 +27,8 @@ export function createFileRoutes(): [string, RequestHandler][] {
     const digest = createHash("sha256").update(body).digest("base64url");
     const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
     const path = `/${file.replace(/\.html$/, "")}`;
-    const name = path.slice(1);
-    if (name === "market")
-      return [
-        ["/", () => page],
-        [path, () => page],
-      ];
-    if (!namedPages.includes(name)) return [[path, () => page]];
-    return [
-      // The list of all assets is the market.
-      [path, () => (name === "assets" ? { ...textResponse(302, "/"), headers: { location: "/" } } : page)],
-      [`${path}/*`, () => page],
-    ];
+    const paths = [path, ...(path === "/market" ? ["/"] : namedPages.includes(path) ? [`${path}/*`] : [])];
+    return paths.map((one) => [one, () => (one === "/assets" ? toMarket : page)]);
   });
 }
 

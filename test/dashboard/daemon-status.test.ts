@@ -24,19 +24,32 @@ describe("the daemon's state in one sentence", () => {
     live_offset_ms: null,
     ...more,
   });
-  const now = { now: Date.parse("2026-03-01T05:57:30Z") * 1000 };
-  const describeStreams = (
-    streams: StreamStatus[] | undefined,
-    more: { isReady?: boolean; problem?: string } = {},
-  ) =>
-    describeDaemonState({
-      ...now,
-      isReady: true,
-      problem: undefined,
-      activity: "filling gaps",
-      ...more,
-      streams,
-    });
+  type Arguments = Parameters<typeof describeDaemonState>;
+  interface Facts extends Partial<NonNullable<Arguments[1]>> {
+    isReady?: boolean;
+    problem?: string;
+    activity?: string;
+    service?: ReturnType<Arguments[0]["service"]>;
+  }
+  const disk = { warehouse_bytes: 1, wal_bytes: 0, free_bytes: 1, full_in_days: null };
+  const unlimited = {
+    ...({ concurrency: 8, per_second: null, reason: "settings", limit: null, limit_since: null } as const),
+    ...{ throttled: false, open_breakers: [], recent_failures: {} },
+  };
+  const describeFacts = (facts: Facts) => {
+    const { isReady = true, problem, activity = "filling gaps", service = unlimited, ...status } = facts;
+    const view = {
+      now: () => Date.parse("2026-03-01T05:57:30Z") * 1000,
+      isReady: () => isReady,
+      hasSelection: () => true,
+      problem: () => problem,
+      activity: () => activity,
+      service: () => service,
+    };
+    const confirmations = { starts: 0, not_found: 0, due_at: null };
+    return describeDaemonState(view, { streams: [], confirmations, disk, withdrawals: [], ...status });
+  };
+  const describeStreams = (streams: StreamStatus[], more: Facts = {}) => describeFacts({ ...more, streams });
 
   it("names the worst problem first", () => {
     expect(describeStreams([stream()])).toEqual({ tone: "well", sentence: "Complete." });
@@ -58,9 +71,8 @@ describe("the daemon's state in one sentence", () => {
   });
 
   it("calls complete what only awaits confirmation, and says when that comes", () => {
-    const facts = { ...now, isReady: true, problem: undefined, activity: "following", streams: [stream()] };
     const sentenceOf = (starts: number, not_found: number, due_at: string | null) =>
-      describeDaemonState({ ...facts, confirmations: { starts, not_found, due_at } });
+      describeStreams([stream()], { confirmations: { starts, not_found, due_at } });
     expect(sentenceOf(33, 0, "2026-03-01T06:06:41.000000Z")).toEqual({
       tone: "well",
       sentence: "Complete. 33 starts of histories will be confirmed at 06:07 UTC.",
@@ -89,23 +101,17 @@ describe("the daemon's state in one sentence", () => {
   });
 
   it("warns of a disk that will be full within 14 days", () => {
-    const disk = { warehouse_bytes: 1, wal_bytes: 0, free_bytes: 1, full_in_days: 9.6 };
-    const facts = { ...now, isReady: true, problem: undefined, activity: "", streams: [stream()] };
-    expect(describeDaemonState({ ...facts, disk })).toEqual({
+    const filling = (full_in_days: number) =>
+      describeStreams([stream()], { disk: { ...disk, full_in_days } });
+    expect(filling(9.6)).toEqual({
       tone: "busy",
       sentence: "Complete; the disk will be full in 9 days.",
     });
-    expect(describeDaemonState({ ...facts, disk: { ...disk, full_in_days: 15 } }).tone).toBe("well");
+    expect(filling(15).tone).toBe("well");
   });
 
   it("says that the service is the bottleneck", () => {
-    const facts = {
-      ...now,
-      isReady: true,
-      problem: undefined,
-      activity: "filling gaps",
-      streams: [stream({ open: 7 })],
-    };
+    const streams = [stream({ open: 7 })];
     const service = {
       concurrency: 8,
       per_second: 9.234,
@@ -116,20 +122,18 @@ describe("the daemon's state in one sentence", () => {
       open_breakers: [],
       recent_failures: {},
     } as const;
-    expect(describeDaemonState({ ...facts, service })).toEqual({
+    expect(describeStreams(streams, { service })).toEqual({
       tone: "busy",
       sentence:
         "Filling gaps: 7 ranges left to fetch; the service accepts 9.2 requests a second, since 2026-03-01 12:07 UTC.",
     });
     const failing = { ...service, reason: "settings", limit: null, open_breakers: ["/market-cap"] } as const;
-    expect(describeDaemonState({ ...facts, service: failing }).sentence).toContain(
+    expect(describeStreams(streams, { service: failing }).sentence).toContain(
       "; /market-cap keeps failing at the service.",
     );
     const limit = "the service fails above 2 requests at once";
     const dead = { ...service, reason: "overloaded", limit, open_breakers: ["host"] } as const;
-    expect(describeDaemonState({ ...facts, service: dead }).sentence).toContain(
-      "; the service does not answer.",
-    );
+    expect(describeStreams(streams, { service: dead }).sentence).toContain("; the service does not answer.");
   });
 
   it("names each stream once: either its missing scope or its failure", () => {

@@ -91,6 +91,8 @@ describe("the parameters of a query", () => {
     expect(JSON.parse(stdout)).toEqual([
       { i: "integer", r: "real", t: "a=b", m: 1_772_323_200_000_000, zero: "007", e: "" },
     ]);
+    const week = await query(path, "SELECT :w AS w", "--json", "--param", "w=@-7d");
+    expect((Date.now() * 1000 - JSON.parse(week.stdout)[0].w) / DAY).toBeCloseTo(7, 1);
     const since = "SELECT count(*) AS n FROM index_ticks WHERE name = :name AND ts >= :since";
     const counted = await query(
       path,

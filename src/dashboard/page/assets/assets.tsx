@@ -5,13 +5,14 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
 import { useAddress } from "../shared/address.ts";
-import { type DataColumn, DataTable } from "../shared/data-table.tsx";
+import { type DataColumn, DataTable, textIn } from "../shared/data-table.tsx";
 import { cssColour } from "../shared/layout.tsx";
 import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, EmptyPage, Facts, mountPage, PageHead } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import {
   amount,
+  basisPoints,
   count,
   duration,
   minuteOf,
@@ -61,7 +62,7 @@ const figures: Readonly<Record<string, Figure>> = {
   last: { label: "Last", format: quote },
   deviation_bps: {
     label: "vs index",
-    format: (value) => `${value > 0.05 ? "+" : value < -0.05 ? "−" : ""}${Math.abs(value).toFixed(1)} bp`,
+    format: (value) => basisPoints(value, true),
     ...signed,
   },
   days_to_expiry: { label: "Days left", format: (value) => count(Math.round(value)) },
@@ -101,12 +102,9 @@ function columnOf(name: string, sql: string): DataColumn<Row> {
   const { label: _, format, isHidden: __, ...own } = figures[name] ?? {};
   const value = (row: Row) => row[name] ?? null;
   const base = { label: labelOf(name), value, ...(isTime(name) ? wraps : {}), ...own };
-  if (format)
-    return {
-      ...base,
-      format: (figure) => (figure === null ? "–" : format(figure)),
-      cell: (row, text) => (value(row) === null ? text : <a href={exploreLink(sql)}>{text}</a>),
-    };
+  const toSql = (row: Row, text: string) =>
+    value(row) === null ? text : <a href={exploreLink(sql)}>{text}</a>;
+  if (format) return { ...base, format, cell: toSql };
   return {
     ...base,
     cell: (row, text) =>
@@ -153,10 +151,10 @@ function listFacts({ market, index }: Pick<Parts, "market" | "index">, newest: C
     tick &&
     `${tick.is_settled === 1 ? "proven" : "awaiting confirmation"}, ${duration(Number(tick.age_seconds))} old`;
   return facts.map(([name, row, sql]) => {
-    const { label, format, cell, tone, value } = columnOf(name, sql);
-    const text = format?.(value?.(row) as number | null) ?? "";
-    const figure = <span class={tone?.(text, row)}>{cell?.(row, text)}</span>;
-    return { name, label, figure, note: name === "price" ? proof : "" };
+    const column = columnOf(name, sql);
+    const text = textIn(column, row);
+    const figure = <span class={column.tone?.(text, row)}>{column.cell?.(row, text)}</span>;
+    return { name, label: column.label, figure, note: name === "price" ? proof : "" };
   });
 }
 

@@ -12,7 +12,7 @@ const MAX_CHUNKS = 4;
 const TAIL_BARS = 3;
 
 /** Seconds since 1970; without `to` it ends now. */
-export type AskedRange = Pick<SecondsRange, "from"> & Partial<SecondsRange>;
+type AskedRange = Pick<SecondsRange, "from"> & Partial<SecondsRange>;
 
 export type ReadBars = (
   series: Pick<SeriesMatch, "index_type" | "index_id">,
@@ -71,6 +71,14 @@ export class BarFeed {
     this.#addPushed();
     for (let chunks = 0; chunks < MAX_CHUNKS && this.#loaded.from > from; chunks++)
       if (!(await this.loadOlder())) return;
+  }
+
+  /** Loads more until all of a range is loaded, or there is nothing more. */
+  async extendTo({ from, to }: SecondsRange): Promise<void> {
+    let hasMore = true;
+    while (hasMore && this.#loaded && this.#loaded.from > from) hasMore = await this.loadOlder();
+    hasMore = true;
+    while (hasMore && this.#loaded && this.#loaded.to < to) hasMore = await this.loadNewer();
   }
 
   /** Loads what is before the loaded range. False if there is nothing, or it is being loaded. */

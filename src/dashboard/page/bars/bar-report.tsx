@@ -135,7 +135,7 @@ const gapColumns = (hrefOf: (gap: SecondsRange) => string): readonly DataColumn<
       </>
     ),
   },
-  { label: "Length", value: ({ from, to }) => to - from, format: (seconds) => duration(seconds ?? 0) },
+  { label: "Length", value: ({ from, to }) => to - from, format: duration },
   {
     label: "Range (UTC)",
     cell: ({ from, to, whole }) => {
@@ -184,7 +184,7 @@ function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string 
 }
 
 const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
-  const figure = (value: number | null) => (value === null ? "–" : price(value.toFixed(precision)));
+  const figure = (value: number) => price(value.toFixed(precision));
   const part = (name: "open" | "high" | "low" | "close") => ({
     label: name.charAt(0).toUpperCase() + name.slice(1),
     value: ({ candle }: Slot) => candle?.[name],
@@ -194,17 +194,13 @@ const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
   return [
     { label: "Start (UTC)", className: "wraps", cell: ({ time }) => minute(time) },
     ...(["open", "high", "low", "close"] as const).map(part),
-    { label: "Volume", value: ({ volume }) => volume, format: amount },
+    { label: "Volume", field: "volume", format: amount },
     {
       ...{ label: "Ticks", isWide: true, className: "number" },
       cell: ({ ticks, expected = 0 }) =>
         ticks === undefined ? "–" : ticks === null ? "daily bar" : `${count(ticks)} / ${count(expected)}`,
     },
-    {
-      ...{ label: "Coverage", isWide: true },
-      value: ({ coverage }) => coverage,
-      format: (coverage) => (coverage === null ? "–" : percent(coverage)),
-    },
+    { label: "Coverage", isWide: true, field: "coverage", format: percent },
     { label: "State", className: "soft", cell: describeSlot },
   ];
 };

@@ -246,8 +246,8 @@ export interface Close {
   readonly close: number;
 }
 
-/** The closes of bars of a width; where there are no ticks, those of whole days. */
-export function closesOf({ bars }: Pick<LoadedBars, "bars">, width: BarWidth): Close[] {
+/** The closes of bars; where there are no ticks, those of whole days. */
+export function closesOf({ bars, width }: Pick<LoadedBars, "bars" | "width">): Close[] {
   return bars.flatMap(([start, , , , close, ticks]) => {
     const end = start + (ticks === null ? DAY_SECONDS : secondsOf(width));
     return close !== null && close > 0 ? [{ start, end, close }] : [];

@@ -5,7 +5,7 @@ import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
-import { nameInPath, saveAddress } from "../shared/address.ts";
+import { nameInPath, saveAddress, toAddress } from "../shared/address.ts";
 import { describeUnknown } from "../shared/combobox.tsx";
 import { throttle } from "../shared/live.ts";
 import { describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "../shared/page-base.ts";
@@ -22,8 +22,7 @@ import { barChart } from "./bar-chart.ts";
 import { BarFeed } from "./bar-feed.ts";
 import type { ShownBars } from "./bar-report.tsx";
 import { buildSlots, precisionOf, secondsOf, timeAt } from "./bar-slots.ts";
-import { fetchBars } from "./fetch-bars.ts";
-import { SeriesOverlays } from "./overlays.ts";
+import { fetchBars, SeriesOverlays } from "./overlays.ts";
 
 const POLL_SECONDS = 15;
 /** A tick moves the last bar at once; what a page of history has changed is read this often at most. */
@@ -84,11 +83,14 @@ export class BarsState {
 
   constructor(onChange: () => void) {
     this.#onChange = onChange;
-    this.overlays = new SeriesOverlays((lines) => {
-      this.#chart?.showOverlays(lines);
-      this.lines = lines.filter(({ points }) => points.length > 0).length;
-      onChange();
-    });
+    this.overlays = new SeriesOverlays(
+      () => this.now(),
+      (lines) => {
+        this.#chart?.showOverlays(lines);
+        this.lines = lines.filter(({ points }) => points.length > 0).length;
+        onChange();
+      },
+    );
     this.picked = readPicked(new URLSearchParams(location.search), "1w", this.now());
     this.#begin();
   }
@@ -112,9 +114,7 @@ export class BarsState {
       POLL_SECONDS,
       () => this.#refresh(),
       (error) => {
-        this.note = `Could not read the bars: ${describeError(error)}, again in ${RETRY_SECONDS} s`;
-        this.hasFailed = true;
-        this.#onChange();
+        this.#tell(`Could not read the bars: ${describeError(error)}, again in ${RETRY_SECONDS} s`, true);
       },
     );
     this.#readNow = () => void bars.now();
@@ -127,17 +127,17 @@ export class BarsState {
 
   // ---- the address
 
-  #addressOf(range: Readonly<Record<string, string>>): [path: string, query: URLSearchParams] {
+  #addressOf(range: Readonly<Record<string, string>>): string {
     const query = new URLSearchParams({
       ...{ width: this.width, ...range },
       ...(this.isLog ? { log: "1" } : {}),
     });
     for (const slug of this.overlays.slugs) query.append("with", slug);
-    return [pagePath("bars", this.series?.slug ?? nameInPath()), query];
+    return toAddress(pagePath("bars", this.series?.slug ?? nameInPath()), query);
   }
 
   #saveToUrl(how: "push" | "replace"): void {
-    if (this.series) saveAddress(how, ...this.#addressOf(pickedParams(this.picked)));
+    if (this.series) saveAddress(how, this.#addressOf(pickedParams(this.picked)));
   }
 
   /** Takes everything but the series from the address. */
@@ -152,8 +152,7 @@ export class BarsState {
 
   /** The gap, and as much on both sides. */
   hrefOfGap({ from, to }: SecondsRange): string {
-    const [path, query] = this.#addressOf({ from: toMinute(2 * from - to), to: toMinute(2 * to - from) });
-    return `${path}?${String(query).replaceAll("%3A", ":")}`;
+    return this.#addressOf({ from: toMinute(2 * from - to), to: toMinute(2 * to - from) });
   }
 
   /** After Back and Forward. */
@@ -171,8 +170,12 @@ export class BarsState {
     this.shown = undefined;
     this.#feed = undefined;
     this.#changedFrom = Number.POSITIVE_INFINITY;
-    this.note = "Reading the bars …";
-    this.hasFailed = false;
+    this.#tell("Reading the bars …");
+  }
+
+  #tell(note: string, hasFailed = false): void {
+    this.note = note;
+    this.hasFailed = hasFailed;
     this.#onChange();
   }
 
@@ -181,11 +184,6 @@ export class BarsState {
     this.#begin();
     this.#saveToUrl("push");
     this.#readNow();
-  }
-
-  #answer(): void {
-    this.note = "";
-    this.hasFailed = false;
   }
 
   async #load(): Promise<void> {
@@ -202,10 +200,7 @@ export class BarsState {
     const isKnown = first && (first === this.series || name === "" || first.match === "exact");
     this.series = isKnown ? first : undefined;
     this.unknown = isKnown ? undefined : describeUnknownSeries(name, found);
-    if (!this.series) {
-      this.#answer();
-      return this.#onChange();
-    }
+    if (!this.series) return this.#tell("");
     if (!this.isAvailable(this.width)) this.width = "1d";
     this.#saveToUrl("replace");
     const { series, width } = this;
@@ -263,7 +258,6 @@ export class BarsState {
     const { width } = this;
     this.shown = { ...loaded, slots: buildSlots(loaded), precision: precisionOf(loaded.bars) };
     const { slots, precision, spans, last_price: lastPrice } = this.shown;
-    this.#answer();
     if (view) this.inView = { from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to };
     this.#chart?.show({ slots, spans, width, precision, lastPrice, isLive, view });
     this.remark = loaded.is_cut
@@ -272,7 +266,7 @@ export class BarsState {
         ? ""
         : "No bars in this range.";
     void this.overlays.load(this.shown);
-    this.#onChange();
+    this.#tell("");
   }
 
   // ---- what was committed
@@ -354,13 +348,11 @@ export class BarsState {
 
   setLog(isLog: boolean): void {
     this.isLog = isLog;
-    this.#saveToUrl("push");
-    this.#showScale();
-    this.#onChange();
+    this.rescale();
   }
 
-  /** The compared series have changed. */
-  compare(): void {
+  /** The scale or the compared series have changed. */
+  rescale(): void {
     this.#saveToUrl("push");
     this.#showScale();
     this.#onChange();

@@ -82,7 +82,7 @@ function Compared({ state }: { state: BarsState }) {
         const label = overlay.series?.name || overlay.slug;
         const remove = () => {
           overlays.remove(overlay);
-          state.compare();
+          state.rescale();
         };
         return (
           <li key={overlay.slug}>
@@ -121,7 +121,7 @@ function Controls({ state, onSeries }: ControlsProps) {
         label="Series to compare with"
         onChoose={(series) => {
           state.overlays.add(series);
-          state.compare();
+          state.rescale();
         }}
       />
       <Checkbox

@@ -13,7 +13,7 @@ import { isNamed, useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Reading, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, EmptyPage, mountPage, nearNames, PageHead } from "../shared/page.tsx";
+import { Card, Choice, mountPage, PageHead, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import {
   amount,
@@ -29,8 +29,7 @@ import {
 const MAX_CURVES = 6;
 const FUNDINGS_PER_YEAR = 3 * DAYS_PER_YEAR;
 
-const percentOf = (digits?: number) => (fraction: number | null) =>
-  percentChange(fraction === null ? null : fraction * 100, digits);
+const percentOf = (digits?: number) => (fraction: number) => percentChange(fraction * 100, digits);
 const percentText = (value: number, digits: number) => `${value.toFixed(digits)} %`;
 const inPercent = (fraction: number | null | undefined) => (fraction == null ? null : fraction * 100);
 
@@ -61,10 +60,7 @@ const perYear = { label: "Per year", className: "per-year", format: percentOf(),
 const futureColumns: readonly DataColumn<FutureQuote>[] = [
   contract,
   exchange,
-  {
-    ...{ label: "Days left", field: "days_to_expiry" },
-    format: (days) => (days === null ? "–" : count(Math.round(days))),
-  },
+  { label: "Days left", field: "days_to_expiry", format: (days) => count(Math.round(days)) },
   price,
   index,
   { label: "Basis", field: "basis", format: percentOf(), tone: signOf },
@@ -120,7 +116,7 @@ function chainColumns(spot: number): readonly DataColumn<ChainLine>[] {
       {
         ...{ label: "IV", className: `${side}-iv`, tone },
         value: (line) => inPercent(line[side]?.implied_volatility),
-        format: (value) => (value === null ? "–" : percentText(value, 1)),
+        format: (value) => percentText(value, 1),
       },
       {
         ...{ label: "Open interest, contracts", format: amount, isWide: true },
@@ -191,6 +187,7 @@ function drawSmile(chain: readonly ChainLine[], interests: readonly number[]): P
       { label: "calls", stroke: call, ...dots, points: { show: true, size: 11, stroke: call, width: 2 } },
       { label: "puts", stroke: put, ...dots, points: { show: true, size: 5, stroke: put, fill: put } },
     ],
+    xMargin: ((chain.at(-1)?.strike ?? 0) - (chain[0]?.strike ?? 0)) * 0.04,
     right: { scale: "interest", label: "open interest", value: amount },
   };
 }
@@ -249,17 +246,10 @@ function Derivatives() {
     return (
       <>
         <PageHead name="asset" title="Derivatives" />
-        <EmptyPage
-          text={
-            known.length > 0
-              ? `No derivatives are synced of “${view.name}”.`
-              : "No derivatives are synced yet."
-          }
-          near={nearNames(
-            "derivatives",
-            view.name,
-            known.map(({ symbol }) => symbol),
-          )}
+        <UnknownName
+          {...{ page: "derivatives", name: view.name, what: "derivatives" }}
+          known={known.map(({ symbol }) => symbol)}
+          none="No derivatives are synced yet."
         />
       </>
     );

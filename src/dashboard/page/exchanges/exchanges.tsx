@@ -5,19 +5,19 @@ import type { BestPrices, Quote, SpreadPoint } from "../../../model/answers/mark
 import { isNamed, useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, useLivePoll } from "../shared/live-poll.tsx";
-import {
-  Card,
-  Choice,
-  EmptyPage,
-  Facts,
-  mountPage,
-  nearNames,
-  PageHead,
-  SearchField,
-} from "../shared/page.tsx";
+import { Card, Choice, Facts, mountPage, PageHead, SearchField, UnknownName } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
 import { usePhone } from "../shared/redraw.ts";
-import { amount, countNoun, direction, duration, momentText, quote, signOf } from "../shared/text-format.ts";
+import {
+  amount,
+  basisPoints,
+  countNoun,
+  direction,
+  duration,
+  momentText,
+  quote,
+  signOf,
+} from "../shared/text-format.ts";
 
 /** The scale of deviations: a dead exchange is hundreds of points away, and the others are not one pixel. */
 const SCALE_BPS = 20;
@@ -26,12 +26,7 @@ const MAX_MARKED_POINTS = 60;
 const MAX_EDGE_EXCHANGES = 12;
 const MAX_EDGE_EXCHANGES_ON_PHONE = 4;
 
-function points(value: number | null, isSigned = false): string {
-  if (value === null) return "–";
-  const size = Math.abs(value).toFixed(1);
-  const sign = size === "0.0" ? "" : value < 0 ? "−" : isSigned ? "+" : "";
-  return `${sign}${size} bp`;
-}
+const signedPoints = (bps: number) => basisPoints(bps, true);
 
 /** Quotes that can be traded at: live, and they move. */
 const isTradable = ({ is_live, is_still }: Quote) => is_live === 1 && is_still === 0;
@@ -69,10 +64,16 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
   { label: "Last", key: "last", field: "last", format: quote },
   { label: "Bid", key: "bid", field: "bid", format: quote, isWide: true },
   { label: "Ask", key: "ask", field: "ask", format: quote, isWide: true, isAscending: true },
-  { label: "Spread", key: "spread", field: "spread_bps", format: points, isAscending: true },
+  {
+    label: "Spread",
+    key: "spread",
+    field: "spread_bps",
+    format: (bps) => basisPoints(bps),
+    isAscending: true,
+  },
   {
     ...{ label: "vs index", key: "deviation", field: "deviation_bps", className: "off" },
-    format: (bps) => points(bps, true),
+    format: signedPoints,
     tone: (text, row) => (isTradable(row) ? signOf(text) : ""),
   },
   {
@@ -83,7 +84,7 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
   {
     ...{ label: "Age", key: "age", isAscending: true },
     value: (row) => (now - row.ts) / 1e6,
-    format: (age) => duration(age ?? 0),
+    format: duration,
   },
 ];
 
@@ -112,7 +113,11 @@ function listFacts(best: BestPrices | undefined, quotes: readonly Quote[]) {
     },
     { label: "Best bid", figure: quote(bid), note: note(best?.best_bid_exchange, bid, best?.best_bid_any) },
     { label: "Best ask", figure: quote(ask), note: note(best?.best_ask_exchange, ask, best?.best_ask_any) },
-    { label: "Across exchanges", figure: points(across, true), note: "best ask − best bid" },
+    {
+      label: "Across exchanges",
+      figure: across === null ? "–" : signedPoints(across),
+      note: "best ask − best bid",
+    },
   ];
 }
 
@@ -129,7 +134,7 @@ function edgeColumn(sell: Quote): DataColumn<Quote> {
   return {
     label: sell.exchange,
     value: edgeOf,
-    format: (edge) => points(edge, true).replace(" bp", ""),
+    format: (edge) => signedPoints(edge).replace(" bp", ""),
     cell: (_, text) => (text.startsWith("+") ? <b>{text}</b> : text),
     shade: (buy, text) => edgeColour(edgeOf(buy) ?? 0, text),
   };
@@ -197,17 +202,9 @@ function Exchanges() {
     return (
       <>
         <PageHead name="pair" title="Exchanges" />
-        <EmptyPage
-          text={
-            known.length > 0
-              ? `No quotes are synced of “${view.name}”.`
-              : "No exchange tickers are synced yet."
-          }
-          near={nearNames(
-            "exchanges",
-            view.name,
-            known.map((one) => one.pair),
-          )}
+        <UnknownName
+          {...{ page: "exchanges", name: view.name, known: known.map((one) => one.pair), what: "quotes" }}
+          none="No exchange tickers are synced yet."
         />
       </>
     );

@@ -1,12 +1,12 @@
 // What /explore shows: the open statements, their parameters, and the answer of the last one. The hash of the URL holds the query.
 
 import type { QueryAnswer } from "../../../model/answers/query.ts";
-import { describeError, fetchJson } from "../shared/page-base.ts";
+import { describeError, fetchJson, RequestError, toError } from "../shared/page-base.ts";
 import { count } from "../shared/text-format.ts";
 import { type PickedTime, pickedParams, rangeOf, readPicked } from "../shared/time-picker.tsx";
 import { findParameters } from "./cookbook.ts";
 import { languages } from "./copy-as.ts";
-import { QueryError, readLines, toError } from "./query-answer.ts";
+import { readLines } from "./query-answer.ts";
 import {
   type OpenTabs,
   openLinked,
@@ -280,7 +280,7 @@ export class QueryState {
     }
     this.error = describeError(error);
     this.#editor?.markError(this.error);
-    this.warnings = error instanceof QueryError ? error.warnings : [];
+    this.warnings = error instanceof RequestError ? error.warnings : [];
     this.#tell("");
   }
 

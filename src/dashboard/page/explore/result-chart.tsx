@@ -1,13 +1,11 @@
-// A result as lines, bars or a scatter (uPlot) or as candles (lightweight-charts).
+// A result as lines, bars, a scatter or candles.
 
-import { CandlestickSeries, ColorType, createChart, type UTCTimestamp } from "lightweight-charts";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Choice } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import { useRedraws } from "../shared/redraw.ts";
 import { brief, momentText } from "../shared/text-format.ts";
 import { isNumeric } from "./result-grid.tsx";
 
@@ -28,8 +26,7 @@ interface Axes {
   readonly split: string;
 }
 
-type PlotKind = "lines" | "bars" | "scatter";
-export type ChartKind = PlotKind | "candles";
+export type ChartKind = "lines" | "bars" | "scatter" | "candles";
 
 /** Seconds since 1970 of a moment as the warehouse writes it: microseconds, a day or a time. */
 function toSeconds(value: ScreenValue): number {
@@ -91,19 +88,44 @@ function pivot({ columns, rows }: Table, { x, y, split }: Axes) {
 const number = (value: number) =>
   Math.abs(value) >= 10_000 ? brief(value) : String(Number(value.toPrecision(6)));
 
-const styles: Readonly<Record<PlotKind, () => Partial<uPlot.Series>>> = {
+const styles: Readonly<Record<ChartKind, () => Partial<uPlot.Series>>> = {
   lines: () => ({ points: { show: false } }),
   bars: () => {
     const paths = uPlot.paths.bars?.({ size: [0.7, 60] });
     return { ...(paths && { paths }), points: { show: false } };
   },
   scatter: () => ({ paths: () => null, points: { show: true, size: 5 } }),
+  candles: () => ({ paths: () => null, points: { show: false }, stroke: cssColour("soft") }),
 };
+
+/** Of the lines of the four prices. */
+function drawCandles(plot: uPlot): void {
+  const { bbox, ctx: pen } = plot;
+  const [times = [], ...lines] = plot.data;
+  const [up, down] = [cssColour("up"), cssColour("down")];
+  const placeOf = (at: number) => plot.valToPos(times[at] ?? 0, "x", true);
+  const step = (placeOf(times.length - 1) - placeOf(0)) / Math.max(1, times.length - 1);
+  const half = Math.max(0.5, Math.min(14, step * 0.35));
+  pen.save();
+  pen.beginPath();
+  pen.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  pen.clip();
+  times.forEach((_, at) => {
+    const candle = lines.map((line) => line[at] ?? Number.NaN);
+    const [open = 0, high = 0, low = 0, close = 0] = candle.map((value) => plot.valToPos(value, "y", true));
+    const [left, top] = [placeOf(at), Math.min(open, close)];
+    // Pixels count down from the top.
+    pen.fillStyle = close <= open ? up : down;
+    pen.fillRect(left - 0.5, high, 1, low - high);
+    pen.fillRect(left - half, top, 2 * half, Math.max(1, Math.abs(close - open)));
+  });
+  pen.restore();
+}
 
 function toDrawing(
   { xs, lines, labels, isTime }: ReturnType<typeof pivot>,
   x: string,
-  kind: PlotKind,
+  kind: ChartKind,
 ): PlotDrawing {
   return {
     data: [xs, ...lines.map(({ ys }) => ys)],
@@ -113,7 +135,8 @@ function toDrawing(
     isTime,
     hasPoints: false,
     isZoomable: true,
-    ...(kind === "bars" && xs.length > 0 ? { xRange: paddedRange(xs) } : {}),
+    xMargin: kind === "bars" || kind === "candles" ? halfStep(xs) : 0,
+    ...(kind === "candles" ? { onDraw: drawCandles } : {}),
     lines: lines.map(({ name }, i) => {
       const stroke = cssColour(`line-${(i % LINE_COLOURS) + 1}`);
       const fill = kind === "bars" ? { fill: withOpacity(stroke, 0.5) } : {};
@@ -122,68 +145,20 @@ function toDrawing(
   };
 }
 
-/** Half a bar of room at both ends. */
-function paddedRange(xs: readonly number[]): [from: number, to: number] {
-  const [first, last] = [xs[0] ?? 0, xs.at(-1) ?? 0];
-  const step = xs.length > 1 ? (last - first) / (xs.length - 1) : 1;
-  return [first - step / 2, last + step / 2];
-}
-
-interface Candle {
-  readonly time: UTCTimestamp;
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-}
-
-/** The library wants ascending times, each once. */
-function toCandles({ columns, rows }: Table, x: string): Candle[] {
-  const [at, places] = [columns.indexOf(x), prices.map((name) => columns.indexOf(name))];
-  const byTime = new Map<UTCTimestamp, Candle>();
-  for (const row of rows) {
-    const values = places.map((place) => row[place] ?? null).filter((value) => value !== null);
-    const time = Math.floor(toSeconds(row[at] ?? null)) as UTCTimestamp;
-    const [open = 0, high = 0, low = 0, close = 0] = values.map(Number);
-    if (values.length === places.length) byTime.set(time, { time, open, high, low, close });
-  }
-  return [...byTime.values()].sort((a, b) => a.time - b.time);
-}
-
-function Candles({ candles, isDaily }: { candles: readonly Candle[]; isDaily: boolean }) {
-  const target = useRef<HTMLDivElement>(null);
-  const redraws = useRedraws();
-  useLayoutEffect(() => {
-    if (!target.current) return;
-    const chart = createChart(target.current, {
-      autoSize: true,
-      layout: {
-        attributionLogo: false,
-        background: { type: ColorType.Solid, color: "transparent" },
-        textColor: cssColour("soft"),
-      },
-      grid: { vertLines: { visible: false }, horzLines: { color: cssColour("line") } },
-      rightPriceScale: { borderVisible: false },
-      timeScale: { borderColor: cssColour("line"), timeVisible: !isDaily },
-    });
-    const [up, down] = [cssColour("up"), cssColour("down")];
-    const series = chart.addSeries(CandlestickSeries, {
-      ...{ upColor: up, borderUpColor: up, wickUpColor: up },
-      ...{ downColor: down, borderDownColor: down, wickDownColor: down },
-    });
-    series.setData([...candles]);
-    chart.timeScale().fitContent();
-    return () => chart.remove();
-  }, [candles, redraws]);
-  return <div id="canvas" ref={target} data-points={candles.length} data-lines={1} />;
-}
+/** The room of half a bar. */
+const halfStep = (xs: readonly number[]) =>
+  xs.length > 1 ? ((xs.at(-1) ?? 0) - (xs[0] ?? 0)) / (xs.length - 1) / 2 : 0.5;
 
 /** A new answer is a new chart: its `key` changes. */
 export function ResultChart({ answer, kind }: { answer: Table; kind: ChartKind }) {
   const [axes, setAxes] = useState(() => guessAxes(answer));
-  const pivoted = useMemo(() => pivot(answer, axes), [axes]);
-  const candles = useMemo(() => (kind === "candles" ? toCandles(answer, axes.x) : []), [axes, kind]);
-  const drawing = useMemo(() => ({ pivoted, kind }), [pivoted, kind]);
+  const drawing = useMemo(() => {
+    const pivots = kind === "candles" ? prices.map((y) => ({ ...axes, y, split: "" })) : [axes];
+    const [first, ...others] = pivots.map((one) => pivot(answer, one));
+    const pivoted = first && { ...first, lines: [first, ...others].flatMap(({ lines }) => lines) };
+    return { pivoted, kind };
+  }, [axes, kind]);
+  const { xs = [], lines = [] } = drawing.pivoted ?? {};
   const { columns, rows } = answer;
   const numeric = columns.filter((_, at) => isNumeric(rows, at));
   const choice = (axis: keyof Axes, label: string, options: readonly string[]) => (
@@ -202,18 +177,12 @@ export function ResultChart({ answer, kind }: { answer: Table; kind: ChartKind }
         {kind !== "candles" && choice("y", "Value", numeric.length > 0 ? numeric : columns)}
         {kind !== "candles" && choice("split", "One line per", ["", ...columns])}
       </form>
-      {kind === "candles" ? (
-        <Candles candles={candles} isDaily={axes.x === "day"} />
-      ) : (
-        <Plot
-          id="canvas"
-          label="The result as a chart"
-          of={drawing}
-          draw={(of) => toDrawing(of.pivoted, axes.x, kind)}
-          data-points={pivoted.xs.length}
-          data-lines={pivoted.lines.length}
-        />
-      )}
+      <Plot
+        {...{ id: "canvas", label: "The result as a chart", of: drawing }}
+        draw={(of) => of.pivoted && toDrawing(of.pivoted, axes.x, kind)}
+        data-points={xs.length}
+        data-lines={lines.length}
+      />
     </div>
   );
 }

@@ -103,10 +103,7 @@ function PriceLine({ line }: { line: Sparkline | undefined }) {
   return <TrendLine points={points} label={label} tone={tone || "soft"} />;
 }
 
-const change = {
-  ...{ tone: signOf, isWide: true },
-  format: (percent: number | null) => percentChange(percent),
-};
+const change = { format: (percent: number) => percentChange(percent), tone: signOf, isWide: true };
 
 const columnsOf = (
   live: LivePrices,
@@ -114,7 +111,7 @@ const columnsOf = (
 ): readonly DataColumn<MarketAsset>[] => [
   {
     ...{ label: "#", key: "rank", field: "rank", className: "rank soft wide", isAscending: true },
-    format: (rank) => (rank === null ? "–" : count(rank)),
+    format: count,
   },
   {
     ...{ label: "Asset", key: "asset", field: "symbol", className: "asset", isAscending: true },

@@ -16,11 +16,14 @@ export function nameInPath(): string {
   }
 }
 
-/** `push`: a person chose it, and Back returns to what was shown before; `replace`: the same choice, seen or written differently. */
-export function saveAddress(how: "push" | "replace", path: string, params: URLSearchParams): void {
+export function toAddress(path: string, params: URLSearchParams): string {
   // A colon need not be escaped, and times have many.
   const query = String(params).replaceAll("%3A", ":");
-  const address = `${path}${query && `?${query}`}`;
+  return `${path}${query && `?${query}`}`;
+}
+
+/** `push`: a person chose it, and Back returns to what was shown before; `replace`: the same choice, seen or written differently. */
+export function saveAddress(how: "push" | "replace", address: string): void {
   if (address === `${location.pathname}${location.search}`) return;
   if (how === "push") history.pushState(null, "", address);
   else history.replaceState(null, "", address);
@@ -48,7 +51,8 @@ export function useAddress<const V extends Readonly<Record<string, string>>>(
     const { name, ...others }: View<Readonly<Record<string, string>>> = { ...read(), ...change };
     const chosen = page ? others : { name, ...others };
     const unusual = Object.entries(chosen).filter(([key, value]) => value !== (usual[key] ?? ""));
-    saveAddress(how, page && name ? pagePath(page, name) : location.pathname, new URLSearchParams(unusual));
+    const path = page && name ? pagePath(page, name) : location.pathname;
+    saveAddress(how, toAddress(path, new URLSearchParams(unusual)));
     window.dispatchEvent(new PopStateEvent("popstate"));
   };
   return [read(), go] as const;

@@ -17,8 +17,8 @@ export interface DataColumn<Row> {
   readonly field?: keyof Row & string;
   /** What it is sorted by, and what `format` tells. */
   readonly value?: (row: Row) => string | number | null | undefined;
-  /** Of a figure, which is on the right. */
-  readonly format?: (figure: number | null) => string;
+  /** Of a figure, which is on the right; without a value, a dash is told. */
+  readonly format?: (figure: number) => string;
   /** More than the text: without it the value is told as it is. */
   readonly cell?: (row: Row, text: string) => ComponentChildren;
   /** What names the row. */
@@ -79,9 +79,14 @@ function sortRows<Row>(
   });
 }
 
-function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
+/** What a cell tells. */
+export function textIn<Row>(column: DataColumn<Row>, row: Row): string {
   const value = valueIn(column, row);
-  const text = column.format?.(value === null ? null : Number(value)) ?? String(value ?? "–");
+  return value === null ? "–" : (column.format?.(Number(value)) ?? String(value));
+}
+
+function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
+  const text = textIn(column, row);
   const backgroundColor = column.shade?.(row, text);
   const own = {
     class: classOf(column, column.tone?.(text, row)),

@@ -47,17 +47,28 @@ export async function fetchJson<K extends keyof ApiAnswers>(
   const query = String(new URLSearchParams(params));
   const path = `/api/${kind}${query && `?${query}`}`;
   const response = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
-  if (!response.ok)
-    throw new Error(errorText(await response.text()) || `${path} answered ${response.status}`);
+  if (!response.ok) throw await toError(response);
   return (await response.json()) as ApiAnswers[K];
 }
 
+/** The daemon refused a request. */
+export class RequestError extends Error {
+  readonly warnings: readonly string[];
+
+  constructor({ error, remedy, warnings = [] }: ErrorAnswer) {
+    // The messages of SQLite have a colon of their own.
+    super(remedy ? `${error}; ${remedy}` : error);
+    this.warnings = warnings;
+  }
+}
+
 /** The error in the body of a failed response: JSON with `error`, or plain text. */
-function errorText(body: string): string {
+export async function toError(response: Response): Promise<Error> {
+  const text = await response.text();
   try {
-    return String((JSON.parse(body) as ErrorAnswer).error);
+    return new RequestError(JSON.parse(text) as ErrorAnswer);
   } catch {
-    return body.trim();
+    return new Error(text.trim() || `the daemon answered ${response.status}`);
   }
 }
 

@@ -223,8 +223,19 @@ export function EmptyPage({ text, near = [] }: EmptyPageProps) {
   );
 }
 
-/** Of the names that are known, those that are nearly the one in the address. */
-export const nearNames = (page: Parameters<typeof pagePath>[0], name: string, known: readonly string[]) =>
-  findClosestWords(name, known.map(nameToSlug))
-    .slice(0, MAX_NEAR_NAMES)
-    .map((label) => ({ label, href: pagePath(page, label) }));
+interface UnknownNameProps {
+  readonly page: Parameters<typeof pagePath>[0];
+  readonly name: string;
+  readonly known: readonly string[];
+  /** What is not synced of it, in the plural. */
+  readonly what: string;
+  /** Said if nothing at all is known. */
+  readonly none: string;
+}
+
+/** In place of the cards about one thing, if the address names another; it leads to names that are nearly the same. */
+export function UnknownName({ page, name, known, what, none }: UnknownNameProps) {
+  const near = findClosestWords(name, known.map(nameToSlug)).slice(0, MAX_NEAR_NAMES);
+  const text = known.length > 0 ? `No ${what} are synced of “${name}”.` : none;
+  return <EmptyPage text={text} near={near.map((label) => ({ label, href: pagePath(page, label) }))} />;
+}

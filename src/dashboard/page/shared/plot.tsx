@@ -7,11 +7,6 @@ import { cssColour } from "./layout.tsx";
 import { useRedraws } from "./redraw.ts";
 import { aheadOfUtc, clockText, dayText, offsetOfZone, withMinusSign } from "./text-format.ts";
 
-export interface PlotDrawing extends PlotOptions {
-  /** The places on the x axis, ascending, and the values of each line there. */
-  readonly data: readonly (readonly (number | null)[])[];
-}
-
 interface PlotProps<T> {
   readonly id: string;
   /** What a screen reader says of it. */
@@ -49,19 +44,15 @@ function digitsOf([first = 0, second]: readonly number[]): number {
 const axisSize = (_: uPlot, labels: readonly string[] | null) =>
   Math.max(60, 18 + 8 * Math.max(0, ...(labels ?? []).map(({ length }) => length)));
 
-/** Room for the halves of the first and the last bar. */
-const widen = (min: number, max: number): [number, number] => [
-  min - (max - min) * 0.04,
-  max + (max - min) * 0.04,
-];
-
 /** Marks may be closer than a minute, which is all that they tell. */
 function timeMark(seconds: number, step: number): string {
   if (step >= 86_400) return dayText(seconds * 1000 + aheadOfUtc(seconds * 1000), true);
   return seconds % 60 === 0 ? clockText(seconds * 1e6) : "";
 }
 
-interface PlotOptions {
+export interface PlotDrawing {
+  /** The places on the x axis, ascending, and the values of each line there. */
+  readonly data: readonly (readonly (number | null)[])[];
   readonly xLabel: string;
   readonly xValues: (value: number) => string;
   readonly yValue: (value: number, digits: number) => string;
@@ -71,18 +62,21 @@ interface PlotOptions {
   readonly isZoomable?: boolean;
   /** Seconds since 1970. */
   readonly isTime?: boolean;
-  readonly xRange?: readonly [from: number, to: number];
+  /** How far the x axis goes beyond the first and the last place: bars have halves there. */
+  readonly xMargin?: number;
   /** The scale on the right, for the lines that name it. */
   readonly right?: {
     readonly scale: string;
     readonly label: string;
     readonly value: (value: number) => string;
   };
+  /** Adds to what is drawn. */
+  readonly onDraw?: (plot: uPlot) => void;
 }
 
-function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Options {
-  const { xLabel, xValues, lines, yValue, hasPoints = true, isTime = false, xRange, right } = options;
-  const { isZoomable = false } = options;
+function plotOptions(target: HTMLElement, drawing: PlotDrawing): uPlot.Options {
+  const { xLabel, xValues, lines, yValue, hasPoints = true, isTime = false, right } = drawing;
+  const { isZoomable = false, xMargin = 0, onDraw } = drawing;
   const [soft, line] = [cssColour("soft"), cssColour("line")];
   const figure = (value: number, digits: number) => withMinusSign(yValue(value, digits));
   const axis = {
@@ -100,13 +94,15 @@ function plotOptions(target: HTMLElement, options: PlotOptions): uPlot.Options {
     scales: {
       x: {
         time: isTime,
-        ...(right ? { range: (_: uPlot, min: number, max: number) => widen(min, max) } : {}),
-        ...(xRange ? { range: [xRange[0], xRange[1]] } : {}),
+        ...(xMargin > 0
+          ? { range: (_: uPlot, min: number, max: number) => [min - xMargin, max + xMargin] }
+          : {}),
       },
       ...(right ? { [right.scale]: { range: (_: uPlot, __: number, max: number) => [0, max * 3] } } : {}),
     },
     tzDate: (seconds) => new Date(seconds * 1000 + offsetOfZone(seconds * 1000)),
     cursor: { drag: { x: isZoomable, y: false } },
+    hooks: onDraw ? { draw: [onDraw] } : {},
     axes: [
       {
         ...axis,

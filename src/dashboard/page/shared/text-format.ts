@@ -153,6 +153,13 @@ export function percentChange(value: number | null | undefined, digits = 2): str
   return `${sign}${rounded} %`;
 }
 
+/** 1.2 bp, −0.3 bp, or +1.2 bp if it `isSigned`. */
+export function basisPoints(value: number, isSigned = false): string {
+  const size = Math.abs(value).toFixed(1);
+  const sign = size === "0.0" ? "" : value < 0 ? "−" : isSigned ? "+" : "";
+  return `${sign}${size} bp`;
+}
+
 /** A figure whose sign is that of `toFixed` with a real minus sign; what rounds to 0 has none. */
 export function withMinusSign(figure: string): string {
   return figure.replace(/^-/, /[1-9]/.test(figure) ? "−" : "");

@@ -291,9 +291,7 @@ const streamColumns: readonly DataColumn<StreamRow>[] = [
     ),
   },
   {
-    ...{ label: "Newest", className: "age" },
-    value: ({ newest_age_s }) => newest_age_s,
-    format: (age) => (age === null ? "–" : duration(age)),
+    ...{ label: "Newest", className: "age", field: "newest_age_s", format: duration },
   },
   { label: "Rows", className: "number", cell: ({ rows }) => <Brief of={rows} /> },
   {
@@ -303,8 +301,8 @@ const streamColumns: readonly DataColumn<StreamRow>[] = [
   },
   ...gapStates.map((state) => ({
     label: title(state),
-    value: (stream: StreamRow) => stream[state],
-    format: (ranges: number | null) => (ranges ? brief(ranges) : "–"),
+    value: (stream: StreamRow) => stream[state] || null,
+    format: brief,
   })),
   { label: "Remark", className: "remark", isWide: true, cell: ({ remark }) => remark },
 ];
@@ -333,7 +331,7 @@ function Streams({ status }: StatusProps) {
 type SharePart = ReturnType<typeof listShareParts>[number];
 const shareColumns: readonly DataColumn<SharePart>[] = [
   { label: "Part", className: "series", cell: ({ name, what }) => <Lines note={what}>{name}</Lines> },
-  { label: "State", className: "remark", value: ({ state }) => state },
+  { label: "State", className: "remark", field: "state" },
 ];
 
 function Shared({ shared }: { shared: ShareStatus }) {
@@ -358,14 +356,14 @@ function Shared({ shared }: { shared: ShareStatus }) {
 type Client = ServeStatus["clients"][number];
 const clientColumns = (now: string): readonly DataColumn<Client>[] => [
   { label: "Client", cell: ({ client_id }) => client_id || "no token" },
-  { label: "Address", value: ({ address }) => address },
+  { label: "Address", field: "address" },
   { label: "Reads", cell: ({ is_replay }) => (is_replay ? "a replay" : "live ticks") },
-  { label: "Subscriptions", value: ({ subscriptions }) => subscriptions, format: (n) => count(n ?? 0) },
-  { label: "Messages", value: ({ sent }) => sent, format: (n) => count(n ?? 0) },
+  { label: "Subscriptions", field: "subscriptions", format: count },
+  { label: "Messages", field: "sent", format: count },
   {
     label: "Connected",
     value: ({ connected_at }) => secondsBetween(connected_at, now),
-    format: (seconds) => duration(seconds ?? 0),
+    format: duration,
   },
 ];
 
