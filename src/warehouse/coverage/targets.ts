@@ -65,8 +65,11 @@ function dropUnfetched(transaction: Transaction, row: TargetRow): void {
   const range = { from: row.from, to: row.to ?? row.from };
   if (subtract([range], told).length === 0) return;
   removeTarget(transaction, row);
-  const rows = intersect([range], told).map((part) => ({ ...row, ...part }));
-  if (rows.length > 0) transaction.orm.insert(targets).values(rows).run();
+  for (const part of intersect([range], told))
+    transaction.orm
+      .insert(targets)
+      .values({ ...row, ...part })
+      .run();
 }
 
 const targetsOfStream = (orm: Orm) => {
