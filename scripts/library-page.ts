@@ -204,6 +204,8 @@ const MAX_WIDTH = 120;
 function declaration({ name, doc, signatures, members }: Declared): string {
   const first = signatures.length === 0 ? [`interface ${name}`] : signatures;
   const comment = wrap(withoutLinks(doc)).map((line) => `// ${line}`);
+  // The dictionary has the columns of a view.
+  if (/\bof the views? `/.test(doc)) return [...comment, `${first.join("\n")} { … }`].join("\n");
   if (members.length === 0) return [...comment, ...first].join("\n");
   return [...comment, `${first.join("\n")} {`, ...memberLines(members), "}"].join("\n");
 }
