@@ -66,11 +66,21 @@ class SourceFile {
               ]
             : [],
         );
-        return { name, doc, signatures: parents === "" ? [] : [`interface ${name} extends ${parents}`], members };
+        return {
+          name,
+          doc,
+          signatures: parents === "" ? [] : [`interface ${name} extends ${parents}`],
+          members,
+        };
       }
       case "TSTypeAliasDeclaration": {
         const { name } = node.id;
-        return { name, doc, signatures: [`type ${name} = ${this.#typeText(node.typeAnnotation)}`], members: [] };
+        return {
+          name,
+          doc,
+          signatures: [`type ${name} = ${this.#typeText(node.typeAnnotation)}`],
+          members: [],
+        };
       }
       case "FunctionDeclaration": {
         const name = node.id?.name ?? "default";
