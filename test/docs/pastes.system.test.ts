@@ -31,8 +31,6 @@ const exceptions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   "CONTRIBUTING.md": { "npm ci": "installs the project, and npm test is this suite" },
   "commands.md": { "mds-sync ": "test/docs/commands.test.ts checks the options of each example" },
-  "export.md": { "duckdb -readonly": "needs the command line of DuckDB; test/export reads the same file" },
-  "lake.md": { AWS_ACCESS_KEY_ID: "needs a bucket; test/export writes to one" },
   "library.md": {
     "npm pack": "needs the registry of npm; test/project/package.system.test.ts installs the package",
   },
@@ -41,7 +39,9 @@ const exceptions: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "npm pack": "changes the machine, and needs an address of the service",
     "docker build": "needs Docker",
   },
-  "serve.md": {
+  "teams.md": {
+    "duckdb -readonly": "needs the command line of DuckDB; test/export reads the same file",
+    AWS_ACCESS_KEY_ID: "needs a bucket; test/export writes to one",
     "mds-sync serve ": "serves until it is stopped",
     "curl ": "test/docs/serve.test.ts runs it against a server",
   },

@@ -7,7 +7,8 @@ import { TickServer } from "../support/serve/tick-server.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { parseTs } from "../support/warehouse/records.ts";
 
-const page = readFileSync(join(import.meta.dirname, "../../docs/serve.md"), "utf8");
+const document = readFileSync(join(import.meta.dirname, "../../docs/teams.md"), "utf8");
+const [, page = ""] = document.split(/^## The service's own API$/m);
 const examples = (language: string) =>
   [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "gm"))].map(([, code = ""]) => code);
 
@@ -41,15 +42,15 @@ async function run(command: string, args: readonly string[], code: string): Prom
   return output;
 }
 
-describe("docs/serve.md", () => {
-  it.runIf(hasTool("curl", "the curl examples of docs/serve.md"))("its curl examples answer", async () => {
+describe("the API of the service in docs/teams.md", () => {
+  it.runIf(hasTool("curl", "the curl examples of docs/teams.md"))("its curl examples answer", async () => {
     const [code = ""] = examples("sh").filter((block) => block.startsWith("curl "));
     const output = await run("sh", ["-c"], code);
     expect(output).toContain('{"content":[{"id":"btc-id","symbol":"BTC","name":"Bitcoin"');
     expect(output).toContain('"timestamp":"2026-03-01T11:59:30.000Z"');
   });
 
-  it.runIf(hasTool("python3", "the Python example of docs/serve.md"))(
+  it.runIf(hasTool("python3", "the Python example of docs/teams.md"))(
     "its Python example fetches all ticks",
     async () => {
       const [code = ""] = examples("python");

@@ -9,7 +9,8 @@ import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { exchangeTick } from "../support/warehouse/records.ts";
 
 const server = usePostgres();
-const page = new URL("../../docs/shared.md", import.meta.url);
+const document = readFileSync(new URL("../../docs/teams.md", import.meta.url), "utf8");
+const [page = ""] = document.split(/^(?=## )/m).filter((section) => section.startsWith("## PostgreSQL\n"));
 const SERIES = 12;
 const STEP = 20 * 60_000_000;
 const from = Date.UTC(2026, 5, 1) * 1000;
@@ -75,7 +76,7 @@ async function explain(database: string, sql: string) {
 }
 
 /** The statements of each block of the manual, but those of Citus, which no test has. */
-const blocks = [...readFileSync(page, "utf8").matchAll(/```sql\n(.*?)```/gs)]
+const blocks = [...page.matchAll(/```sql\n(.*?)```/gs)]
   .filter(([block]) => !block.includes("citus"))
   .map(([, block = ""]) =>
     block
