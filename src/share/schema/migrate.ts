@@ -105,14 +105,19 @@ export const schemaDigest = createHash("sha256")
   .update(JSON.stringify([statements, sharedViews, comments, functionStatements]))
   .digest("hex");
 
-/** Version 6 had months and ranges that were moved elsewhere, with the place as the reason. */
+/** Version 6 had months and ranges that were moved elsewhere, with the place as the reason, and daily bars by their day. */
 const fromVersion6 = `ALTER TABLE mds.months RENAME COLUMN is_moved TO is_detached;
   ALTER TABLE mds.months DROP COLUMN is_by_hand;
   WITH moved AS (DELETE FROM mds.${LEDGER_TABLE} WHERE proof = 'moved'
       RETURNING *, CASE WHEN reason LIKE 'moved to table mds.%' THEN '${DETACHED_REASON}' ELSE 'moved' END AS why)
     INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason)
     SELECT stream, series, lower(r), upper(r), 'lost', why FROM (SELECT stream, series, why,
-      unnest(range_agg(int8range(from_ts, to_ts))) AS r FROM moved GROUP BY 1, 2, 3) x`;
+      unnest(range_agg(int8range(from_ts, to_ts))) AS r FROM moved GROUP BY 1, 2, 3) x;
+  ALTER TABLE mds.daily_bar_rows ADD COLUMN ts bigint GENERATED ALWAYS AS ((day - date '1970-01-01')::bigint * 86400000000) STORED;
+  ALTER TABLE mds.daily_bar_rows ALTER COLUMN ts DROP EXPRESSION, DROP CONSTRAINT daily_bar_rows_pkey;
+  ALTER TABLE mds.daily_bar_rows ADD PRIMARY KEY (series, ts)`;
+/** Once no view reads it: an earlier view cannot be dropped, because users' own views may read it. */
+const withoutDays = "ALTER TABLE mds.daily_bar_rows DROP COLUMN day";
 
 interface SchemaState {
   readonly version: number;
@@ -150,6 +155,7 @@ async function upgrade(session: SharedSession): Promise<void> {
     ...(isOfVersion6 ? [fromVersion6] : []),
     ...statements,
     ...views,
+    ...(isOfVersion6 ? [withoutDays] : []),
     comments,
     ...functionStatements,
   ];

@@ -9,7 +9,7 @@ it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
     version: 7,
-    digest: "c0ec3d8e57c3889a",
+    digest: "3c58795f3c8f6c10",
   });
 });
 
