@@ -26,3 +26,18 @@ it("explains every public relation and column where a tool shows it", async () =
     { gaps: publicDocs.gaps?.summary },
   ]);
 });
+
+it("finds the daily bars of a day, and since a day, by an index", async () => {
+  const database = await server.createDatabase();
+  const read = "EXPLAIN SELECT close FROM mds.ohlcv WHERE name = 'BTC' AND day";
+  const plans = await server.queryAll(database, [
+    // Of an empty table a scan is always cheaper.
+    "SET enable_seqscan = off",
+    `${read} = '2026-03-01'`,
+    `${read} >= '2026-03-01' AND day < current_date`,
+  ]);
+  for (const plan of plans.slice(1))
+    expect(plan.map((line) => line["QUERY PLAN"]).join("\n")).toMatch(
+      /daily_bar_rows_day[^]*Index Cond: [^\n]*to_timestamp/,
+    );
+});
