@@ -42,7 +42,7 @@ export function fileColumns(stream: RowStream, hasDetails = true): FileColumn[] 
   const details = (entry: string) => (hasDetails ? fromDetails(entry) : "NULL::VARCHAR");
   const labels = labelColumns(stream).map(({ name }) => name);
   const timeColumns: FileColumn[] = isDaily(stream)
-    ? [{ name: "day", type: "DATE", value: "DATE '1970-01-01' + CAST(moment AS INTEGER)" }]
+    ? [{ name: "day", type: "DATE", value: "CAST(make_timestamp(CAST(moment AS BIGINT)) AS DATE)" }]
     : [
         { name: "ts", type: "BIGINT", value: "CAST(moment AS BIGINT)" },
         { name: "time", type: "TIMESTAMP", value: "make_timestamp(CAST(moment AS BIGINT))" },

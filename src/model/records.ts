@@ -8,12 +8,8 @@ import type { Stream, streamTable } from "./streams.ts";
  * values. The properties are those columns of the stream table that records contain, in camel case.
  */
 
-/** The property for a column that records contain. The timestamp is always `ts`, even if the row stores a day. */
-type Property<C extends Column> = C["reading"] extends FieldReading
-  ? C["source"] extends "time"
-    ? "ts"
-    : CamelCase<C["name"]>
-  : never;
+/** The property for a column that records contain. */
+type Property<C extends Column> = C["reading"] extends FieldReading ? CamelCase<C["name"]> : never;
 
 type Properties<Columns extends readonly Column[]> = {
   readonly [C in Columns[number] as Property<C>]: C["reading"] extends FieldReading
@@ -50,8 +46,8 @@ export type DerivativeTick = RecordOf<"derivative_ticks">;
 export type StreamRecords = { [S in Stream]: S extends "exchanges" ? Exchange : RecordOf<S> };
 
 /** The property of a record that a column is read into. */
-export function propertyOf({ name, source }: Column): string {
-  return source === "time" ? "ts" : camelCase(name);
+export function propertyOf({ name }: Column): string {
+  return camelCase(name);
 }
 
 /** A record that could not be read at all, stored verbatim. */

@@ -65,9 +65,9 @@ export const ohlcvColumns = [
   indexType,
   indexId,
   label("name", "name"),
+  computed("day", "text"),
   // The decoder finds the day in several fields.
-  { ...stored("day", "text", "time"), reading: "timestamp" },
-  computed("ts", "integer"),
+  { ...ts, field: "" },
   time,
   decimal("open", "open", "coreAmount"),
   decimal("high", "high", "coreAmount"),

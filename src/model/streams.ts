@@ -132,7 +132,7 @@ export const streamTable = {
     step: MICROS_PER_DAY,
     window: null,
     isProvisional: true,
-    bytesPerRow: 150,
+    bytesPerRow: 175,
     table: "daily_bar_rows",
     dictionary: "series",
     columns: ohlcvColumns,

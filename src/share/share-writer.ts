@@ -6,7 +6,6 @@ import type { SettledRange } from "../rule/answer.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type ForwardedRow, readRange } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { rowTables } from "../warehouse/tables/row-tables.ts";
 import type { LedgerPiece } from "./ledger-difference.ts";
 import type { Lease } from "./server/lease.ts";
 import type { SharedSession } from "./server/session.ts";
@@ -151,10 +150,7 @@ export class ShareWriter {
         }
       const bars = stream === "index_ticks" ? this.rows.bars.writeSql(batch) : [];
       const sql = [...bars, ...ledger.map((change) => change.sql).filter((text) => text !== "")];
-      const told = this.rows.notifySql(
-        stream,
-        batch.flatMap((content) => toCommittedRange(stream, content)),
-      );
+      const told = this.rows.notifySql(stream, batch.flatMap(toCommittedRange));
       if (sql.length + told.length > 0) await session.query([...sql, ...told].join("; "));
     });
     this.rows.raiseNewest(stream, all);
@@ -210,12 +206,11 @@ export class ShareWriter {
 }
 
 /** The range that a unit has changed; that of rows alone begins and ends with them. */
-function toCommittedRange(stream: RowStream, { unit, rows }: UnitContent): CommittedRange[] {
+function toCommittedRange({ unit, rows }: UnitContent): CommittedRange[] {
   const { key, kind, range } = unit;
   if (kind !== "append") return [{ key, ...range }];
   const [first, last] = [rows[0], rows.at(-1)];
-  const { tsOfStored } = rowTables[stream];
-  return first && last ? [{ key, from: tsOfStored(first[1]), to: tsOfStored(last[1]) + 1 }] : [];
+  return first && last ? [{ key, from: first[1], to: last[1] + 1 }] : [];
 }
 
 /** The time that the units are about; that of rows alone has no end. */

@@ -158,7 +158,7 @@ const isCovered = (
     AND g.proof <> 'lost' AND g.from_ts <= r.ts AND g.to_ts > r.ts)`;
 const others = (schema: string) => [
   `SELECT l.market_id AS id, r.ts, r.last, r.source FROM ${schema}exchange_tick_rows r JOIN ${schema}listings l ON l.listing = r.listing ORDER BY l.market_id, r.ts`,
-  `SELECT s.index_id AS id, r.day, r.close FROM ${schema}daily_bar_rows r JOIN ${schema}series s ON s.series = r.series ORDER BY s.index_id, r.day`,
+  `SELECT s.index_id AS id, r.ts, r.close FROM ${schema}daily_bar_rows r JOIN ${schema}series s ON s.series = r.series ORDER BY s.index_id, r.ts`,
 ];
 
 function toLocalForm(name: string, value: unknown): unknown {

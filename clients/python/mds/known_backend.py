@@ -13,7 +13,6 @@ from .times import to_micros, to_text
 _HOUR = 3_600_000_000
 _TOKEN = re.compile(r"^(\S+Z)@(\d+)-([0-9a-f]{12})$")
 _TICKS = "series, ts, price, volume, tick_volume, CASE WHEN confirmed > {0} THEN 1 ELSE source END AS source, details"
-_BARS = "series, day, open, high, low, close, volume, volume_usd, vwap, twap, record_id, details"
 _RANGES = "stream, series, from_ts, to_ts, proof, reason"
 #: Views of the file that read the tables hidden here.
 _VIEWS = ("index_ticks", "index_ticks_slim", "bars_1h", "ohlcv", "coverage")
@@ -88,7 +87,7 @@ class KnownBackend(SqliteBackend):
         ):
             define = [
                 f"VIEW index_tick_rows AS SELECT {_TICKS.format(commit)} FROM main.{ticks} WHERE {where}",
-                f"VIEW daily_bar_rows AS SELECT {_BARS} FROM main.{bars} WHERE {where}",
+                f"VIEW daily_bar_rows AS SELECT * FROM main.{bars} WHERE {where}",
                 f"VIEW kept_bars AS {kept}",
                 f"""VIEW warehouse_state AS
                 SELECT {present} - CAST(strftime('%s', 'now') AS INTEGER) * 1000000 AS clock_skew""",

@@ -81,7 +81,7 @@ export function catalogueComparisonViews(present: Micros): Record<string, string
   const key = "index_type, index_id";
   return comparisonViews(duckDbDialect(present), {
     fromBars: `FROM bars_1d b LEFT JOIN ohlcv r
-  ON r.index_type = b.index_type AND r.index_id = b.index_id AND CAST(r.day AS DATE) = b.day`,
+  ON r.index_type = b.index_type AND r.index_id = b.index_id AND r.ts = b.ts`,
     isServiceBarFinal: "coalesce(r.is_final, false)",
     fromMarketCaps: `FROM market_caps r ASOF LEFT JOIN (SELECT * FROM index_ticks WHERE index_type = 'GWA') t
   ON t.index_id = r.asset_id AND t.ts <= r.ts`,

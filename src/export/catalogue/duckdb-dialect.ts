@@ -22,8 +22,6 @@ export function duckDbDialect(presentTs: number): SqlDialect {
     moment: (ts) => `make_timestamp(${ts})`,
     wholeMoment: (ts) => `make_timestamp(${ts})`,
     day: (ts) => `CAST(make_timestamp(${ts}) AS DATE)`,
-    dayTs: (day) => `epoch_us(CAST(${day} AS TIMESTAMP))`,
-    midnight: (day) => `CAST(${day} AS TIMESTAMP)`,
     decimals,
     fewDecimals: decimals,
     details: (row, entry) => `${row}.${entry}`,

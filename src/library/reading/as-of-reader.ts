@@ -1,10 +1,4 @@
-import {
-  formatDay,
-  MICROS_PER_DAY,
-  MICROS_PER_SECOND,
-  type Micros,
-  parseDateOrTimestamp,
-} from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../model/time.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { AsOfRow, BarSource } from "../rows.ts";
@@ -74,17 +68,16 @@ function findTick(connection: Connection, key: number, at: Micros): Found | unde
   return { ts, price, priceDigits, volume, volumeDigits, quality };
 }
 
-type CloseBefore = readonly [day: string, close: number, volume: number | null, details: string | null];
+type CloseBefore = readonly [ts: Micros, close: number, volume: number | null, details: string | null];
 
-const closeSql = `SELECT day, close, volume, details FROM daily_bar_rows
-  WHERE series = ? AND day < ? AND close IS NOT NULL ORDER BY day DESC LIMIT 1`;
+const closeSql = `SELECT ts, close, volume, details FROM daily_bar_rows
+  WHERE series = ? AND ts < ? AND close IS NOT NULL ORDER BY ts DESC LIMIT 1`;
 
 /** A close counts from the end of its day on. */
 function findDailyClose(connection: Connection, key: number, at: Micros): Found | undefined {
-  const row = connection.findTuple<CloseBefore>(closeSql, [key, formatDay(at)]);
-  const start = row && parseDateOrTimestamp(row[0]);
-  if (!row || start === undefined) return undefined;
-  const [, price, volume, details] = row;
+  const row = connection.findTuple<CloseBefore>(closeSql, [key, startOfDay(at)]);
+  if (!row) return undefined;
+  const [start, price, volume, details] = row;
   const { close: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
   return { ts: start + MICROS_PER_DAY, price, priceDigits, volume, volumeDigits, quality };
 }

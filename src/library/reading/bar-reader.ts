@@ -6,7 +6,7 @@ import {
 } from "../../model/answers/bar-aggregate.ts";
 import { Failure } from "../../model/failure.ts";
 import { DEFAULT_CADENCE, type HistoryStream } from "../../model/streams.ts";
-import { barWidths, formatDay, MICROS_PER_DAY, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
+import { barWidths, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import { computeBar } from "../../warehouse/rows/kept-bars.ts";
@@ -189,7 +189,7 @@ function* readHours(connection: Connection, key: number, { from, to }: TimeRange
 }
 
 type DailyBarRow = readonly [
-  day: string,
+  ts: Micros,
   open: number | null,
   high: number | null,
   low: number | null,
@@ -198,15 +198,14 @@ type DailyBarRow = readonly [
   details: string | null,
 ];
 
-const daysSql = `SELECT day, open, high, low, close, volume, details FROM daily_bar_rows
-  WHERE series = ? AND day >= ? AND day < ? ORDER BY day`;
+const daysSql = `SELECT ts, open, high, low, close, volume, details FROM daily_bar_rows
+  WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts`;
 
 function* readDailyBars(connection: Connection, key: number, { from, to }: TimeRange): Generator<BarPart> {
-  const bounds = [key, formatDay(from), formatDay(to)];
+  const bounds = [key, startOfDay(from), startOfDay(to)];
   for (const row of connection.tuples<DailyBarRow>(daysSql, bounds)) {
-    const [day, open, high, low, close, volume, detailsText] = row;
-    const ts = parseDateOrTimestamp(day);
-    if (ts === undefined || open === null || high === null || low === null || close === null) continue;
+    const [ts, open, high, low, close, volume, detailsText] = row;
+    if (open === null || high === null || low === null || close === null) continue;
     const { volume: volumeDigits, quality, ...details } = parseRowDetails(detailsText);
     const doubtful = quality === undefined ? 0 : 1;
     const digits = detailsText === null ? emptyDetails : { ...details, volume_24h: volumeDigits };

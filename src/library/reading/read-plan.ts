@@ -1,10 +1,11 @@
 import { parseQueryValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
-import { type Micros, parseDateOrTimestamp, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
+import { type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
 import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
+import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { QueryValues, TimeInput } from "../read-options.ts";
 import type { BarSource, SeriesInfo } from "../rows.ts";
@@ -115,12 +116,11 @@ function readExtent(
   connection: Connection,
   { series, source }: SourcedSeries,
 ): [Micros | null, Micros | null] {
-  const [table, column] = source === "ticks" ? ["index_tick_rows", "ts"] : ["daily_bar_rows", "day"];
+  const { table } = rowTables[streamOfSource[source]];
   const read = (order: "ASC" | "DESC"): Micros | null => {
     // Not min and max: of an earlier state they would read every row.
-    const sql = `SELECT ${column} FROM ${table} WHERE series = ? ORDER BY ${column} ${order} LIMIT 1`;
-    const value = connection.findValue<Micros | string>(sql, [series.key]);
-    return typeof value === "string" ? (parseDateOrTimestamp(value) ?? null) : (value ?? null);
+    const sql = `SELECT ts FROM ${table} WHERE series = ? ORDER BY ts ${order} LIMIT 1`;
+    return connection.findValue<Micros>(sql, [series.key]) ?? null;
   };
   return [read("ASC"), read("DESC")];
 }

@@ -1,8 +1,8 @@
 import { RowIds } from "../../api-server/record-ids.ts";
 import type { HistorySeries, SeriesFilter } from "../../api-server/source.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
-import { type HistoryStream, streamDefinition } from "../../model/streams.ts";
-import { formatShort, type Micros } from "../../model/time.ts";
+import { type HistoryStream, isDaily, streamDefinition } from "../../model/streams.ts";
+import { formatDay, formatShort, type Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type RowTable, rowTables } from "../../warehouse/tables/row-tables.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
@@ -18,8 +18,8 @@ export interface ServedSeries {
 }
 
 type Cell = number | string | null;
-/** The stored time, then the columns of the table. */
-type HistoryRow = readonly [time: number | string, ...values: Cell[]];
+/** The timestamp, then the columns of the table. */
+type HistoryRow = readonly [ts: Micros, ...values: Cell[]];
 
 /** The indices that have a key. */
 export function listServedSeries(
@@ -52,7 +52,7 @@ export function findHistorySeries(
       ? []
       : indexTypes.filter((type) => (indexType ?? type) === type && isListed(connection, type, indexId));
   const selected = unsynced && indexId ? [{ series: -1, indexType: unsynced, indexId, name: "" }] : known;
-  const until = tables[stream].storedTime(now + MAX_AHEAD_MICROS);
+  const until = now + MAX_AHEAD_MICROS;
   let newest: ReadonlyMap<number, HistoryRow> | undefined;
   // One statement for all of them: one for each takes three times as long.
   const readNewest = (key: number) => {
@@ -78,16 +78,14 @@ function isListed(connection: Connection, type: IndexType, id: string): boolean 
 const tables = { index_ticks: deriveTable("index_ticks"), ohlcv: deriveTable("ohlcv") };
 
 function deriveTable(stream: HistoryStream) {
-  const { table, timeColumn, columns, decimals, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
-  const cells = [timeColumn, ...columns];
+  const { table, columns, decimals }: RowTable<never> = rowTables[stream];
+  const cells = ["ts", ...columns];
   const select = `SELECT ${cells.join(", ")} FROM ${table} WHERE series = ?`;
   return {
-    readSql: `${select} AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} DESC LIMIT ?`,
+    readSql: `${select} AND ts >= ? AND ts < ? ORDER BY ts DESC LIMIT ?`,
     latestSql: `SELECT s.series, ${cells.map((name) => `r.${name}`).join(", ")} FROM series s CROSS JOIN ${table} r
-      WHERE r.series = s.series AND r.${timeColumn} = (SELECT max(n.${timeColumn}) FROM ${table} n
-        WHERE n.series = s.series AND n.${timeColumn} < ?) AND s.index_type = coalesce(?, s.index_type)`,
-    storedTime,
-    tsOf: (row: HistoryRow): Micros => tsOfStored(row[0]),
+      WHERE r.series = s.series AND r.ts = (SELECT max(n.ts) FROM ${table} n
+        WHERE n.series = s.series AND n.ts < ?) AND s.index_type = coalesce(?, s.index_type)`,
     decimals: columns.slice(0, decimals).map((name) => ({ name, field: fieldOf(stream, name) })),
     detailsAt: cells.indexOf("details"),
     /** -1: the warehouse keeps no ids. */
@@ -107,22 +105,22 @@ function seriesProperties({ indexType, indexId, name }: ServedSeries): string {
 
 /** Writes the properties of a record, without braces. */
 export function historyWriter(stream: HistoryStream, series: ServedSeries): (row: HistoryRow) => string {
-  const { decimals, detailsAt, idAt, tsOf } = tables[stream];
+  const { decimals, detailsAt, idAt } = tables[stream];
   const ids = new RowIds(series.series, stream, series.indexType, series.indexId);
   const ofSeries = seriesProperties(series);
   return (row) => {
+    const [ts] = row;
     const details = parseDetails(row[detailsAt] as string | null);
     const ownId = idAt < 0 ? null : (row[idAt] as string | null);
-    let text = `"id":${ownId === null ? `"${ids.at(tsOf(row))}"` : JSON.stringify(ownId)},${ofSeries}`;
+    let text = `"id":${ownId === null ? `"${ids.at(ts)}"` : JSON.stringify(ownId)},${ofSeries}`;
     for (let at = 0; at < decimals.length; at++) {
       const { field, name } = decimals[at] as (typeof decimals)[0];
       text += decimalProperty(field, row[at + 1] as number | null, details[name]);
     }
-    const [time] = row;
-    const moments =
-      typeof time === "number"
-        ? `"timestamp":"${formatShort(time)}"`
-        : `"startTimestamp":"${time}T00:00:00.000Z","endTimestamp":"${time}T23:59:59.999Z"`;
+    const day = isDaily(stream) && formatDay(ts);
+    const moments = day
+      ? `"startTimestamp":"${day}T00:00:00.000Z","endTimestamp":"${day}T23:59:59.999Z"`
+      : `"timestamp":"${formatShort(ts)}"`;
     return `${text},${moments}${extraProperties(details.extra)}`;
   };
 }
@@ -134,24 +132,23 @@ function openSeries(
   now: Micros,
 ): HistorySeries<HistoryRow> {
   const { series: key, indexType, indexId } = series;
-  const { readSql, storedTime, tsOf } = tables[stream];
+  const { readSql } = tables[stream];
   const write = historyWriter(stream, series);
   const read = (from: Micros, to: Micros, limit: number) =>
-    connection.tuples<HistoryRow>(readSql, [key, storedTime(from), storedTime(to), limit]);
+    connection.tuples<HistoryRow>(readSql, [key, from, to, limit]);
   return {
     indexType,
     rank: key,
     read,
     latest: () => read(0, now + MAX_AHEAD_MICROS, 1)[0],
-    tsOf,
+    tsOf: ([ts]) => ts,
     write: (row) => `{${write(row)}}`,
     cursorAt: (ts) => new RowIds(key, stream, indexType, indexId).at(ts),
     // Bars have the service's ids. Of one series few rows are compared; there is no index for a search of all.
     findRecord(id) {
       if (stream !== "ohlcv") return undefined;
-      const sql = "SELECT day FROM daily_bar_rows WHERE series = ? AND record_id = ?";
-      const day = connection.findValue<string>(sql, [key, id]);
-      return day === undefined ? undefined : rowTables.ohlcv.tsOfStored(day);
+      const sql = "SELECT ts FROM daily_bar_rows WHERE series = ? AND record_id = ?";
+      return connection.findValue<Micros>(sql, [key, id]);
     },
     segments: (end) => readSegments(connection, { stream, series: key }, end, now),
   };

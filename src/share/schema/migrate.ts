@@ -25,7 +25,7 @@ import {
 import { sharedViews } from "./views.ts";
 
 /** Raise it with every change of tables or views: an older program then refuses the schema. A test holds the digest. */
-export const SCHEMA_VERSION = 7;
+export const SCHEMA_VERSION = 8;
 /** The version of 0.2.0: older ones are refused. */
 const MIN_SCHEMA_VERSION = 6;
 export const MIN_SERVER_VERSION = 140_000;
@@ -113,6 +113,12 @@ const fromVersion6 = `ALTER TABLE mds.months RENAME COLUMN is_moved TO is_detach
     INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason)
     SELECT stream, series, lower(r), upper(r), 'lost', why FROM (SELECT stream, series, why,
       unnest(range_agg(int8range(from_ts, to_ts))) AS r FROM moved GROUP BY 1, 2, 3) x`;
+/** Before version 8, the key of daily bars was their day. */
+const fromDays = `ALTER TABLE mds.daily_bar_rows ADD COLUMN ts bigint GENERATED ALWAYS AS ((day - date '1970-01-01')::bigint * 86400000000) STORED;
+  ALTER TABLE mds.daily_bar_rows ALTER COLUMN ts DROP EXPRESSION, DROP CONSTRAINT daily_bar_rows_pkey;
+  ALTER TABLE mds.daily_bar_rows ADD PRIMARY KEY (series, ts)`;
+/** Once no view reads it: an earlier view cannot be dropped, because users' own views may read it. */
+const withoutDays = "ALTER TABLE mds.daily_bar_rows DROP COLUMN day";
 
 interface SchemaState {
   readonly version: number;
@@ -143,13 +149,15 @@ async function upgrade(session: SharedSession): Promise<void> {
       session.server,
       dictionaries.map(({ name }) => `mds.${name}`),
     );
-  const isOfVersion6 = state?.version === 6;
+  const { version = SCHEMA_VERSION } = state ?? {};
   const all = [
     WITHOUT_WAITING,
     "CREATE SCHEMA IF NOT EXISTS mds",
-    ...(isOfVersion6 ? [fromVersion6] : []),
+    ...(version === 6 ? [fromVersion6] : []),
+    ...(version < 8 ? [fromDays] : []),
     ...statements,
     ...views,
+    ...(version < 8 ? [withoutDays] : []),
     comments,
     ...functionStatements,
   ];

@@ -8,7 +8,10 @@ export function moment(ts: string): string {
   return `to_timestamp((${ts}) / 1000000.0::double precision)`;
 }
 
-const dayTs = (day: string) => `(${day} - date '1970-01-01')::bigint * 86400000000`;
+/** The expression of an index, as `moment` is. */
+export function dayOf(ts: string): string {
+  return `(${moment(ts)} AT TIME ZONE 'UTC')::date`;
+}
 
 function details(row: string, entry: string): string {
   return `(${row}.details ->> '${entry}')`;
@@ -32,9 +35,7 @@ export const postgresDialect: SqlDialect = {
   seconds: (micros) => `(${micros}) / 1000000.0::double precision`,
   moment,
   wholeMoment: moment,
-  day: (ts) => `(${moment(ts)} AT TIME ZONE 'UTC')::date`,
-  dayTs,
-  midnight: (day) => moment(dayTs(day)),
+  day: dayOf,
   decimals,
   fewDecimals: decimals,
   details,

@@ -12,10 +12,10 @@ import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "..
 import { formatTimestamp } from "../../model/time.ts";
 import { rowColumns } from "../../warehouse/tables/row-tables.ts";
 import { barDecimals } from "../../warehouse/views/bar-views.ts";
-import { exactNumber, moment } from "./postgres-dialect.ts";
+import { dayOf, exactNumber, moment } from "./postgres-dialect.ts";
 
-/** The PostgreSQL types that COPY writes in binary. `moment` and `day` are text in SQLite. */
-export type PgType = "int2" | "int4" | "int8" | "float8" | "bool" | "text" | "json" | "moment" | "day";
+/** The PostgreSQL types that COPY writes in binary. `moment` is text in SQLite. */
+export type PgType = "int2" | "int4" | "int8" | "float8" | "bool" | "text" | "json" | "moment";
 
 export interface PgColumn {
   readonly name: string;
@@ -32,7 +32,6 @@ const sqlTypes: Readonly<Record<PgType, string>> = {
   text: "text",
   json: "json",
   moment: "timestamptz",
-  day: "date",
 };
 
 function column(name: string, type: PgType, isNullable = false): PgColumn {
@@ -52,7 +51,6 @@ interface RowTableLayout {
   readonly stream: RowStream;
   readonly table: string;
   readonly key: string;
-  readonly time: string;
   /** As the table stores them: wide columns first, since PostgreSQL aligns them to eight bytes. */
   readonly columns: readonly PgColumn[];
   /** Ticks are partitioned by month of `ts`. */
@@ -71,30 +69,22 @@ const storedTypes: Readonly<Record<ColumnType, PgType>> = {
 function rowTableLayout(stream: RowStream): RowTableLayout {
   const { table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  const isDay = isDaily(stream);
-  const time = isDay ? "day" : "ts";
   const values = rowColumns(stream).map(({ name, type }) =>
     column(name, storedTypes[type], type !== "source"),
   );
-  const all = [
-    column(time, isDay ? "day" : "int8"),
-    ...values,
-    column(key, "int4"),
-    column("details", "json", true),
-  ];
+  const all = [column("ts", "int8"), ...values, column(key, "int4"), column("details", "json", true)];
   return {
     stream,
     table,
     key,
-    time,
-    isPartitioned: !isDay,
+    isPartitioned: !isDaily(stream),
     columns: all.sort((a, b) => alignment(a.type) - alignment(b.type)),
   };
 }
 
 function alignment(type: PgType): number {
   if (type === "float8" || type === "int8") return 0;
-  if (type === "int4" || type === "day") return 1;
+  if (type === "int4") return 1;
   return type === "int2" ? 2 : 3;
 }
 
@@ -291,13 +281,17 @@ export function tableStatements(): readonly string[] {
     ]);
   }
   for (const layout of Object.values(rowLayouts)) {
-    const { table, key, time, columns: all, isPartitioned } = layout;
+    const { table, key, columns: all, isPartitioned } = layout;
     create(
       table,
-      [...all.map(definition), `PRIMARY KEY (${key}, ${time})`],
-      isPartitioned ? ` PARTITION BY RANGE (${time})` : "",
+      [...all.map(definition), `PRIMARY KEY (${key}, ts)`],
+      isPartitioned ? " PARTITION BY RANGE (ts)" : "",
     );
     if (isPartitioned) statements.push(...outerPartitions(layout));
+    else
+      statements.push(
+        `CREATE UNIQUE INDEX IF NOT EXISTS ${table}_day ON mds.${table} (${key}, (${dayOf("ts")}))`,
+      );
   }
   for (const { name, columns: all, primaryKey } of relationLayouts) {
     create(name, [

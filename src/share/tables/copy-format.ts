@@ -9,11 +9,10 @@ import type { PgColumn, PgType } from "../schema/tables.ts";
 const HEADER = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
 const TRAILER_BYTES = 2;
 const MIN_CAPACITY = 64 * 1024;
-/** Moments and dates count from the year 2000. */
+/** Moments count from the year 2000. */
 const EPOCH_2000_MICROS = Date.UTC(2000, 0, 1) * 1000;
-const EPOCH_2000_DAY = Date.UTC(2000, 0, 1) / 86_400_000;
 const MAX_UINT32 = 2 ** 32;
-const fixedBytes = { float8: 8, int4: 4, day: 4, int2: 2, bool: 1 } as const;
+const fixedBytes = { float8: 8, int4: 4, int2: 2, bool: 1 } as const;
 
 /** Builds the bytes of one COPY. Give it each row's values in the order of the columns. */
 export class CopyWriter {
@@ -76,8 +75,7 @@ export class CopyWriter {
     if (type === "float8") this.#at = this.#buffer.writeDoubleBE(Number(value), this.#at);
     else if (type === "int4") this.#at = this.#buffer.writeInt32BE(Number(value), this.#at);
     else if (type === "int2") this.#at = this.#buffer.writeInt16BE(Number(value), this.#at);
-    else if (type === "bool") this.#at = this.#buffer.writeInt8(value === 1 ? 1 : 0, this.#at);
-    else this.#at = this.#buffer.writeInt32BE(parseDay(String(value)) - EPOCH_2000_DAY, this.#at);
+    else this.#at = this.#buffer.writeInt8(value === 1 ? 1 : 0, this.#at);
   }
 
   /** Two halves: a BigInt per value would cost as much as all the rest. */
@@ -153,9 +151,4 @@ function cleanJson(text: string): string {
 function parseMoment(text: string): number {
   const fraction = /\.(\d{1,6})/.exec(text)?.[1]?.padEnd(6, "0") ?? "0";
   return Math.floor(Date.parse(text) / 1000) * 1_000_000 + Number(fraction);
-}
-
-/** A day, `YYYY-MM-DD`, as the number of days since 1970. */
-function parseDay(text: string): number {
-  return Date.parse(`${text}T00:00:00Z`) / 86_400_000;
 }

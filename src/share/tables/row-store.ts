@@ -1,9 +1,8 @@
 import { type Dictionary, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
-import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
-import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import { cut, spliceLedger } from "../ledger-difference.ts";
 import { LEDGER_TABLE, rowLayouts } from "../schema/tables.ts";
 import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
@@ -77,15 +76,11 @@ export class SharedRows {
   }
 
   async #loadNewest(stream: RowStream): Promise<void> {
-    const { table, key, time } = rowLayouts[stream];
+    const { table, key } = rowLayouts[stream];
     const { dictionary } = streamTable[stream];
     const locals = this.#dictionaries.invert(dictionary);
-    const ts =
-      time === "day"
-        ? `(max(r.day) - date '1970-01-01')::double precision * ${MICROS_PER_DAY}`
-        : "max(r.ts)::double precision";
     const rows = await this.#session.query<{ key: number; ts: number | null }>(
-      `SELECT d.${key} AS key, (SELECT ${ts} FROM mds.${table} r WHERE r.${key} = d.${key}) AS ts FROM mds.${dictionary} d`,
+      `SELECT d.${key} AS key, (SELECT max(r.ts)::double precision FROM mds.${table} r WHERE r.${key} = d.${key}) AS ts FROM mds.${dictionary} d`,
       [],
       TABLE_TIMEOUT_MS,
     );
@@ -136,11 +131,8 @@ export class SharedRows {
 
   /** SQL that selects the rows of a key in a range. */
   condition(stream: RowStream, key: number, { from, to }: TimeRange): string {
-    const { key: keyColumn, time } = rowLayouts[stream];
     const { dictionary } = streamTable[stream];
-    const { storedTime } = rowTables[stream];
-    const bound = (ts: Micros) => (time === "day" ? `'${storedTime(ts)}'` : clampBigint(ts));
-    return `${keyColumn} = ${this.#dictionaries.keyOf(dictionary, key)} AND ${time} >= ${bound(from)} AND ${time} < ${bound(to)}`;
+    return `${keyColumns[dictionary]} = ${this.#dictionaries.keyOf(dictionary, key)} AND ts >= ${clampBigint(from)} AND ts < ${clampBigint(to)}`;
   }
 
   /** Deletes the rows of a range, and marks their kept bars. */
@@ -161,17 +153,17 @@ export class SharedRows {
 
   /** Inside a transaction: copies rows, some of which PostgreSQL may have. */
   async mergeRows(stream: RowStream, bytes: Buffer): Promise<void> {
-    const { table, columns, key, time } = rowLayouts[stream];
+    const { table, columns, key } = rowLayouts[stream];
     const names = columns.map(({ name }) => name);
-    await this.#session.mergeIn(`mds.${table}`, { columns: names, key: [key, time], bytes });
+    await this.#session.mergeIn(`mds.${table}`, { columns: names, key: [key, "ts"], bytes });
   }
 
   /** The rows of a key in a range as a binary COPY, in order of time. */
   async readRows(stream: RowStream, key: number, range: TimeRange): Promise<Buffer> {
-    const { table, columns, time } = rowLayouts[stream];
+    const { table, columns } = rowLayouts[stream];
     const names = columns.map(({ name }) => name).join(", ");
     return this.#session.copyOut(
-      `COPY (SELECT ${names} FROM mds.${table} WHERE ${this.condition(stream, key, range)} ORDER BY ${time}) TO STDOUT (FORMAT binary)`,
+      `COPY (SELECT ${names} FROM mds.${table} WHERE ${this.condition(stream, key, range)} ORDER BY ts) TO STDOUT (FORMAT binary)`,
     );
   }
 
@@ -230,10 +222,8 @@ export class SharedRows {
 
   /** Call it after the rows are committed. */
   raiseNewest(stream: RowStream, rows: readonly ForwardedRow[]): void {
-    const { tsOfStored } = rowTables[stream];
     const newest = this.#newest.get(stream) ?? new Map<number, Micros>();
-    for (const [key, time] of rows) {
-      const ts = tsOfStored(time);
+    for (const [key, ts] of rows) {
       if (ts > (newest.get(key) ?? Number.NEGATIVE_INFINITY)) newest.set(key, ts);
     }
     this.#newest.set(stream, newest);

@@ -2,7 +2,6 @@ import { hasHistory, keyColumns, type SnapshotStream, streamTable } from "../../
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
-import type { StoredTime } from "../schema/rows.ts";
 import type { Connection, Statement } from "../sqlite/connection.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
@@ -122,26 +121,24 @@ function readRowKeys(connection: Connection, stream: SnapshotStream, exchangeId:
 }
 
 function seekKeys(connection: Connection, table: RowTable<never>, keys: number[]): RowSeeks {
-  const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
   const select = (what: string) =>
-    `SELECT ${what} FROM ${table.table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
-  const oldest = connection.statement<StoredTime | null>(select(`min(${timeColumn})`)).pluck();
-  const newest = connection.statement<StoredTime | null>(select(`max(${timeColumn})`)).pluck();
+    `SELECT ${what} FROM ${table.table} WHERE ${table.keyColumn} = ? AND ts >= ? AND ts < ?`;
+  const oldest = connection.statement<Micros | null>(select("min(ts)")).pluck();
+  const newest = connection.statement<Micros | null>(select("max(ts)")).pluck();
   const count = connection.statement<number>(select("count(*)")).pluck();
-  const seek = (statement: Statement<StoredTime | null>, { from, to }: TimeRange) => {
+  const seek = (statement: Statement<Micros | null>, { from, to }: TimeRange) => {
     for (const [at, key] of keys.entries()) {
-      const found = statement.get([key, storedTime(from), storedTime(to)]) ?? null;
+      const found = statement.get([key, from, to]) ?? null;
       if (found === null) continue;
       // Neighbouring ranges have rows of the same keys: try this one first.
       if (at > 0) keys.unshift(...keys.splice(at, 1));
-      return tsOfStored(found);
+      return found;
     }
     return undefined;
   };
   return {
     first: (range) => seek(oldest, range),
     last: (range) => seek(newest, range),
-    count: ({ from, to }) =>
-      keys.reduce((sum, key) => sum + (count.get([key, storedTime(from), storedTime(to)]) ?? 0), 0),
+    count: ({ from, to }) => keys.reduce((sum, key) => sum + (count.get([key, from, to]) ?? 0), 0),
   };
 }

@@ -196,9 +196,9 @@ export function hasRowsInRange(
 ): boolean {
   // The rows of a snapshot stream have other keys than its ledger.
   if (from >= to || !hasHistory(stream)) return false;
-  const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? LIMIT 1`;
-  return transaction.findRow(sql, [series, storedTime(from), storedTime(to)]) !== undefined;
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? LIMIT 1`;
+  return transaction.findRow(sql, [series, from, to]) !== undefined;
 }
 
 /**

@@ -47,24 +47,16 @@ export function readNames(connection: Connection): NameIndex<KnownSeries> {
   });
 }
 
-const daysSql = `SELECT min(ts) AS "from", max(ts) AS "to", (SELECT min(day) FROM daily_bar_rows WHERE series = ?) AS first,
-    (SELECT max(day) FROM daily_bar_rows WHERE series = ?) AS last
-  FROM kept_bars WHERE series = ?`;
+const daysSql = `SELECT min(ts) AS first, max(ts) AS last FROM
+    (SELECT min(ts) AS ts FROM daily_bar_rows WHERE series = @key UNION ALL SELECT max(ts) FROM daily_bar_rows WHERE series = @key
+      UNION ALL SELECT min(ts) FROM kept_bars WHERE series = @key UNION ALL SELECT max(ts) FROM kept_bars WHERE series = @key)`;
 
 /** The first and the last day with rows; undefined if there is none. */
 function readDays(connection: Connection, key: number | null): { first: string; last: string } | undefined {
   if (key === null) return undefined;
-  const found = connection.findRow<{
-    from: Micros | null;
-    to: Micros | null;
-    first: string | null;
-    last: string | null;
-  }>(daysSql, [key, key, key]);
-  const days = [found?.first, found?.last, ...[found?.from, found?.to].map((ts) => ts && formatDay(ts))]
-    .filter((day) => typeof day === "string")
-    .sort();
-  const [first, last] = [days[0], days.at(-1)];
-  return first === undefined || last === undefined ? undefined : { first, last };
+  const found = connection.findRow<{ first: Micros | null; last: Micros | null }>(daysSql, { key });
+  if (!found || found.first === null || found.last === null) return undefined;
+  return { first: formatDay(found.first), last: formatDay(found.last) };
 }
 
 /** The series that the names mean. `ambiguous`: names of several series, all of which are found. */

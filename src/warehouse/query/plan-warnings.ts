@@ -1,11 +1,9 @@
-import { isDaily, rowStreams, streamTable } from "../../model/streams.ts";
+import { rowStreams, streamTable } from "../../model/streams.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { QueryParameters } from "./query.ts";
 
-/** The tables that grow without end, and the column whose bound makes a read of one short. */
-const timeColumns: ReadonlyMap<string, string> = new Map(
-  rowStreams.map((stream) => [streamTable[stream].table, isDaily(stream) ? "day" : "ts"]),
-);
+/** The tables that grow without end: a bound on `ts` makes a read of one short. */
+const rowTableNames: ReadonlySet<string> = new Set(rowStreams.map((stream) => streamTable[stream].table));
 
 /** The dictionaries that views walk before they seek the rows. */
 const dictionaries: ReadonlySet<string> = new Set(rowStreams.map((stream) => streamTable[stream].dictionary));
@@ -36,18 +34,17 @@ export function findPlanWarnings(reader: Connection, sql: string, parameters: Qu
     const [, access, alias = "", conditions = ""] = accessPattern.exec(detail) ?? [];
     if (access === undefined || inner.has(id)) continue;
     const table = findTable(alias, definitions);
-    const column = table === undefined ? undefined : timeColumns.get(table);
-    if (column === undefined) {
+    if (!rowTableNames.has(table ?? "")) {
       readsEverySeries ||= access === "SCAN" && dictionaries.has(table ?? "");
       continue;
     }
-    const isBounded = new RegExp(`\\b${column}[<>=]`).test(conditions);
-    if (isBounded) continue;
+    // The index of daily bars by day has an expression in the place of `ts`.
+    if (/\bts[<>=]|<expr>[<>=]/.test(conditions)) continue;
     const isWhole = access === "SCAN" || readsEverySeries;
     warnings.add(
       isWhole
-        ? `reads the whole table ${table}: bound \`${column}\`${readsEverySeries ? " and name the series" : ""}`
-        : `reads every row of the selected series in ${table}: bound \`${column}\``,
+        ? `reads the whole table ${table}: bound \`ts\`${readsEverySeries ? " and name the series" : ""}`
+        : `reads every row of the selected series in ${table}: bound \`ts\``,
     );
   }
   if (warnings.size > 0 && /\btime\s*(?:[<>=]|between\b|like\b)/i.test(sql))
@@ -79,9 +76,9 @@ function readDefinitions({ database }: Connection, sql: string): string {
 
 /** A plan names a table by its alias; the definitions say which table that is. */
 function findTable(alias: string, definitions: string): string | undefined {
-  if (timeColumns.has(alias)) return alias;
+  if (rowTableNames.has(alias)) return alias;
   const uses = definitions.matchAll(new RegExp(`\\b(?:from|join)\\s+(\\w+)\\s+(?:as\\s+)?${alias}\\b`, "gi"));
   return [...uses]
     .map(([, table = ""]) => table.toLowerCase())
-    .find((table) => timeColumns.has(table) || dictionaries.has(table));
+    .find((table) => rowTableNames.has(table) || dictionaries.has(table));
 }

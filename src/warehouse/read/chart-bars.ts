@@ -2,7 +2,6 @@ import type { ChartBar, ChartBarsResult } from "../../model/answers/chart-bars.t
 import {
   type BarWidth,
   barWidths,
-  formatDay,
   MICROS_PER_DAY,
   MICROS_PER_SECOND,
   type Micros,
@@ -100,8 +99,8 @@ function readDailyBars(
 ): ChartBar[] {
   return connection.tuples<ChartBar>(
     `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, NULL, 0, is_final, is_final, volume FROM ohlcv
-        WHERE index_type = ? AND index_id = ? AND day >= ? AND day < ? ORDER BY day`,
-    [indexType, indexId, formatDay(from), formatDay(to + MICROS_PER_DAY - 1)],
+        WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
+    [indexType, indexId, startOfDay(from), to],
   );
 }
 
@@ -130,14 +129,12 @@ function readStoredHistory(
   const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
   return {
     firstTick: first === null ? null : Math.floor(first / length) * length,
-    firstDay: seek(
-      `SELECT CAST(strftime('%s', min(day)) AS INTEGER) * ${MICROS_PER_SECOND} FROM daily_bar_rows WHERE series = ?`,
-    ),
+    firstDay: seek("SELECT min(ts) FROM daily_bar_rows WHERE series = ?"),
     lastTick: newest?.[0] ?? null,
     lastPrice:
       newest?.[1] ??
       seek(
-        "SELECT close FROM daily_bar_rows WHERE series = ? AND close IS NOT NULL ORDER BY day DESC LIMIT 1",
+        "SELECT close FROM daily_bar_rows WHERE series = ? AND close IS NOT NULL ORDER BY ts DESC LIMIT 1",
       ),
   };
 }

@@ -9,7 +9,6 @@ import {
 } from "../../model/time.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
-import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables } from "../tables/row-tables.ts";
 
@@ -96,15 +95,14 @@ export function exportPeriods(
     closedBefore: closed = Number.POSITIVE_INFINITY,
   }: { readonly since?: Micros | undefined; readonly closedBefore?: Micros | undefined } = {},
 ): ExportPeriod[] {
-  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
-  const firstSql = `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`;
+  const { table, keyColumn } = rowTables[stream];
+  const firstSql = `SELECT min(ts) FROM ${table} WHERE ${keyColumn} = ?`;
   const next = (key: number, from: Micros) =>
-    connection.value<StoredTime | null>(`${firstSql} AND ${timeColumn} >= ?`, [key, storedTime(from)]);
+    connection.value<Micros | null>(`${firstSql} AND ts >= ?`, [key, from]);
   const found = new Map<string, ExportPeriod & { keys: number[] }>();
   for (const [key, part] of readParts(connection, stream)) {
-    let at = Number.isFinite(since) ? next(key, since) : connection.value<StoredTime | null>(firstSql, [key]);
-    while (at !== null) {
-      const ts = tsOfStored(at);
+    let ts = Number.isFinite(since) ? next(key, since) : connection.value<Micros | null>(firstSql, [key]);
+    while (ts !== null) {
       const slice = sliceOf(unit, ts, closed);
       const name = `${part ?? ""} ${slice}`;
       let exportPeriod = found.get(name);
@@ -115,7 +113,7 @@ export function exportPeriods(
       }
       exportPeriod.keys.push(key);
       if (unit === "whole") break;
-      at = next(key, exportPeriod.to);
+      ts = next(key, exportPeriod.to);
     }
   }
   return [...found.values()].sort((a, b) => compare(a.part ?? "", b.part ?? "") || compare(a.slice, b.slice));

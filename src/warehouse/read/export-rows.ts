@@ -7,11 +7,10 @@ import {
   rowStreams,
   streamTable,
 } from "../../model/streams.ts";
-import { MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
+import { formatDay, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
-import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
 import { refreshPeriod } from "../views/sql-dialect.ts";
@@ -21,8 +20,8 @@ import { type ExportPeriod, labelColumns } from "./export-periods.ts";
 
 const ROWS_PER_BLOCK = 8_192;
 
-/** [time, columns of the table …, `details` if the period has any]; the time of a daily bar: the days since 1970. */
-type ExportedRow = readonly [time: number, ...columns: SqlValue[]];
+/** [ts, columns of the table …, `details` if the period has any] */
+type ExportedRow = readonly [ts: Micros, ...columns: SqlValue[]];
 
 /** Rows of one series in order of time. */
 interface RowBlock {
@@ -36,8 +35,8 @@ interface RowBlock {
 /** A period as the connection's open read transaction sees it. */
 export interface PeriodContent {
   readonly rows: number;
-  /** The first and the last time, as stored; undefined without rows. */
-  readonly times: { readonly first: StoredTime; readonly last: StoredTime } | undefined;
+  /** The first and the last time, as the files have it: a day of daily bars; undefined without rows. */
+  readonly times: { readonly first: Micros | string; readonly last: Micros | string } | undefined;
   /** Whether any row has an `details`: exact digits, quality notes or unknown properties. */
   readonly hasDetails: boolean;
   blocks(): Generator<RowBlock>;
@@ -49,24 +48,23 @@ export interface PeriodContent {
  */
 export function readPeriod(connection: Connection, period: ExportPeriod): PeriodContent {
   const { stream, keys } = period;
-  const { table, keyColumn, timeColumn } = rowTables[stream];
-  const sql = `SELECT count(*), min(${timeColumn}), max(${timeColumn}), count(details) FROM ${table}
-    WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
+  const { table, keyColumn } = rowTables[stream];
+  const sql = `SELECT count(*), min(ts), max(ts), count(details) FROM ${table}
+    WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
   let rows = 0;
-  let times: PeriodContent["times"];
+  let [oldest, newest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   let hasDetails = false;
   for (const key of keys) {
     const [count, first, last, detailsCount] = connection.findTuple<
-      readonly [rows: number, first: StoredTime | null, last: StoredTime | null, detailsCount: number]
-    >(sql, [key, ...bounds(period)]) ?? [0, null, null, 0];
+      readonly [rows: number, first: Micros | null, last: Micros | null, detailsCount: number]
+    >(sql, [key, period.from, period.to]) ?? [0, null, null, 0];
     rows += count;
-    if (first !== null && last !== null)
-      times = {
-        first: times && times.first < first ? times.first : first,
-        last: times && times.last > last ? times.last : last,
-      };
+    oldest = Math.min(oldest, first ?? oldest);
+    newest = Math.max(newest, last ?? newest);
     if (detailsCount > 0) hasDetails = true;
   }
+  const shown = isDaily(stream) ? formatDay : (ts: Micros) => ts;
+  const times = rows === 0 ? undefined : { first: shown(oldest), last: shown(newest) };
   const ledger = hasHistory(stream) ? provenRanges(connection, period) : undefined;
   return { rows, times, hasDetails, blocks: () => readBlocks(connection, period, { ledger, hasDetails }) };
 }
@@ -105,11 +103,6 @@ function labelsOf(connection: Connection, stream: RowStream, key: number): reado
   return labels ?? [];
 }
 
-function bounds({ stream, from, to }: ExportPeriod): [number | string, number | string] {
-  const { storedTime } = rowTables[stream];
-  return [storedTime(from), storedTime(to)];
-}
-
 /** The covered ranges by series, clipped to the period. */
 function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod): Map<number, TimeRange[]> {
   // A bar of a day that is not over is never final, even if the ledger covers it.
@@ -135,12 +128,11 @@ function* readBlocks(
 ): Generator<RowBlock> {
   const { stream, keys } = period;
   const { ledger, hasDetails } = options;
-  const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
+  const { table, keyColumn } = rowTables[stream];
   const columns = rowTables[stream].columns.filter((column) => hasDetails || column !== "details");
-  const sql = `SELECT ${isDaily(stream) ? "CAST(strftime('%s', day) AS INTEGER) / 86400" : timeColumn}, ${columns.join(", ")} FROM ${table}
-      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ${ROWS_PER_BLOCK}`;
-  const [first, end] = bounds(period);
-  const unit = isDaily(stream) ? MICROS_PER_DAY : 1;
+  const sql = `SELECT ts, ${columns.join(", ")} FROM ${table}
+      WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ${ROWS_PER_BLOCK}`;
+  const length = isDaily(stream) ? MICROS_PER_DAY : 1;
   const tickerPeriod = comparesPrices(stream) ? readRefreshPeriods(connection).exchange_ticks : undefined;
   const lastAt = columns.indexOf("last") + 1;
   const flagOf = (key: number): ((row: ExportedRow) => boolean | null) | undefined => {
@@ -148,19 +140,19 @@ function* readBlocks(
       const repeats = repetitions(tickerBefore(connection, key, period.from), tickerPeriod);
       return (row) => repeats({ ts: row[0], last: row[lastAt] as number | null });
     }
-    const isProven = ledger && coverageTest(ledger.get(key) ?? [], unit);
-    return isProven && ((row) => isProven(row[0] * unit));
+    const isProven = ledger && coverageTest(ledger.get(key) ?? [], length);
+    return isProven && ((row) => isProven(row[0]));
   };
   for (const [at, key] of keys.entries()) {
     const flag = flagOf(key);
-    let from = first;
+    let { from } = period;
     for (;;) {
-      const rows = connection.tuples<ExportedRow>(sql, [key, from, end]);
+      const rows = connection.tuples<ExportedRow>(sql, [key, from, period.to]);
       const last = rows.at(-1);
       if (!last) break;
       yield { at, rows, flags: flag && rows.map(flag) };
       if (rows.length < ROWS_PER_BLOCK) break;
-      from = storedTime(last[0] * unit + unit);
+      from = last[0] + 1;
     }
   }
 }

@@ -3,7 +3,6 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
-import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
 
@@ -12,18 +11,18 @@ import { rowTables, type SqlValue } from "../tables/row-tables.ts";
  * file stays open while the network is waited for.
  */
 
-/** [key, time, columns of the table …, details] */
-export type ForwardedRow = readonly [key: number, time: StoredTime, ...columns: SqlValue[]];
+/** [key, ts, columns of the table …, details] */
+export type ForwardedRow = readonly [key: number, ts: Micros, ...columns: SqlValue[]];
 
 const selectRows = (stream: RowStream) => {
-  const { table, keyColumn, timeColumn, columns } = rowTables[stream];
-  return `SELECT ${keyColumn}, ${timeColumn}, ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ?`;
+  const { table, keyColumn, columns } = rowTables[stream];
+  return `SELECT ${keyColumn}, ts, ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ?`;
 };
 
 /** Names of the values of a `ForwardedRow`. */
 export function forwardedColumns(stream: RowStream): readonly string[] {
-  const { keyColumn, timeColumn, columns } = rowTables[stream];
-  return [keyColumn, timeColumn, ...columns];
+  const { keyColumn, columns } = rowTables[stream];
+  return [keyColumn, "ts", ...columns];
 }
 
 interface RangeContent {
@@ -41,17 +40,11 @@ export function readRange(
   range: TimeRange,
   maxRows: number,
 ): RangeContent {
-  const { timeColumn, storedTime, tsOfStored } = rowTables[stream];
-  const sql = `${selectRows(stream)} AND ${timeColumn} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn} LIMIT ?`;
+  const sql = `${selectRows(stream)} AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
   return connection.database.transaction(() => {
-    const rows = connection.tuples<ForwardedRow>(sql, [
-      key,
-      storedTime(range.from),
-      storedTime(range.to),
-      maxRows + 1,
-    ]);
+    const rows = connection.tuples<ForwardedRow>(sql, [key, range.from, range.to, maxRows + 1]);
     const excess = rows.length > maxRows ? rows.pop() : undefined;
-    const to = excess === undefined ? range.to : tsOfStored(excess[1]);
+    const to = excess === undefined ? range.to : excess[1];
     const ledger = hasHistory(stream)
       ? readLedgerPart(connection, { stream, series: key }, { ...range, to })
       : [];
@@ -100,13 +93,11 @@ export interface NewestRow {
 
 /** The time of the newest row of each key that has one. */
 export function readNewestRows(connection: Connection, stream: RowStream): NewestRow[] {
-  const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
-  const newest = connection.statement<StoredTime | null>(
-    `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`,
-  );
+  const { table, keyColumn } = rowTables[stream];
+  const newest = connection.statement<Micros | null>(`SELECT max(ts) FROM ${table} WHERE ${keyColumn} = ?`);
   return readRowKeys(connection, stream).flatMap((key) => {
-    const time = newest.pluck().get([key]) ?? null;
-    return time === null ? [] : [{ key, ts: tsOfStored(time) }];
+    const ts = newest.pluck().get([key]) ?? null;
+    return ts === null ? [] : [{ key, ts }];
   });
 }
 

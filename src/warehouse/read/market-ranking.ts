@@ -1,5 +1,5 @@
 import type { RankedAsset, RankingResult, Sparkline } from "../../model/answers/market.ts";
-import { formatDay, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 const rankingSql = `SELECT m.asset_id, m.symbol, a.name, m.rank, m.price, m.volume * m.price, m.market_cap,
@@ -22,7 +22,7 @@ type PricePoint = readonly [indexId: string, ts: Micros, price: number];
 const hourlySql = `SELECT index_id, ts + ${MICROS_PER_HOUR}, close FROM bars_1h WHERE index_type = 'GWA'
     AND index_id IN (SELECT asset_id FROM latest_market_caps WHERE rank <= ${MAX_HOURLY_RANK})
     AND ts BETWEEN :from - ${MICROS_PER_HOUR} AND :now - ${MICROS_PER_HOUR} AND close IS NOT NULL ORDER BY index_id, ts`;
-const dailySql = `SELECT index_id, ts + ${MICROS_PER_DAY}, close FROM ohlcv WHERE index_type = 'GWA' AND day >= :day
+const dailySql = `SELECT index_id, ts + ${MICROS_PER_DAY}, close FROM ohlcv WHERE index_type = 'GWA'
     AND ts BETWEEN :from - ${MICROS_PER_DAY} AND :now - ${MICROS_PER_DAY} AND close IS NOT NULL ORDER BY index_id, ts`;
 const newestSql =
   "SELECT asset_id, ts, price FROM latest_market_caps WHERE price > 0 AND ts BETWEEN :from AND :now";
@@ -30,15 +30,9 @@ const newestSql =
 /** The closes of the last 168 hours up to the price of the ranking: hourly where ticks are synced, daily before and elsewhere. */
 export function readSparklines(reader: Connection, now: Micros): RankingResult["sparklines"] {
   const from = now - SPARKLINE_HOURS * MICROS_PER_HOUR;
-  const read = (sql: string, more = {}) => {
-    const points = reader.tuples<PricePoint>(sql, { from, now, ...more });
-    return Map.groupBy(points, ([indexId]) => indexId);
-  };
-  const [daily, hourly, newest] = [
-    read(dailySql, { day: formatDay(from - MICROS_PER_DAY) }),
-    read(hourlySql),
-    read(newestSql),
-  ];
+  const read = (sql: string) =>
+    Map.groupBy(reader.tuples<PricePoint>(sql, { from, now }), ([indexId]) => indexId);
+  const [daily, hourly, newest] = [read(dailySql), read(hourlySql), read(newestSql)];
   const linesOf = (id: string): readonly (readonly [string, Sparkline])[] => {
     const hours = hourly.get(id) ?? [];
     const days = (daily.get(id) ?? []).filter(([, ts]) => ts < (hours[0]?.[1] ?? now));

@@ -5,7 +5,6 @@ import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { NOT_FOUND } from "../../rule/claim.ts";
 import { readSettledRanges, type SeriesKey } from "../coverage/ledger.ts";
 import type { SeriesRow } from "../schema/lookups.ts";
-import type { StoredTime } from "../schema/rows.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -23,7 +22,6 @@ export function hasConflictingRows<S extends HistoryStream>(
   trustedTimestamps: readonly Micros[],
 ): boolean {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const { keyColumn, timeColumn, storedTime, tsOfStored } = table;
   const received = new Map<Micros, (readonly SqlValue[])[]>();
   for (const record of records) {
     const values: SqlValue[] = [];
@@ -35,14 +33,12 @@ export function hasConflictingRows<S extends HistoryStream>(
   const coveredRanges = readSettledRanges(transaction, { stream, series }).filter(
     ({ proof }) => proof !== "lost",
   );
-  const rows = transaction.statement<readonly [StoredTime, ...SqlValue[]]>(
-    `SELECT ${timeColumn}, ${table.columns.join(", ")} FROM ${table.table}
-      WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
+  const rows = transaction.statement<readonly [Micros, ...SqlValue[]]>(
+    `SELECT ts, ${table.columns.join(", ")} FROM ${table.table} WHERE ${table.keyColumn} = ? AND ts >= ? AND ts < ?`,
   );
   return subtract([range], normalise(coveredRanges)).some(({ from, to }) => {
-    const stored = rows.raw().all([series, storedTime(from), storedTime(to)]);
-    return stored.some(([at, ...values]) => {
-      const ts = tsOfStored(at);
+    const stored = rows.raw().all([series, from, to]);
+    return stored.some(([ts, ...values]) => {
       const isSame = (each: readonly SqlValue[]) =>
         values[table.sourceAt] === 1 || hasSameValues(table, values, each);
       return !(received.get(ts)?.some(isSame) ?? trusted.has(ts));
@@ -55,9 +51,9 @@ export function countStoredRows(
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
 ): number {
-  const { table, keyColumn, timeColumn, storedTime }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`;
-  return connection.value<number>(sql, [series, storedTime(range.from), storedTime(range.to)]);
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
+  return connection.value<number>(sql, [series, range.from, range.to]);
 }
 
 /** A row that REST has served: from REST itself, or from the websocket and covered since. Only ticks have a live feed. */
@@ -74,11 +70,10 @@ export function findNewestServedRow(
   { from, to }: TimeRange,
 ): Micros | undefined {
   if (from >= to) return undefined;
-  const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT r.${timeColumn} FROM ${table} r WHERE r.${keyColumn} = ? AND r.${timeColumn} >= ? AND r.${timeColumn} < ?
-    AND ${isServedSql(stream)} ORDER BY r.${timeColumn} DESC LIMIT 1`;
-  const newest = connection.findValue<StoredTime>(sql, [series, storedTime(from), storedTime(to)]);
-  return newest === undefined ? undefined : tsOfStored(newest);
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT r.ts FROM ${table} r WHERE r.${keyColumn} = ? AND r.ts >= ? AND r.ts < ?
+    AND ${isServedSql(stream)} ORDER BY r.ts DESC LIMIT 1`;
+  return connection.findValue<Micros>(sql, [series, from, to]);
 }
 
 /** The newest row before `ts`. */
@@ -87,10 +82,9 @@ export function findNewestRow(
   { stream, series }: SeriesKey,
   ts: Micros,
 ): Micros | undefined {
-  const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} < ?`;
-  const newest = connection.value<StoredTime | null>(sql, [series, storedTime(ts)]);
-  return newest === null ? undefined : tsOfStored(newest);
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT max(ts) FROM ${table} WHERE ${keyColumn} = ? AND ts < ?`;
+  return connection.value<Micros | null>(sql, [series, ts]) ?? undefined;
 }
 
 /** The timestamps of the stored rows in the range. */
@@ -99,13 +93,9 @@ export function readStoredTimestamps(
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
 ): Micros[] {
-  const { table, keyColumn, timeColumn, storedTime, tsOfStored }: RowTable<never> = rowTables[stream];
-  return transaction
-    .values<StoredTime>(
-      `SELECT ${timeColumn} FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? AND ${timeColumn} < ?`,
-      [series, storedTime(range.from), storedTime(range.to)],
-    )
-    .map(tsOfStored);
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
+  return transaction.values<Micros>(sql, [series, range.from, range.to]);
 }
 
 /** The timestamp of the newest tick in the range with source `live`: no current REST page has written it. */
@@ -126,17 +116,16 @@ interface ServedSeries extends Pick<SeriesRow, "indexType" | "indexId"> {
 
 /** Whether the series has a row at `since` or later. */
 export function hasRowsSince(connection: Connection, { stream, series }: SeriesKey, since: Micros): boolean {
-  const { table, keyColumn, timeColumn, storedTime } = rowTables[stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} >= ? LIMIT 1`;
-  return connection.findRow(sql, [series, storedTime(since)]) !== undefined;
+  const { table, keyColumn } = rowTables[stream];
+  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? LIMIT 1`;
+  return connection.findRow(sql, [series, since]) !== undefined;
 }
 
 /** The timestamp of the oldest stored row of a series. */
 export function findOldestRow(connection: SqlRunner, { stream, series }: SeriesKey): Micros | undefined {
-  const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
-  const sql = `SELECT min(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`;
-  const oldest = connection.value<StoredTime | null>(sql, [series]);
-  return oldest === null ? undefined : tsOfStored(oldest);
+  const { table, keyColumn } = rowTables[stream];
+  const sql = `SELECT min(ts) FROM ${table} WHERE ${keyColumn} = ?`;
+  return connection.value<Micros | null>(sql, [series]) ?? undefined;
 }
 
 /** How many of the newest rows show how far apart the rows of a series are. */
@@ -144,15 +133,15 @@ const SPACING_SAMPLE_ROWS = 2000;
 
 /** The average distance of the newest rows of a series; undefined: too few rows. */
 export function readRowSpacing(connection: Connection, { stream, series }: SeriesKey): Micros | undefined {
-  const { table, keyColumn, timeColumn, tsOfStored } = rowTables[stream];
+  const { table, keyColumn } = rowTables[stream];
   const sql = `SELECT min(ts) AS oldest, max(ts) AS newest, count(*) AS rows FROM
-    (SELECT ${timeColumn} AS ts FROM ${table} WHERE ${keyColumn} = ? ORDER BY ${timeColumn} DESC LIMIT ?)`;
-  const sample = connection.findRow<{ oldest: StoredTime; newest: StoredTime; rows: number }>(sql, [
+    (SELECT ts FROM ${table} WHERE ${keyColumn} = ? ORDER BY ts DESC LIMIT ?)`;
+  const sample = connection.findRow<{ oldest: Micros; newest: Micros; rows: number }>(sql, [
     series,
     SPACING_SAMPLE_ROWS,
   ]);
   if (!sample || sample.rows < SPACING_SAMPLE_ROWS / 4) return undefined;
-  return (tsOfStored(sample.newest) - tsOfStored(sample.oldest)) / (sample.rows - 1);
+  return (sample.newest - sample.oldest) / (sample.rows - 1);
 }
 
 /**
@@ -165,16 +154,15 @@ export function findOtherServedSeries(
   since: Micros,
   indexType: string | null = null,
 ): ServedSeries | undefined {
-  const { table, keyColumn, timeColumn, storedTime, tsOfStored } = rowTables[stream];
-  const row = connection.findRow<Pick<SeriesRow, "indexType" | "indexId"> & { newest: StoredTime }>(
+  const { table, keyColumn } = rowTables[stream];
+  return connection.findRow<ServedSeries>(
     `SELECT s.index_type AS indexType, s.index_id AS indexId,
-          (SELECT max(r.${timeColumn}) FROM ${table} r WHERE r.${keyColumn} = w.series) AS newest
+          (SELECT max(r.ts) FROM ${table} r WHERE r.${keyColumn} = w.series) AS ts
         FROM targets w JOIN series s ON s.series = w.series
         WHERE w.stream = ? AND w.to_ts IS NULL AND w.series <> ? AND s.index_type = coalesce(?, s.index_type)
-          AND newest >= ? AND NOT EXISTS
+          AND ts >= ? AND NOT EXISTS
           (SELECT 1 FROM settled_ranges g WHERE g.stream = w.stream AND g.series = w.series AND g.reason = ?)
-        ORDER BY newest DESC LIMIT 1`,
-    [stream, series, indexType, storedTime(since), NOT_FOUND],
+        ORDER BY ts DESC LIMIT 1`,
+    [stream, series, indexType, since, NOT_FOUND],
   );
-  return row && { indexType: row.indexType, indexId: row.indexId, ts: tsOfStored(row.newest) };
 }

@@ -11,11 +11,11 @@ export const ROWS_PER_STATEMENT = 50;
 interface RowSql {
   readonly insertMany: string;
   readonly insertOne: string;
-  /** Parameters: the columns, in a table with a past the commit, then key and time. */
+  /** Parameters: the columns, in a table with a past the commit, then key and `ts`. */
   readonly replaceOne: string;
-  /** A REST page equals a live row. Parameters: in a table with a past the commit, then key and time. */
+  /** A REST page equals a live row. Parameters: in a table with a past the commit, then key and `ts`. */
   readonly confirmOne: string;
-  /** Copies a row to the past. Parameters: the commit, key, time, the commit. Undefined: the table has no past. */
+  /** Copies a row to the past. Parameters: the commit, key, `ts`, the commit. Undefined: the table has no past. */
   readonly keepPast: string | undefined;
   /** Whether REST has written a row between two timestamps, both exclusive. */
   readonly selectRestBetween: string;
@@ -42,19 +42,12 @@ export function getPlainTickSql(rows: number): string {
 /** Built once per table: every write looks up its prepared statement by this long text. */
 const sqlByTable = new Map<string, RowSql>();
 
-export function getRowSql<Row>({
-  table,
-  keyColumn,
-  timeColumn,
-  columns,
-  sourceAt,
-  pastTable,
-}: RowTable<Row>): RowSql {
+export function getRowSql<Row>({ table, keyColumn, columns, sourceAt, pastTable }: RowTable<Row>): RowSql {
   let sql = sqlByTable.get(table);
   if (!sql) {
-    const isRow = `${keyColumn} = ? AND ${timeColumn} = ?`;
+    const isRow = `${keyColumn} = ? AND ts = ?`;
     const hasPast = pastTable !== undefined;
-    const names = [keyColumn, timeColumn, ...columns, ...(hasPast ? ["since"] : [])];
+    const names = [keyColumn, "ts", ...columns, ...(hasPast ? ["since"] : [])];
     const confirmed = hasPast && sourceAt >= 0 ? ["confirmed"] : [];
     const sets = [
       ...columns.map((name) => `${name} = ?`),
@@ -73,9 +66,9 @@ export function getRowSql<Row>({
       keepPast: hasPast
         ? `INSERT INTO ${pastTable} (${versioned}, until) SELECT ${versioned}, ? FROM ${table} WHERE ${isRow} AND since IS NOT ?`
         : undefined,
-      selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} > ? AND ${timeColumn} < ? AND source = 0 LIMIT 1`,
+      selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts > ? AND ts < ? AND source = 0 LIMIT 1`,
       selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${isRow}`,
-      selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn} BETWEEN ? AND ? LIMIT 1`,
+      selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts BETWEEN ? AND ? LIMIT 1`,
     };
     sqlByTable.set(table, sql);
   }
@@ -90,5 +83,5 @@ export function keepPastRow(
 ): void {
   const { keepPast } = getRowSql(table);
   const { commit } = transaction;
-  if (keepPast !== undefined) transaction.run(keepPast, [commit, key, table.storedTime(ts), commit]);
+  if (keepPast !== undefined) transaction.run(keepPast, [commit, key, ts, commit]);
 }

@@ -248,9 +248,9 @@ class RowWriter<Row> {
 
   /** Whether no row exists in the span: the usual case in the first backfill. */
   #isVacant(key: number, { first, last }: Span): boolean {
-    const { storedTime } = this.#table;
-    const bounds = [key, storedTime(first), storedTime(last)];
-    return this.#transaction.statement(getRowSql(this.#table).selectAny).get(bounds) === undefined;
+    return (
+      this.#transaction.statement(getRowSql(this.#table).selectAny).get([key, first, last]) === undefined
+    );
   }
 
   /** Inserts new ticks in ascending order, from whichever end of the columns is the oldest. */
@@ -293,8 +293,8 @@ class RowWriter<Row> {
   }
 
   #append(key: number, record: Row): void {
-    const { storedTime, ts, encode } = this.#table;
-    this.#pendingValues.push(key, storedTime(ts(record)));
+    const { ts, encode } = this.#table;
+    this.#pendingValues.push(key, ts(record));
     encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
     this.#pendingValues.push(...this.#version);
     const full = ROWS_PER_STATEMENT * this.#width;
@@ -326,9 +326,7 @@ class RowWriter<Row> {
       this.#unchanged++;
       if (this.#source === "rest" && before[table.sourceAt] === 1) {
         this.#record(key, { first: ts, last: ts });
-        this.#transaction
-          .statement(getRowSql(table).confirmOne)
-          .run([...this.#version, key, table.storedTime(ts)]);
+        this.#transaction.statement(getRowSql(table).confirmOne).run([...this.#version, key, ts]);
       }
       return;
     }
@@ -344,7 +342,7 @@ class RowWriter<Row> {
     this.#touched?.add(ts);
     keepPastRow(this.#transaction, table, { key, ts });
     const replace = this.#transaction.statement(getRowSql(table).replaceOne);
-    replace.run([...after, ...this.#version, key, table.storedTime(ts)]);
+    replace.run([...after, ...this.#version, key, ts]);
     this.#record(key, { first: ts, last: ts });
     if (hasSame) {
       this.#unchanged++;
@@ -366,7 +364,7 @@ class RowWriter<Row> {
     return this.#transaction
       .statement<readonly SqlValue[]>(getRowSql(this.#table).selectOne)
       .raw()
-      .get([key, this.#table.storedTime(ts)]);
+      .get([key, ts]);
   }
 
   #isSettled(key: number, ts: Micros): boolean {

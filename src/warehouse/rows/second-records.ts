@@ -70,7 +70,7 @@ export function isStored<S extends RowStream>(
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
   const stored = transaction.findTuple<readonly SqlValue[]>(getRowSql(table).selectOne, [
     table.key(transaction, record),
-    table.storedTime(table.ts(record)),
+    table.ts(record),
   ]);
   if (stored === undefined) return undefined;
   const values: SqlValue[] = [];
@@ -81,9 +81,9 @@ export function isStored<S extends RowStream>(
 /** Adds the remark to a stored row. */
 export function noteSecondInRow(transaction: Transaction, stream: RowStream, key: number, ts: Micros): void {
   const rows: RowTable<never> = rowTables[stream];
-  const { table, keyColumn, timeColumn, storedTime } = rows;
-  const where = `WHERE ${keyColumn} = ? AND ${timeColumn} = ?`;
-  const at = [key, storedTime(ts)];
+  const { table, keyColumn } = rows;
+  const where = `WHERE ${keyColumn} = ? AND ts = ?`;
+  const at = [key, ts];
   const details = transaction.value<SqlValue | undefined>(`SELECT details FROM ${table} ${where}`, at);
   if (details === undefined || hasSecondNote(details)) return;
   keepPastRow(transaction, rows, { key, ts });

@@ -3,7 +3,6 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { StoredRow } from "../../rule/answer.ts";
 import type { SeriesKey } from "../coverage/ledger.ts";
-import type { StoredTime } from "../schema/rows.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { isPreview } from "./previews.ts";
@@ -18,22 +17,18 @@ export function findRowsBeside(
   { from, to }: TimeRange,
   timestamps: readonly Micros[],
 ): StoredRow[] {
-  const { table, keyColumn, timeColumn, columns, sourceAt, storedTime, tsOfStored }: RowTable<never> =
-    rowTables[key.stream];
-  const ofSeries = `FROM ${table} WHERE ${keyColumn} = ? AND ${timeColumn}`;
-  const sql = `SELECT ${timeColumn} ${ofSeries} >= ? AND ${timeColumn} < ? ORDER BY ${timeColumn}`;
-  const bounds = [key.series, storedTime(from), storedTime(to)];
-  const stored = transaction.values<StoredTime>(sql, bounds);
+  const { table, keyColumn, columns, sourceAt }: RowTable<never> = rowTables[key.stream];
+  const ofSeries = `FROM ${table} WHERE ${keyColumn} = ? AND ts`;
+  const sql = `SELECT ts ${ofSeries} >= ? AND ts < ? ORDER BY ts`;
+  const stored = transaction.values<Micros>(sql, [key.series, from, to]);
   // Usually the oldest row of the page before is the only one.
-  const newest = timestamps.slice(0, 1).map(storedTime);
-  if (stored.every((time) => newest.includes(time))) return [];
-  const expected = new Set(timestamps.map(storedTime));
+  if (stored.every((ts) => ts === timestamps[0])) return [];
+  const expected = new Set(timestamps);
   const isLiveSql = `SELECT 1 ${ofSeries} = ? AND ${columns[sourceAt] ?? "0"} = 1`;
   return stored
-    .filter((time) => !expected.has(time))
-    .map((time) => {
-      const ts = tsOfStored(time);
-      const isLive = transaction.findRow(isLiveSql, [key.series, time]) !== undefined;
+    .filter((ts) => !expected.has(ts))
+    .map((ts) => {
+      const isLive = transaction.findRow(isLiveSql, [key.series, ts]) !== undefined;
       return { ts, isPreview: isLive && isPreview(transaction, key, ts) };
     });
 }
@@ -45,11 +40,11 @@ export function withdrawRows(
   timestamps: readonly Micros[],
 ): number {
   const table: RowTable<never> = rowTables[stream];
-  const isRow = `${table.keyColumn} = ? AND ${table.timeColumn} = ?`;
+  const isRow = `${table.keyColumn} = ? AND ts = ?`;
   const sql = `SELECT ${table.columns.join(", ")} FROM ${table.table} WHERE ${isRow}`;
   let withdrawn = 0;
   for (const ts of timestamps) {
-    const row = [series, table.storedTime(ts)];
+    const row = [series, ts];
     const before = transaction.findTuple<readonly SqlValue[]>(sql, row);
     if (!before) continue;
     storeRevision(transaction, table, { key: series, ts, before, after: null });

@@ -6,7 +6,7 @@ import {
   ohlcvColumns,
 } from "../../model/stream-columns.ts";
 import type { RowStream } from "../../model/streams.ts";
-import { index, integer, primaryKey, real, sql, sqliteTable, text } from "../sqlite/drizzle.ts";
+import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 import { schemaColumns } from "./stream-schema.ts";
 
 /*
@@ -83,21 +83,25 @@ export const keptBars = sqliteTable(
 const dailyBarVersion = {
   /** → series.series */
   series: integer("series").notNull(),
-  /** `YYYY-MM-DD`: text, so that `day = '…'` in a query is an index seek. */
-  day: text("day").notNull(),
+  /** Midnight. */
+  ts,
   ...schemaColumns(ohlcvColumns),
   details,
   since,
 };
 
-/** View: `ohlcv`. */
+/** View: `ohlcv`. The index is by the expression of its `day`, so that `day = '…'` in a query is a seek. */
 export const dailyBarRows = sqliteTable("daily_bar_rows", dailyBarVersion, (table) => [
-  primaryKey({ columns: [table.series, table.day] }),
+  primaryKey({ columns: [table.series, table.ts] }),
+  uniqueIndex("daily_bars_by_day").on(
+    table.series,
+    sql`CAST(strftime('%Y-%m-%d', ts / 1000000, 'unixepoch') AS TEXT)`,
+  ),
 ]);
 
 /** Earlier versions of daily bars, those of the running day too. */
 export const pastDailyBarRows = sqliteTable("past_daily_bar_rows", { ...dailyBarVersion, until }, (table) => [
-  primaryKey({ columns: [table.series, table.day, table.until] }),
+  primaryKey({ columns: [table.series, table.ts, table.until] }),
 ]);
 
 /** View: `exchange_ticks`. */
@@ -139,9 +143,6 @@ export const derivativeTickRows = sqliteTable(
   },
   (table) => [primaryKey({ columns: [table.contract, table.ts] })],
 );
-
-/** The time of a row as its table stores it: microseconds, or the day of a daily bar. */
-export type StoredTime = ExchangeTickRow["ts"] | (typeof dailyBarRows.$inferSelect)["day"];
 
 /** Earlier versions of rows that were corrected or withdrawn. View: `revisions`. */
 export const revisionRows = sqliteTable("revision_rows", {

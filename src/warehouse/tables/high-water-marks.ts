@@ -1,14 +1,11 @@
 import { hasHistory, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { StoredTime } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 /** The part of a `RowTable` that does not depend on the record type. */
 interface RowLocation {
   readonly table: string;
   readonly keyColumn: string;
-  readonly timeColumn: string;
-  tsOfStored(time: StoredTime): Micros;
 }
 
 /**
@@ -50,14 +47,11 @@ export class HighWaterMarks {
   }
 
   /** Whether REST has stored no tick at `ts` or later. */
-  isAboveRest({ table, keyColumn, timeColumn, tsOfStored }: RowLocation, key: number, ts: Micros): boolean {
+  isAboveRest({ table, keyColumn }: RowLocation, key: number, ts: Micros): boolean {
     let mark = this.#restMarks.get(key);
     if (mark === undefined) {
-      const newest = this.#connection.findValue<StoredTime>(
-        `SELECT ${timeColumn} FROM ${table} WHERE ${keyColumn} = ? AND source = 0 ORDER BY ${timeColumn} DESC LIMIT 1`,
-        [key],
-      );
-      mark = newest === undefined ? Number.NEGATIVE_INFINITY : tsOfStored(newest);
+      const sql = `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND source = 0 ORDER BY ts DESC LIMIT 1`;
+      mark = this.#connection.findValue<Micros>(sql, [key]) ?? Number.NEGATIVE_INFINITY;
       this.#restMarks.set(key, mark);
     }
     return ts > mark;
@@ -75,20 +69,15 @@ export class HighWaterMarks {
     this.staleHours.clear();
   }
 
-  #readMark(stream: Stream, { table, keyColumn, timeColumn, tsOfStored }: RowLocation, key: number): Micros {
-    const newest = this.#connection.value<StoredTime | null>(
-      `SELECT max(${timeColumn}) FROM ${table} WHERE ${keyColumn} = ?`,
-      [key],
-    );
+  #readMark(stream: Stream, { table, keyColumn }: RowLocation, key: number): Micros {
+    const newestSql = `SELECT max(ts) FROM ${table} WHERE ${keyColumn} = ?`;
+    const newest = this.#connection.value<Micros | null>(newestSql, [key]);
     const settled = hasHistory(stream)
       ? this.#connection.findValue<Micros>(
           "SELECT to_ts - 1 FROM settled_ranges WHERE stream = ? AND series = ? ORDER BY from_ts DESC LIMIT 1",
           [stream, key],
         )
       : undefined;
-    return Math.max(
-      newest === null ? Number.NEGATIVE_INFINITY : tsOfStored(newest),
-      settled ?? Number.NEGATIVE_INFINITY,
-    );
+    return Math.max(newest ?? Number.NEGATIVE_INFINITY, settled ?? Number.NEGATIVE_INFINITY);
   }
 }

@@ -31,7 +31,7 @@ const views: Readonly<Record<string, string>> = {
   daily_bar_rows: versions(
     "daily_bar_rows",
     "past_daily_bar_rows",
-    ["series, day", ...rowTables.ohlcv.columns].join(", "),
+    ["series, ts", ...rowTables.ohlcv.columns].join(", "),
   ),
   settled_ranges: versions(
     "settled_ranges",

@@ -2,21 +2,19 @@ import { type CommittedTick, toCommittedTick } from "../../model/answers/ticks.t
 import { type Column, inStoredOrder } from "../../model/column.ts";
 import type { Decimal } from "../../model/decimal.ts";
 import { propertyOf, type StreamRecords } from "../../model/records.ts";
-import { isDaily, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
+import { keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { collectPlainTicks, type TickColumns } from "../../model/tick-columns.ts";
-import { formatDay, formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import type { StoredTime } from "../schema/rows.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { Transaction } from "./transaction.ts";
 
 export type SqlValue = number | string | null;
 
-/** How the records of one stream become rows of its table: key, time, the columns below, in this order. */
+/** How the records of one stream become rows of its table: key, `ts`, the columns below, in this order. */
 export interface RowTable<Row> {
   readonly stream: RowStream;
   readonly table: string;
   readonly keyColumn: string;
-  readonly timeColumn: string;
-  /** The columns after key and time: the decimals, the others, `details`. */
+  /** The columns after key and `ts`: the decimals, the others, `details`. */
   readonly columns: readonly string[];
   /** How many of `columns`, from the first, are decimals. */
   readonly decimals: number;
@@ -26,9 +24,6 @@ export interface RowTable<Row> {
   readonly pastTable?: string;
   key(transaction: Transaction, record: Row): number;
   ts(record: Row): Micros;
-  /** The value of the table's time column for a timestamp. */
-  storedTime(ts: Micros): StoredTime;
-  tsOfStored(time: StoredTime): Micros;
   /** Whether two records certainly have the same key: saves a lookup for each row of a page. */
   hasSameKey(a: Row, b: Row): boolean;
   /** Appends the values of `columns`. `source`: 0 REST, 1 live. */
@@ -41,20 +36,7 @@ export interface RowTable<Row> {
   toTick?(record: Row): CommittedTick | undefined;
 }
 
-const byTs = {
-  timeColumn: "ts",
-  storedTime: (ts: Micros): StoredTime => ts,
-  tsOfStored: (time: StoredTime): Micros => Number(time),
-};
-
-/** Rounds a range bound inside a day up to the next day: the row of that day begins at midnight, before the bound. */
-const byDay = {
-  timeColumn: "day",
-  storedTime: (ts: Micros): StoredTime => formatDay(Math.ceil(ts / MICROS_PER_DAY) * MICROS_PER_DAY),
-  tsOfStored: (day: StoredTime): Micros => Date.parse(`${day}T00:00:00Z`) * 1000,
-};
-
-/** The columns of a stream's row table after key and time, without `details`: the decimals first. */
+/** The columns of a stream's row table after key and `ts`, without `details`: the decimals first. */
 export function rowColumns(stream: RowStream): readonly Column[] {
   const columns = inStoredOrder(streamTable[stream].columns).filter(({ source }) => source === "row");
   const isDecimal = ({ type }: Column) => type === "decimal";
@@ -68,7 +50,6 @@ function deriveFromStream<S extends RowStream>(stream: S) {
   const names = stored.map(({ name }) => name);
   const { table, dictionary } = streamTable[stream];
   return {
-    ...(isDaily(stream) ? byDay : byTs),
     stream,
     table,
     keyColumn: keyColumns[dictionary],

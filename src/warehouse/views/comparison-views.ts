@@ -56,7 +56,7 @@ export function comparisonViews(dialect: SqlDialect, parts: ComparisonParts): Re
   ${prices.map((price, at) => `${differences[at]} AS ${price}_rel_diff`).join(",\n  ")},
   ${real(largest(...differences.map((difference) => `abs(${difference})`)))} AS largest_rel_diff,
   b.n_ticks, b.expected_ticks, b.coverage, b.is_complete, ${flag(parts.isServiceBarFinal)} AS service_is_final,
-  ${text(`CASE WHEN r.day IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${details("r", "quality")}) END`)} AS quality
+  ${text(`CASE WHEN r.ts IS NULL THEN 'the service has no bar' ELSE coalesce(b.quality, ${details("r", "quality")}) END`)} AS quality
 ${parts.fromBars}`,
 
     reconcile_market_caps: `SELECT ${parts.asset}, r.ts, ${moment("r.ts")} AS time,
@@ -81,9 +81,9 @@ ${parts.fromChanges}`,
 
 /** In SQLite an asset and its USD index share one series key: one seek finds the tick at or before the market cap. */
 export const sqliteComparisonViews = comparisonViews(sqliteDialect, {
-  fromBars: `FROM bars_1d b LEFT JOIN daily_bar_rows r ON r.day = b.day
+  fromBars: `FROM bars_1d b LEFT JOIN daily_bar_rows r ON r.ts = b.ts
   AND r.series = (SELECT s.series FROM series s WHERE s.index_type = b.index_type AND s.index_id = b.index_id)`,
-  isServiceBarFinal: `CASE WHEN r.day IS NULL THEN 0
+  isServiceBarFinal: `CASE WHEN r.ts IS NULL THEN 0
     ELSE b.ts + ${MICROS_PER_DAY} <= (SELECT ${sqliteDialect.presentTs}) AND ${isCovered(sqliteDialect, "ohlcv", "r.series", "b.ts", `b.ts + ${MICROS_PER_DAY}`)} END`,
   fromMarketCaps: `FROM series s CROSS JOIN market_cap_rows r
   LEFT JOIN index_tick_rows t ON t.series = r.series AND t.ts = (SELECT max(n.ts) FROM index_tick_rows n

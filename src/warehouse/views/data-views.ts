@@ -13,16 +13,17 @@ export const MAX_LIVE_PERIODS = 10;
 export const MAX_AHEAD_MICROS = 300 * MICROS_PER_SECOND;
 
 /** The columns that a view computes, from `s`, the dictionary of keys, and `r`, the row. */
-function computedColumns(dialect: SqlDialect, stream: RowStream): Readonly<Record<string, string>> {
-  const { integer, flag, real, seconds, moment, midnight, dayTs, presentTs } = dialect;
-  const day = dayTs("r.day");
-  const dayEnd = `${day} + ${MICROS_PER_DAY}`;
+function computedColumns(dialect: SqlDialect): Readonly<Record<string, string>> {
+  const { flag, real, seconds, moment, day, presentTs } = dialect;
+  const dayEnd = `r.ts + ${MICROS_PER_DAY}`;
   const tickerPeriod = refreshPeriod(dialect, "exchange_ticks");
   return {
-    // A daily bar is stored by its day.
-    ...(isDaily(stream) ? { ts: integer(day), time: midnight("r.day") } : { time: moment("r.ts") }),
+    time: moment("r.ts"),
+    day: day("r.ts"),
     is_settled: flag(isCovered(dialect, "index_ticks", "r.series", "r.ts")),
-    is_final: flag(`${dayEnd} <= ${presentTs} AND ${isCovered(dialect, "ohlcv", "r.series", day, dayEnd)}`),
+    is_final: flag(
+      `${dayEnd} <= ${presentTs} AND ${isCovered(dialect, "ohlcv", "r.series", "r.ts", dayEnd)}`,
+    ),
     unmoved_seconds: real(seconds("r.ts - r.last_moved")),
     is_stale: flag(
       `CASE WHEN r.last_moved IS NULL THEN ${repeatsPrice(dialect, "r", tickerPeriod)} ELSE r.ts - r.last_moved > ${tickerPeriod} END`,
@@ -36,7 +37,7 @@ export function viewColumns(
   stream: RowStream,
   { columns = streamTable[stream].columns, decimals = dialect.decimals }: ColumnOptions = {},
 ): readonly string[] {
-  const computed = computedColumns(dialect, stream);
+  const computed = computedColumns(dialect);
   const { details, text, moment } = dialect;
   return columns.map(({ name, type, source, from }) => {
     const as = (sql: string) => (sql.endsWith(`.${name}`) ? sql : `${sql} AS ${name}`);

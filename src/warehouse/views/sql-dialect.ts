@@ -12,10 +12,8 @@ export interface SqlDialect {
   /** A timestamp as a moment; `wholeMoment`: one of a whole second. */
   moment(ts: string): string;
   wholeMoment(ts: string): string;
-  /** The UTC day of a timestamp; the midnight of a stored day as a timestamp, and as a moment. */
+  /** The UTC day of a timestamp. */
   day(ts: string): string;
-  dayTs(day: string): string;
-  midnight(day: string): string;
   /** A decimal and its exact twin; `name`: what the view calls them. */
   decimals(row: string, column: string, name?: string): string;
   /** The same for a view of few rows. */

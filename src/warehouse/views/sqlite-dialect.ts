@@ -88,9 +88,8 @@ export const sqliteDialect: SqlDialect = {
   seconds: (micros) => `(${micros}) / 1000000.0`,
   moment: timeText,
   wholeMoment: wholeSecondText,
+  // The expression of the index `daily_bars_by_day`.
   day: (ts) => `CAST(strftime('%Y-%m-%d', ${ts} / 1000000, 'unixepoch') AS TEXT)`,
-  dayTs: (day) => `CAST(strftime('%s', ${day}) AS INTEGER) * 1000000`,
-  midnight: (day) => `CAST(${day} || 'T00:00:00.000000Z' AS TEXT)`,
   decimals: decimalColumns,
   fewDecimals: fewDecimalColumns,
   details: fromDetails,

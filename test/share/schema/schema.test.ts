@@ -8,8 +8,8 @@ const server = usePostgres();
 it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
-    version: 7,
-    digest: "c0ec3d8e57c3889a",
+    version: 8,
+    digest: "84bc5a0e0ba60f56",
   });
 });
 
@@ -25,4 +25,19 @@ it("explains every public relation and column where a tool shows it", async () =
   expect(await server.query(database, "SELECT obj_description('mds.gaps'::regclass) AS gaps")).toEqual([
     { gaps: publicDocs.gaps?.summary },
   ]);
+});
+
+it("finds the daily bars of a day, and since a day, by an index", async () => {
+  const database = await server.createDatabase();
+  const read = "EXPLAIN SELECT close FROM mds.ohlcv WHERE name = 'BTC' AND day";
+  const plans = await server.queryAll(database, [
+    // Of an empty table a scan is always cheaper.
+    "SET enable_seqscan = off",
+    `${read} = '2026-03-01'`,
+    `${read} >= '2026-03-01' AND day < current_date`,
+  ]);
+  for (const plan of plans.slice(1))
+    expect(plan.map((line) => line["QUERY PLAN"]).join("\n")).toMatch(
+      /daily_bar_rows_day.*Index Cond: [^\n]*to_timestamp/s,
+    );
 });

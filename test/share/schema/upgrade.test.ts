@@ -40,9 +40,11 @@ it("upgrades a database of 0.2.0: every row and every range stays, but what was 
   const reader = `reader_${database}`;
   await server.query(
     database,
-    `CREATE ROLE ${reader}; GRANT SELECT ON mds.index_ticks TO ${reader}; CREATE VIEW mine AS SELECT name, price FROM mds.index_ticks`,
+    `CREATE ROLE ${reader}; GRANT SELECT ON mds.index_ticks TO ${reader}; CREATE VIEW mine AS SELECT name, price FROM mds.index_ticks;
+    CREATE VIEW my_days AS SELECT name, day, ts, time, close FROM mds.ohlcv`,
   );
-  const before = await readTables(database);
+  const myDays = () => server.query(database, "SELECT my_days::text FROM my_days ORDER BY 1");
+  const [before, daysBefore] = [await readTables(database), await myDays()];
   const ledger = before.get("settled_ranges") ?? [];
   expect(ledger.filter((range) => range.includes("moved to table mds.index_tick_rows_2026_01"))).not.toEqual(
     [],
@@ -57,7 +59,15 @@ it("upgrades a database of 0.2.0: every row and every range stays, but what was 
     range
       .replace(/,moved,"moved to table [^"]*"/, ",lost,detached")
       .replace(/,moved,"moved to [^"]*"/, ",lost,moved");
-  expect(after).toEqual(new Map([...before, ["settled_ranges", ledger.map(toLost).sort()]]));
+  // A bar has the start of its day, in a column behind the others.
+  const toBarByTs = (bar: string) =>
+    bar.replace(/,(\d{4}-\d\d-\d\d),(.*)\)$/, (_, day, rest) => `,${rest},${Date.parse(day) * 1000})`);
+  const bars = (before.get("daily_bar_rows") ?? []).map(toBarByTs).sort();
+  expect(bars).not.toEqual(before.get("daily_bar_rows"));
+  expect(after).toEqual(
+    new Map([...before, ["settled_ranges", ledger.map(toLost).sort()], ["daily_bar_rows", bars]]),
+  );
+  expect(await myDays()).toEqual(daysBefore);
   const [state] = await server.query(
     database,
     `SELECT (SELECT version FROM mds.schema_version) AS version, has_table_privilege('${reader}', 'mds.index_ticks', 'SELECT') AS granted,

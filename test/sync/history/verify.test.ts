@@ -23,7 +23,7 @@ describe("verify", () => {
     database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${changedTs};
       DELETE FROM index_tick_rows WHERE ts = ${changedTs + 30_000_000};
       INSERT INTO index_tick_rows (series, ts, price, source) SELECT series, ts + 5000000, price, 0 FROM index_tick_rows WHERE ts = ${changedTs};
-      DELETE FROM daily_bar_rows WHERE day = '2026-02-02'`);
+      DELETE FROM daily_bar_rows WHERE ts = ${Date.parse("2026-02-02") * 1000}`);
     database.close();
     const verified = await engine.verify();
     expect(verified.differences).toMatchObject([

@@ -223,7 +223,9 @@ describe("the audit of a damaged ledger", () => {
     const { warehouse, series } = fillSoundly();
     const [from, to] = [now - 4 * HOUR + 10 * 60 * SECOND, now - 2 * HOUR - 10 * 60 * SECOND];
     damage(warehouse, "DELETE FROM index_tick_rows WHERE series = ? AND ts > ? AND ts < ?", series, from, to);
-    damage(warehouse, "DELETE FROM daily_bar_rows WHERE day > '2026-02-01' AND day < '2026-02-27'");
+    const midnight = (day: string) => Date.parse(day) * 1000;
+    const days = [midnight("2026-02-01"), midnight("2026-02-27")];
+    damage(warehouse, "DELETE FROM daily_bar_rows WHERE ts > ? AND ts < ?", ...days);
     expect(audit(warehouse)).toEqual({
       findings: [],
       remarks: [

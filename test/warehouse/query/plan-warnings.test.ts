@@ -20,7 +20,7 @@ describe("the warnings about a query plan", () => {
       "SELECT price FROM index_ticks WHERE name = 'BTC' AND time > '2026'",
       [series, "compares `time` as text, row by row: `ts` is the key"],
     ],
-    ["SELECT close FROM ohlcv", ["reads the whole table daily_bar_rows: bound `day` and name the series"]],
+    ["SELECT close FROM ohlcv", ["reads the whole table daily_bar_rows: bound `ts` and name the series"]],
   ];
 
   it("name the table that is read as a whole, and the column to bound", () => {

@@ -25,7 +25,7 @@ def open_copy(path: str) -> sqlite3.Connection:
     for table in ("index_tick_rows", "kept_bars"):
         copy.execute(f"DELETE FROM {table} WHERE ts < (SELECT max(ts) FROM {table}) - 3 * 3600 * 1000000")
     copy.execute("DELETE FROM index_tick_rows WHERE ts / 30000000 % 16 > 0")
-    copy.execute("DELETE FROM daily_bar_rows WHERE day < (SELECT date(max(day), '-5 days') FROM daily_bar_rows)")
+    copy.execute("DELETE FROM daily_bar_rows WHERE ts < (SELECT max(ts) FROM daily_bar_rows) - 5 * 86400 * 1000000")
     # Two contracts of each type.
     copy.execute("""DELETE FROM derivative_tick_rows WHERE contract NOT IN (SELECT c.contract FROM (
         SELECT contract, row_number() OVER (PARTITION BY derivative_type ORDER BY contract) AS place

@@ -109,6 +109,20 @@ describe("index seeks", () => {
     expect(steps.join()).not.toContain("SCAN r");
   });
 
+  it.each([
+    ["a day of one series", "name = 'id-7' AND day = '2026-02-28'", "=?"],
+    [
+      "a range of days of one series",
+      "name = 'id-7' AND day >= '2026-02-27' AND day < '2026-03-01'",
+      ">? AND <expr><?",
+    ],
+    ["a cross-section of a day", "day = '2026-02-28'", "=?"],
+    ["all days since one", "day >= date('now', '-7 days')", ">?"],
+  ])("of ohlcv: %s", (_name, where, bound) => {
+    const steps = plan(`SELECT name, day, time, close_exact, is_final FROM ohlcv WHERE ${where}`);
+    expect(steps).toContain(`SEARCH r USING INDEX daily_bars_by_day (series=? AND <expr>${bound})`);
+  });
+
   it("find the newest row of each series without reading the others", () => {
     const steps = plan("SELECT name, price FROM latest_index_ticks");
     expect(steps.some((step) => step.includes(seek))).toBe(true);

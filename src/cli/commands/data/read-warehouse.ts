@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
 import { describeMissingRows, type ReadPlan } from "../../../library/reading/read-plan.ts";
+import { formatDay } from "../../../model/time.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { loadSettingsAndWarn } from "../../support/flags.ts";
@@ -91,7 +92,7 @@ export function noteMissingRows(
 }
 
 const firstTickSql = "SELECT ts FROM index_tick_rows WHERE series = ? ORDER BY ts LIMIT 1";
-const firstDaySql = "SELECT day FROM daily_bar_rows WHERE series = ? ORDER BY day LIMIT 1";
+const firstDaySql = "SELECT ts FROM daily_bar_rows WHERE series = ? ORDER BY ts LIMIT 1";
 
 function noteOlderDays(
   connection: Connection,
@@ -101,7 +102,7 @@ function noteOlderDays(
 ): void {
   const first = connection.findValue<number>(firstTickSql, [key]) ?? Number.POSITIVE_INFINITY;
   if (from >= first) return;
-  const firstDay = connection.value<string>(firstDaySql, [key]);
+  const firstDay = formatDay(connection.value<number>(firstDaySql, [key]));
   stderr.write(
     `mds-sync: note: ticks of ${name} begin later; \`bars --source ohlcv\` has its daily bars since ${firstDay}\n`,
   );
