@@ -10,9 +10,6 @@ export interface RecordPosition {
 
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");
 
-/** The lowest digits come first, so that the order of ids differs from that of the records: clients must not rely on it. */
-const reverse = (digits: string) => [...digits].reverse().join("");
-
 /** The ids of one series: `kkkkkkkk-nnnn-8nnn-8nnn-nnnncccccccc`. */
 export class RowIds {
   readonly #prefix: string;
@@ -24,10 +21,12 @@ export class RowIds {
     this.#check = checkOf(names.join("\n"));
   }
 
+  /** The lowest digits come first, so that the order of ids differs from that of the records: clients must not rely on it. */
   at(number: number): string {
-    const digits = reverse(hex(number, 14));
-    const parts = [digits.slice(0, 4), `8${digits.slice(4, 7)}`, `8${digits.slice(7, 10)}`, digits.slice(10)];
-    return `${this.#prefix}-${parts.join("-")}${this.#check}`;
+    let digits = "";
+    for (let n = number; digits.length < 14; n = Math.floor(n / 16)) digits += (n % 16).toString(16);
+    const parts = `${digits.slice(0, 4)}-8${digits.slice(4, 7)}-8${digits.slice(7, 10)}-${digits.slice(10)}`;
+    return `${this.#prefix}-${parts}${this.#check}`;
   }
 }
 
@@ -39,7 +38,8 @@ export function parseRecordId(
   idAt: (position: RecordPosition) => string | undefined,
 ): RecordPosition | undefined {
   const [, key = "", ...digits] = ID_PATTERN.exec(id) ?? [];
-  const position = { key: Number.parseInt(key, 16), number: Number.parseInt(reverse(digits.join("")), 16) };
+  const number = Number.parseInt([...digits.join("")].reverse().join(""), 16);
+  const position = { key: Number.parseInt(key, 16), number };
   return key !== "" && idAt(position)?.toLowerCase() === id.toLowerCase() ? position : undefined;
 }
 

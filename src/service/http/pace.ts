@@ -173,12 +173,11 @@ export function observe(before: PaceState, answer: ObservedAnswer): PaceState {
 
 function recordAccepted(state: PaceState, { now, startedAt }: ObservedAnswer): PaceState {
   const { accepted, rejections } = state;
-  const recent = accepted.filter((at) => at > now - MEASURED_MS);
-  const isOver = startedAt > rejections.lastAt;
+  const recent = accepted.slice(accepted.findIndex((at) => at > now - MEASURED_MS));
   return {
     ...state,
     accepted: [...(recent.length >= SAMPLE ? recent : accepted.slice(-SAMPLE)), now],
-    rejections: isOver ? { ...rejections, count: 0 } : rejections,
+    rejections: startedAt > rejections.lastAt ? { ...rejections, count: 0 } : rejections,
   };
 }
 

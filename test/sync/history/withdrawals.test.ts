@@ -6,7 +6,7 @@ import { Fault } from "../../simulator/faults.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
-  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 2 } }`;
+  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
 const DAY_MS = 86_400_000;
 const withdrawn = { since: "2026-03-01T00:00:00Z", until: "2026-03-01T08:00:00Z" };
 const WITHDRAWN_ROWS = 960;
