@@ -12,7 +12,7 @@ import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "./context/context.ts";
 import type { Problem } from "./context/error-policy.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
-import { planTiming } from "./history/gap-planner.ts";
+import { planTiming } from "./history/walk-planner.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
 import { followLiveFeed } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
@@ -207,7 +207,7 @@ export class SyncSupervisor {
     this.#isFillingGaps = true;
     this.#reportActivity();
     const streams = new Set<Stream>(["ohlcv", "index_ticks"]);
-    const filter = { streams, excludesHeads: true };
+    const filter = { streams, heads: "excluded" } as const;
     try {
       const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter };
       const { problems } = await fillGaps(this.#context, fillOptions);

@@ -13,7 +13,8 @@ import { findOtherServedSeries, hasRowsSince } from "../../warehouse/rows/row-qu
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, toProblem } from "../context/error-policy.ts";
-import { confirmationOf, reportClaims, type SliceWalk, timingOf } from "./walk-slice.ts";
+import type { SliceWalk, WalkedSeries } from "./slices.ts";
+import { reportClaims, timingOf } from "./walk-slice.ts";
 
 /** How long the result of an endpoint probe is reused, because many series may get a 404 at once. */
 const PROBE_TTL_MS = 10_000;
@@ -32,7 +33,7 @@ export class NotFoundAnswers {
   }
 
   /** Call when the service has returned the series. */
-  recordFound({ key }: SliceWalk): void {
+  recordFound({ key }: WalkedSeries): void {
     this.#foundSeries.add(ledgerKeyText(key));
   }
 
@@ -43,30 +44,24 @@ export class NotFoundAnswers {
     range: TimeRange,
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
-    const error = wasNotFound(this.#reader, walk.key)
+    const { series } = walk;
+    const { key, indexType } = series;
+    const doubt = wasNotFound(this.#reader, key)
       ? undefined
       : await this.#findDoubt(context, walk, rejection);
-    if (error) return error;
-    const { key, indexType } = walk;
-    const answer = {
-      key,
-      indexType,
-      range,
-      timing: timingOf(walk),
-      confirmation: confirmationOf(context, walk),
-    };
-    const applied = await context.ingest.call("commitNotFound", answer, context.signal);
-    reportClaims(context, walk, applied);
+    if (doubt) return doubt;
+    const answer = { key, indexType, range, timing: timingOf(series), confirmation: context.withdrawals };
+    reportClaims(context, series, await context.ingest.call("commitNotFound", answer, context.signal));
     return undefined;
   }
 
   /** Why the answer does not count. */
   async #findDoubt(
     context: SyncContext,
-    walk: SliceWalk,
+    { series, isHead }: SliceWalk,
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
-    const { key, serviceWindow, indexType, isHead } = walk;
+    const { key, serviceWindow, indexType } = series;
     const servedSince = computeWindowStart(serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS;
     const isServed = hasRowsSince(this.#reader, key, servedSince);
     const isFound = this.#foundSeries.has(ledgerKeyText(key));
@@ -78,14 +73,16 @@ export class NotFoundAnswers {
     }
     if (!isServed) return undefined;
     // The index exists, and only this range fails. A delisted index fails at its head.
-    if (isFound && !isHead) return onlyRangeFailure(walk);
-    return (await this.#isEndpointHealthy(context, walk, servedSince)) ? undefined : endpointFailure(walk);
+    if (isFound && !isHead) return onlyRangeFailure(series);
+    return (await this.#isEndpointHealthy(context, series, servedSince))
+      ? undefined
+      : endpointFailure(series);
   }
 
   /** Whether the endpoint finds another stored series or, because all stored ones may be delisted, any series. */
   #isEndpointHealthy(
     context: SyncContext,
-    { key, indexType }: SliceWalk,
+    { key, indexType }: WalkedSeries,
     servedSince: Micros,
   ): Promise<boolean> {
     const at = context.clock.monotonic();
@@ -134,7 +131,7 @@ async function findsAny(
   return false;
 }
 
-function onlyRangeFailure({ key, indexType, name }: SliceWalk): Failure {
+function onlyRangeFailure({ key, indexType, name }: WalkedSeries): Failure {
   return new Failure(`${streamTable[key.stream].endpoint} no longer finds ${indexType} ${name} (404)`, {
     code: "denied",
     remedy: "the service serves its newest records, so the index exists: the older range stays open",
@@ -142,7 +139,7 @@ function onlyRangeFailure({ key, indexType, name }: SliceWalk): Failure {
   });
 }
 
-function endpointFailure({ key }: SliceWalk): Failure {
+function endpointFailure({ key }: WalkedSeries): Failure {
   return new Failure(
     `${streamTable[key.stream].endpoint} no longer finds any index that it has served (404)`,
     {

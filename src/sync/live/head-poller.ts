@@ -14,9 +14,9 @@ import { type SyncContext, serviceNow } from "../context/context.ts";
 import { type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { retryDelayMs } from "../context/retry.ts";
-import { fillSlice } from "../history/fill-gaps.ts";
-import { HEAD_BARS, type PlanTiming, planHeadWalks } from "../history/gap-planner.ts";
 import { NotFoundAnswers } from "../history/not-found-answers.ts";
+import { runWalk } from "../history/run-walk.ts";
+import { HEAD_BARS, type PlanTiming, planGaps } from "../history/walk-planner.ts";
 import {
   dueAt,
   follow,
@@ -245,8 +245,9 @@ export class HeadPoller {
     const { reader, timing, onReopened } = this.#options;
     const now = serviceNow(this.#context);
     const { key, indexType, name } = entry.head.series;
-    const { walks, rechecks, day } = planHeadWalks(reader, now, timing, key, entry.failures === 0);
-    const onFoundAgain = async () => {
+    const heads = { key, includesRecent: entry.failures === 0 };
+    const { walks, rechecks, day } = planGaps(reader, now, timing, { heads });
+    const onServed = async () => {
       if (!wasNotFound(reader, key)) return;
       await ingest.call("commitIndexFoundAgain", key, signal);
       onReopened();
@@ -255,11 +256,12 @@ export class HeadPoller {
       const counts = stats.forStream(key.stream);
       counts.plannedMicros += walk.range.to - walk.range.from;
       counts.plannedRequests++;
-      const outcome = await fillSlice(this.#context, walk, this.#notFoundAnswers, onFoundAgain);
-      if (outcome.kind === "filled" || outcome.kind === "not_found" || outcome.kind === "empty") {
+      const { blockedReason } = walk.series;
+      const outcome = await runWalk(this.#context, walk, { notFound: this.#notFoundAnswers, onServed });
+      if (!("error" in outcome)) {
         // The gap filler confirms withdrawals, so that they do not delay the head.
-        if (outcome.kind === "filled" && (outcome.hasReopened || outcome.unconfirmed)) onReopened();
-        if (walk.blockedReason !== null)
+        if (outcome.kind === "filled" && (outcome.result.hasReopened || outcome.unconfirmed)) onReopened();
+        if (blockedReason !== null)
           await ingest.call("commitBlockedReason", { keys: [key], reason: null }, signal);
         continue;
       }
@@ -268,7 +270,7 @@ export class HeadPoller {
         ledgerKeyText(key),
         toProblem(key.stream, `${indexType} ${name}`, outcome.error),
       );
-      if (outcome.kind === "forbidden" && walk.blockedReason !== "forbidden")
+      if (outcome.kind === "forbidden" && blockedReason !== "forbidden")
         await ingest.call("commitBlockedReason", { keys: [key], reason: "forbidden" }, signal);
       return;
     }
