@@ -206,7 +206,9 @@ function cutRate(state: PaceState, { now, startedAt, retryAfterMs }: ObservedAns
   const { rate, rejections, rejectedShare } = state;
   const { tolerated } = retryAfterMs > 0 ? cuts.ratePaused : cuts.rate;
   const isCut = rejections.count > 0 && rate !== undefined && rate.changedAt >= rejections.firstAt;
-  if (isCut || startedAt <= rejections.lastAt || rejectedShare <= tolerated) return state;
+  // Before anything was accepted a rejection shows no limit: the silence after it is enough.
+  const isUnknown = rate === undefined && state.accepted.length === 0;
+  if (isUnknown || isCut || startedAt <= rejections.lastAt || rejectedShare <= tolerated) return state;
   const accepted = acceptedPerSecond(state, now);
   const borne = Math.min(decide(state).perSecond, Math.max(accepted, rate?.ceiling ?? 0));
   const ceiling = Math.max(MIN_CEILING, borne);
