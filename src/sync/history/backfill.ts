@@ -30,7 +30,7 @@ import {
   summarizeClaims,
   toGapFilter,
 } from "./run-filter.ts";
-import { planNight, planTiming } from "./walk-planner.ts";
+import { planNight } from "./walk-planner.ts";
 
 /** What the command `backfill` asks of one run. */
 export interface BackfillFilter extends RunFilter {
@@ -103,7 +103,7 @@ export async function backfill(
   }
   const gapFilter = toGapFilter(filter, named);
   const { concurrency } = settings;
-  const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
+  const fillOptions = { reader, random, settings, concurrency, filter: gapFilter };
   /** Fills the gaps, and fetches the snapshots of these streams. */
   const fetchSelected = async (directory: Directory, includesSnapshot: (stream: Stream) => boolean) => {
     await endDeselectedSnapshots(context, settings, directory);

@@ -17,13 +17,13 @@ import { NotFoundAnswers } from "./not-found-answers.ts";
 import { findOpenGaps, type GapFilter } from "./run-filter.ts";
 import { runWalk } from "./run-walk.ts";
 import { countPages, type SliceWalk, urgencies } from "./slices.ts";
-import { type PlanTiming, planGaps, type WalkPlan } from "./walk-planner.ts";
+import { type PlanSettings, planGaps, type WalkPlan } from "./walk-planner.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
 
 interface FillOptions {
   readonly reader: Connection;
   readonly random: Random;
-  readonly timing: PlanTiming;
+  readonly settings: PlanSettings;
   /** Maximum number of requests in flight. */
   readonly concurrency: number;
   readonly filter: GapFilter;
@@ -55,7 +55,7 @@ const MIN_MEASURED_REQUESTS = 50;
  * gaps from the ledger again.
  */
 export async function fillGaps(context: SyncContext, options: FillOptions): Promise<FillResult> {
-  const { reader, random, timing, filter } = options;
+  const { reader, random, settings, filter } = options;
   const { clock, ingest, stats, signal, log } = context;
   const failures = new Map<string, FailureCount>();
   const notFound = new NotFoundAnswers(reader);
@@ -69,7 +69,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     signal.throwIfAborted();
     const now = serviceNow(context);
     const startedAt = clock.monotonic();
-    const plan = planGaps(reader, now, timing, filter);
+    const plan = planGaps(reader, now, settings, filter);
     if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, signal);
     const isOpen = (walk: SliceWalk) =>
       !isParked(parked, walk) && !failures.get(ledgerKeyText(walk.series.key))?.isGivenUp;
@@ -287,7 +287,7 @@ async function park(
  */
 async function settleExpiredEdge(
   context: SyncContext,
-  { reader, timing, filter }: FillOptions,
+  { reader, settings, filter }: FillOptions,
 ): Promise<void> {
   const { clock, ingest, signal } = context;
   const now = serviceNow(context);
@@ -298,6 +298,6 @@ async function settleExpiredEdge(
   if (expiringSoon.length > 0)
     await clock.sleep((Math.max(...expiringSoon) - now) / MICROS_PER_MS + 50, signal);
   const later = serviceNow(context);
-  const plan = planGaps(reader, later, timing, filter);
+  const plan = planGaps(reader, later, settings, filter);
   if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, signal);
 }

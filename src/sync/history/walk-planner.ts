@@ -79,17 +79,7 @@ export interface WalkPlan {
 }
 
 /** The settings that a plan depends on. */
-export interface PlanTiming {
-  readonly refreshSeconds: number;
-  /** A quiet series is covered up to this long before now. */
-  readonly quietMargin: Micros;
-  /** When the service is asked again about a claim. */
-  readonly confirmation: ConfirmationRules;
-}
-
-export function planTiming({ refreshSeconds, quietMargin, withdrawals }: SyncSettings): PlanTiming {
-  return { refreshSeconds, quietMargin: quietMargin * MICROS_PER_SECOND, confirmation: withdrawals };
-}
+export type PlanSettings = Pick<SyncSettings, "refreshSeconds" | "quietMargin" | "withdrawals">;
 
 /** What a source tells of a series. What is settled already is at no head, and nothing blocks it. */
 type SourcedSeries = Pick<WalkedSeries, "key" | "indexType" | "indexId" | "name" | "serviceWindow"> &
@@ -123,7 +113,12 @@ type OpenSeries = Pick<
 > & { readonly key: SeriesKey };
 
 /** Every gap at `now`, or those of a filter, and once a day the range in which late corrections may occur. */
-export function planGaps(reader: Connection, now: Micros, settings: PlanTiming, filter: GapFilter): WalkPlan {
+export function planGaps(
+  reader: Connection,
+  now: Micros,
+  settings: PlanSettings,
+  filter: GapFilter,
+): WalkPlan {
   const { range, heads } = filter;
   const only = typeof heads === "object" ? heads : undefined;
   const walks: SliceWalk[] = [];
@@ -140,7 +135,7 @@ export function planGaps(reader: Connection, now: Micros, settings: PlanTiming, 
     for (const series of readGaps(reader, stream, now, only?.key.series)) {
       if (!matchesFilter(filter, stream, series.indexId)) continue;
       if (series.agedOut.length > 0) lost.push(series);
-      found.set(series.key.series, { ...series, open: askable(series, now, settings.confirmation) });
+      found.set(series.key.series, { ...series, open: askable(series, now, settings.withdrawals) });
     }
     // A series that is fetched once on request has no head poller, so its head is filled here.
     const polled = heads === "excluded" ? readSeriesHeads(reader, stream) : [];
@@ -212,7 +207,7 @@ function streamTiming(
   reader: Connection,
   stream: HistoryStream,
   now: Micros,
-  { refreshSeconds, quietMargin }: PlanTiming,
+  { refreshSeconds, quietMargin }: PlanSettings,
 ): StreamTiming {
   const delay = settleDelay(refreshSeconds);
   const lateness = readLateness(reader, stream);
@@ -225,7 +220,7 @@ function streamTiming(
     targetEnd: computeTargetEnd({ settleDelay: extendedDelay, step }, now),
     cadence,
     settleDelay: delay,
-    quietMargin,
+    quietMargin: quietMargin * MICROS_PER_SECOND,
     lookBack: Math.min(RECENT_MICROS, lookBack),
   };
 }

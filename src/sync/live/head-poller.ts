@@ -4,6 +4,7 @@ import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from ".
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { MAX_SILENT_PERIODS } from "../../service/limits.ts";
 import type { Subscription } from "../../service/live/messages.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
@@ -16,7 +17,7 @@ import { ProblemLog } from "../context/problem-log.ts";
 import { retryDelayMs } from "../context/retry.ts";
 import { NotFoundAnswers } from "../history/not-found-answers.ts";
 import { runWalk } from "../history/run-walk.ts";
-import { HEAD_BARS, type PlanTiming, planGaps } from "../history/walk-planner.ts";
+import { HEAD_BARS, type PlanSettings, planGaps } from "../history/walk-planner.ts";
 import {
   dueAt,
   follow,
@@ -25,7 +26,6 @@ import {
   isInDoubt,
   listen,
   liveSince,
-  MAX_SILENT_PERIODS,
   pollsPerSecond,
   readHead,
   resolve,
@@ -36,7 +36,7 @@ import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 interface HeadPollerOptions {
   readonly reader: Connection;
   readonly random: Random;
-  readonly timing: PlanTiming;
+  readonly settings: PlanSettings;
   /** Of all requests. */
   readonly maxConcurrency: number;
   /** How often REST confirms what the live feed has covered. */
@@ -141,7 +141,7 @@ export class HeadPoller {
     const listening = runLoop({
       clock,
       signal,
-      delayMs: () => this.#options.timing.refreshSeconds * 500,
+      delayMs: () => this.#options.settings.refreshSeconds * 500,
       runOnce: () => this.#listen(),
       onError: (error) => this.#options.onError(error),
     });
@@ -210,6 +210,9 @@ export class HeadPoller {
       .then(() => this.#reschedule(entry))
       .catch((error: unknown) => {
         this.#failure = { error };
+        // Else it would be due at once, again and again.
+        this.#backOff(entry);
+        entry.due = entry.notBefore;
       })
       .finally(() => {
         this.#inFlight.delete(work);
@@ -242,11 +245,11 @@ export class HeadPoller {
 
   async #poll(entry: HeadEntry): Promise<void> {
     const { ingest, stats, signal } = this.#context;
-    const { reader, timing, onReopened } = this.#options;
+    const { reader, settings, onReopened } = this.#options;
     const now = serviceNow(this.#context);
     const { key, indexType, name } = entry.head.series;
     const heads = { key, includesRecent: entry.failures === 0 };
-    const { walks, rechecks, day } = planGaps(reader, now, timing, { heads });
+    const { walks, rechecks, day } = planGaps(reader, now, settings, { heads });
     const onServed = async () => {
       if (!wasNotFound(reader, key)) return;
       await ingest.call("commitIndexFoundAgain", key, signal);
@@ -336,13 +339,13 @@ export class HeadPoller {
 
   /** How much there is to poll. */
   #measure(): Omit<HeadTiming, "pollsPerSecond"> {
-    const { timing, confirmEvery } = this.#options;
+    const { settings, confirmEvery } = this.#options;
     const now = serviceNow(this.#context);
     const ticks = [...this.#entriesByIndex.values()].map(({ head }) => head);
     const isPolled = (head: HeadState) => liveSince(head) === undefined && !head.series.isNotFound;
     return {
-      cadence: timing.refreshSeconds * MICROS_PER_SECOND,
-      settleDelay: settleDelay(timing.refreshSeconds),
+      cadence: settings.refreshSeconds * MICROS_PER_SECOND,
+      settleDelay: settleDelay(settings.refreshSeconds),
       confirmEvery,
       seriesCount: this.#entries.size,
       tickSeriesCount: ticks.length,
