@@ -14,7 +14,7 @@ import {
 
 /** Gateways answer so when the page behind them is too large or takes too long, and also in an outage. */
 const GATEWAY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Bodies that end too early: a broken connection, or a limit of the service or a proxy. */
+/** A broken connection, or a limit of the service or a proxy. */
 const cutBodies: ReadonlySet<FailureCode> = new Set<FailureCode>(["answer_cut", "malformed_body"]);
 
 interface SizeLimit {

@@ -41,12 +41,8 @@ const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
 export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
   // RoundTripTimeout limits the whole round trip, slow bodies included; undici's timers only notice silence.
-  const agentOptions = {
-    allowH2: false,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: { timeout: ANSWER_TIMEOUT_MS },
-  };
+  const connect = { timeout: ANSWER_TIMEOUT_MS };
+  const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect };
   const directAgent = new Agent(agentOptions);
   let proxyAgent: EnvHttpProxyAgent | undefined;
 

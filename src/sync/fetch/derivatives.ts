@@ -125,15 +125,12 @@ function fetchTicksOfType(
   return storeSnapshotPages(context, { stream, request, part: derivativeType }, list);
 }
 
-/** Runs a task for each exchange. */
-type ForEachExchange = (
-  exchangeIds: readonly string[],
-  task: (exchangeId: string) => Promise<void>,
-) => Promise<void>;
-
 interface FindDerivativesOptions {
   readonly reader: Connection;
-  readonly forEachExchange: ForEachExchange;
+  readonly forEachExchange: (
+    exchangeIds: readonly string[],
+    task: (exchangeId: string) => Promise<void>,
+  ) => Promise<void>;
 }
 
 /**

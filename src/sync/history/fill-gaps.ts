@@ -13,9 +13,8 @@ import { classifyError, type Problem, toProblem } from "../context/error-policy.
 import { countDoneRequests } from "../context/progress.ts";
 import { MAX_TRIES, retryDelayMs } from "../context/retry.ts";
 import type { RunStats } from "../context/run-stats.ts";
-import { NotFoundAnswers } from "./not-found-answers.ts";
 import { findOpenGaps, type GapFilter } from "./run-filter.ts";
-import { runWalk } from "./run-walk.ts";
+import { NotFoundAnswers, runWalk } from "./run-walk.ts";
 import { countPages, type SliceWalk, urgencies } from "./slices.ts";
 import { type PlanSettings, planGaps, type WalkPlan } from "./walk-planner.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
@@ -140,7 +139,9 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       // A slice below the head may have been walked before the head showed that the service has published more.
       const isPublishedNow =
         publishedRounds < MAX_PUBLISHED_ROUNDS &&
-        clamped.some(({ series, range }) => isPublishedBeyond(reader, series.key, range.to));
+        clamped.some(
+          ({ series, range }) => (readPublication(reader, series.key)?.publishedTo ?? 0) >= range.to,
+        );
       if (isPublishedNow) publishedRounds++;
       if (!hasReopened && !isPublishedNow && !isCatchingUp) return finish();
       lastRoundMs = roundMs;
@@ -151,10 +152,6 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       await clock.sleep(delayMs, signal);
     }
   }
-}
-
-function isPublishedBeyond(reader: Connection, key: LedgerKey, ts: Micros): boolean {
-  return (readPublication(reader, key)?.publishedTo ?? 0) >= ts;
 }
 
 function countRequests(stats: RunStats): number {
@@ -170,19 +167,16 @@ interface FailureCount {
 interface OpenWalk {
   readonly walk: SliceWalk;
   readonly error: unknown;
+  /** The service was answering, so the failure counts towards the maximum number of tries. */
+  readonly countsAsTry: boolean;
 }
 
 interface RoundResult {
-  readonly failed: readonly FailedWalk[];
+  readonly failed: readonly OpenWalk[];
   /** The service must repeat what it says about stored rows. */
   readonly unconfirmed: readonly OpenWalk[];
   readonly clamped: readonly SliceWalk[];
   readonly hasReopened: boolean;
-}
-
-interface FailedWalk extends OpenWalk {
-  /** The service was answering, so the failure counts towards the maximum number of tries. */
-  readonly countsAsTry: boolean;
 }
 
 interface FillRound {
@@ -198,7 +192,7 @@ async function runRound(
   { plan, walks, parked, notFound }: FillRound,
 ): Promise<RoundResult> {
   const { ingest, stats, signal } = context;
-  const failed: FailedWalk[] = [];
+  const failed: OpenWalk[] = [];
   const unconfirmed: OpenWalk[] = [];
   const clamped: SliceWalk[] = [];
   const unblocked: LedgerKey[] = [];
@@ -237,7 +231,7 @@ async function runRound(
     if (outcome.kind === "filled") {
       hasReopened ||= outcome.result.hasReopened;
       if (outcome.result.isUnpublished && !walk.isHead) clamped.push(walk);
-      if (outcome.unconfirmed) unconfirmed.push({ walk, error: outcome.unconfirmed });
+      if (outcome.unconfirmed) unconfirmed.push({ walk, error: outcome.unconfirmed, countsAsTry: false });
     }
     if (blockedReason !== null) unblocked.push(key);
     if (isSeriesFilled && plan.rechecks.has(ledgerKeyText(key)))

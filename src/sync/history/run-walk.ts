@@ -1,11 +1,29 @@
-import { Failure } from "../../model/failure.ts";
+import { decodePage } from "../../ingest/decode/page.ts";
+import { exitCode, Failure } from "../../model/failure.ts";
+import { decodeBody } from "../../model/response-body.ts";
+import { type HistoryStream, streamTable, WINDOW_MARGIN_MICROS } from "../../model/streams.ts";
+import { formatToMillisecond, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import type { SyncContext } from "../context/context.ts";
-import { classifyError, isInvalidResponse } from "../context/error-policy.ts";
+import { requestPriority } from "../../service/http/request.ts";
+import { anchorForRow } from "../../service/pagination/page.ts";
+import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
+import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import { findOtherServedSeries, hasRowsSince } from "../../warehouse/rows/row-queries.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { type SyncContext, serviceNow } from "../context/context.ts";
+import { classifyError, isInvalidResponse, toProblem } from "../context/error-policy.ts";
 import { retryUntilDone } from "../context/retry.ts";
-import type { NotFoundAnswers } from "./not-found-answers.ts";
-import type { SliceWalk } from "./slices.ts";
-import { type SliceResult, unconfirmedFailure, type WalkOptions, walkSlice } from "./walk-slice.ts";
+import type { SliceWalk, WalkedSeries } from "./slices.ts";
+import {
+  reportClaims,
+  type SliceResult,
+  timingOf,
+  unconfirmedFailure,
+  type WalkOptions,
+  walkSlice,
+} from "./walk-slice.ts";
 
 type WalkOutcome =
   | {
@@ -71,4 +89,138 @@ export async function runWalk(
         };
     }
   }
+}
+
+/** How long the result of an endpoint probe is reused, because many series may get a 404 at once. */
+const PROBE_TTL_MS = 10_000;
+
+/**
+ * Passes on the answer that an index does not exist: a 404, or a 400 for an index that never had a row. It does not count if the
+ * endpoint finds no other index either, or if this run has found the index.
+ */
+export class NotFoundAnswers {
+  readonly #reader: Connection;
+  readonly #foundSeries = new Set<string>();
+  readonly #probes = new Map<HistoryStream, { readonly at: number; readonly isHealthy: Promise<boolean> }>();
+
+  constructor(reader: Connection) {
+    this.#reader = reader;
+  }
+
+  /** Call when the service has returned the series. */
+  recordFound({ key }: WalkedSeries): void {
+    this.#foundSeries.add(ledgerKeyText(key));
+  }
+
+  /** `rejection`: the service answered 400. Returns why the answer does not count: something else is wrong. */
+  async commit(
+    context: SyncContext,
+    walk: SliceWalk,
+    range: TimeRange,
+    rejection: Failure | undefined,
+  ): Promise<Failure | undefined> {
+    const { series } = walk;
+    const { key, indexType } = series;
+    const doubt = wasNotFound(this.#reader, key)
+      ? undefined
+      : await this.#findDoubt(context, walk, rejection);
+    if (doubt) return doubt;
+    const answer = { key, indexType, range, timing: timingOf(series), confirmation: context.withdrawals };
+    reportClaims(context, series, await context.ingest.call("commitNotFound", answer, context.signal));
+    return undefined;
+  }
+
+  /** Why the answer does not count. */
+  async #findDoubt(
+    context: SyncContext,
+    { series, isHead }: SliceWalk,
+    rejection: Failure | undefined,
+  ): Promise<Failure | undefined> {
+    const { key, serviceWindow, indexType } = series;
+    const servedSince = computeWindowStart(serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS;
+    const isServed = hasRowsSince(this.#reader, key, servedSince);
+    const isFound = this.#foundSeries.has(ledgerKeyText(key));
+    if (rejection) {
+      if (isFound || isServed) return rejection;
+      const other = findOtherServedSeries(this.#reader, key, servedSince, indexType);
+      const probe = other ?? { indexType, ts: serviceNow(context) };
+      return (await findsAny(context, key.stream, [probe])) ? undefined : rejection;
+    }
+    if (!isServed) return undefined;
+    // The index exists, and only this range fails. A delisted index fails at its head.
+    if (isFound && !isHead) return onlyRangeFailure(series);
+    return (await this.#isEndpointHealthy(context, series, servedSince))
+      ? undefined
+      : endpointFailure(series);
+  }
+
+  /** Whether the endpoint finds another stored series or, because all stored ones may be delisted, any series. */
+  #isEndpointHealthy(
+    context: SyncContext,
+    { key, indexType }: WalkedSeries,
+    servedSince: Micros,
+  ): Promise<boolean> {
+    const at = context.clock.monotonic();
+    const recent = this.#probes.get(key.stream);
+    if (recent && at - recent.at < PROBE_TTL_MS) return recent.isHealthy;
+    const otherSeries = findOtherServedSeries(this.#reader, key, servedSince);
+    const anyOfType = { indexType, ts: serviceNow(context) };
+    const isHealthy = findsAny(context, key.stream, otherSeries ? [otherSeries, anyOfType] : [anyOfType]);
+    this.#probes.set(key.stream, { at, isHealthy });
+    return isHealthy;
+  }
+}
+
+interface SeriesProbe {
+  readonly indexType: string;
+  /** Absent: any index. */
+  readonly indexId?: string;
+  readonly ts: Micros;
+}
+
+async function findsAny(
+  context: SyncContext,
+  stream: HistoryStream,
+  probes: readonly SeriesProbe[],
+): Promise<boolean> {
+  const { client, stats, signal, log } = context;
+  const endpoint = streamTable[stream].endpoint;
+  let lastCode: string | undefined;
+  for (const { ts, ...filters } of probes) {
+    const query = { ...filters, timestamp: formatToMillisecond(anchorForRow(endpoint, ts)), size: 1 };
+    try {
+      const rows = await client.request(
+        { endpoint, query, priority: requestPriority.head, signal },
+        async (body) => {
+          const { rawCount } = decodePage(stream, decodeBody(body));
+          return rawCount;
+        },
+      );
+      if (rows > 0) return true;
+    } catch (error) {
+      if (classifyError(error, stats.successCount) === "stop") throw error;
+      lastCode = toProblem(stream, undefined, error).code;
+    }
+  }
+  log.error({ endpoint, code: lastCode }, "endpoint no longer finds any index");
+  return false;
+}
+
+function onlyRangeFailure({ key, indexType, name }: WalkedSeries): Failure {
+  return new Failure(`${streamTable[key.stream].endpoint} no longer finds ${indexType} ${name} (404)`, {
+    code: "denied",
+    remedy: "the service serves its newest records, so the index exists: the older range stays open",
+    exit: exitCode.incomplete,
+  });
+}
+
+function endpointFailure({ key }: WalkedSeries): Failure {
+  return new Failure(
+    `${streamTable[key.stream].endpoint} no longer finds any index that it has served (404)`,
+    {
+      code: "upstream_version",
+      remedy: "the gaps stay open; if it lasts, check service.baseUrl and contact the service's operator",
+      exit: exitCode.incomplete,
+    },
+  );
 }

@@ -106,11 +106,6 @@ export function cutOnGrid(ranges: TimeRanges, cadence: Micros): TimeRange[] {
   });
 }
 
-/** The index of the grid cell that contains the range. */
-export function gridIndex({ from }: TimeRange, cadence: Micros): number {
-  return Math.floor(from / sliceLength(cadence));
-}
-
 /** Compares slices of any series for sorting, the most urgent first. */
 export function compareUrgency(a: Slice, b: Slice): number {
   const rank = urgencies.indexOf(a.urgency) - urgencies.indexOf(b.urgency);

@@ -10,9 +10,8 @@ import { countStoredRows, findOldestRow } from "../../warehouse/rows/row-queries
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
 import { isSameProblem, type Problem, toProblem } from "../context/error-policy.ts";
-import { NotFoundAnswers } from "./not-found-answers.ts";
 import { findOpenGaps, summarizeClaims } from "./run-filter.ts";
-import { runWalk } from "./run-walk.ts";
+import { NotFoundAnswers, runWalk } from "./run-walk.ts";
 import { type SliceWalk, sliceLength, type WalkedSeries } from "./slices.ts";
 import { planComparison } from "./walk-planner.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";

@@ -39,7 +39,6 @@ import {
   dropExpired,
   fetchableFrom,
   gridCadence,
-  gridIndex,
   joinBeforeHistory,
   ROWS_PER_PAGE,
   type Slice,
@@ -82,9 +81,8 @@ export interface WalkPlan {
 export type PlanSettings = Pick<SyncSettings, "refreshSeconds" | "quietMargin" | "withdrawals">;
 
 /** What a source tells of a series. What is settled already is at no head, and nothing blocks it. */
-type SourcedSeries = Pick<WalkedSeries, "key" | "indexType" | "indexId" | "name" | "serviceWindow"> &
-  Pick<WalkedSeries, "settleDelay"> &
-  Partial<WalkedSeries>;
+type SourcedSeries = Omit<WalkedSeries, keyof KnownLater> & Partial<KnownLater>;
+type KnownLater = Pick<WalkedSeries, "period" | "cadence" | "quietMargin" | "knownEnd" | "blockedReason">;
 
 function toWalks(
   { key, indexType, indexId, name, serviceWindow, ...known }: SourcedSeries,
@@ -363,6 +361,6 @@ const SERIES_STRIDE = 7919;
 function nightOfSlice({ series: { key, cadence }, range }: SliceWalk, nights: number): number {
   // A range before the history of a series moves with the service's window.
   const isCell = !isDaily(key.stream) && range.to - range.from <= sliceLength(cadence);
-  const cellIndex = isCell ? gridIndex(range, cadence) : 0;
+  const cellIndex = isCell ? Math.floor(range.from / sliceLength(cadence)) : 0;
   return (key.series * SERIES_STRIDE + cellIndex) % nights;
 }

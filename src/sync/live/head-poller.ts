@@ -15,8 +15,7 @@ import { type SyncContext, serviceNow } from "../context/context.ts";
 import { type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { retryDelayMs } from "../context/retry.ts";
-import { NotFoundAnswers } from "../history/not-found-answers.ts";
-import { runWalk } from "../history/run-walk.ts";
+import { NotFoundAnswers, runWalk } from "../history/run-walk.ts";
 import { HEAD_BARS, type PlanSettings, planGaps } from "../history/walk-planner.ts";
 import {
   dueAt,
@@ -320,7 +319,7 @@ export class HeadPoller {
       const { key, indexType, indexId } = series;
       const known = before.get(ledgerKeyText(key));
       const head = readHead(series, this.#timing, known?.head);
-      const entry = known ?? createEntry(head);
+      const entry = known ?? { ...newEntry, head };
       this.#entries.set(ledgerKeyText(key), entry);
       if (streamTable[key.stream].event === null) entry.head = head;
       else {
@@ -374,9 +373,7 @@ export class HeadPoller {
   }
 }
 
-function createEntry(head: HeadState): HeadEntry {
-  return { head, due: 0, notBefore: 0, failures: 0, isInFlight: false, hasBeenPolled: false };
-}
+const newEntry = { due: 0, notBefore: 0, failures: 0, isInFlight: false, hasBeenPolled: false };
 
 /** Whether one page fills the gap of the head up to `until`. */
 function isHeadShort({ key, isNew, from }: SeriesHead, until: Micros): boolean {
