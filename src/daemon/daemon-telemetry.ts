@@ -41,7 +41,7 @@ export class DaemonTelemetry {
     return new RunStats((stream, { alarm, ...counts }) => {
       this.streamErrors.clearFailure(stream);
       this.metrics.countCommit(stream, "rest", counts);
-      if (alarm !== undefined) this.metrics.countAlarm(alarm);
+      if (alarm !== undefined) this.metrics.increment("alarms_total", 1, { alarm });
     });
   }
 

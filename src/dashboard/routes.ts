@@ -110,7 +110,8 @@ async function renderMetrics(
   status: WarehouseStatus | undefined,
 ): Promise<HttpResponse> {
   if (status) metrics.setStreams(status.streams);
-  metrics.setHealth(view.isReady(), view.problem() === undefined);
+  metrics.set("ready", view.isReady() ? 1 : 0);
+  metrics.set("healthy", view.problem() === undefined ? 1 : 0);
   return { type: METRICS_TYPE, body: await metrics.exposition() };
 }
 

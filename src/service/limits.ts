@@ -27,6 +27,40 @@ export const URGENT_BACKOFF = { ...SLOW_BACKOFF, maxMs: 5 * SECOND_MS };
 /** Retries that each success pays for: they are at most nine requests in ten. */
 export const BUDGET = { perSuccess: 9, max: 30 };
 
+// Gate: how many at once, and how many a second.
+/** What a bad answer does to the speed: it restarts at `keep` of what was accepted, if more than `tolerated` of the answers are bad. */
+export const CUTS = {
+  rate: { keep: 0.7, tolerated: 0.04 },
+  /** The silence that the service asks for is enough, unless it asks for it often. */
+  ratePaused: { keep: 0.7, tolerated: 0.2 },
+  atOnce: { keep: 0.5, tolerated: 0 },
+} as const;
+/** The first requests, and those after a break, until one succeeded: the service may bear one at a time, or have gone. */
+export const START_AT_ONCE = 2;
+/** So many answers say something: older ones count less and less, and a way back to a ceiling takes as many. */
+export const MANY_ANSWERS = 64;
+/** So many accepted requests are a rate, measured over at least a second: the shortest window of a limit. */
+export const SAMPLE = 8;
+export const MEASURED_MS = 1_000;
+/** The speed is back at the ceiling after this time, and at twice of it after as long again. */
+export const GROWTH_MS = 4_000;
+/** The slower the limit, the longer the way back, because each ends with a wasted request; at most this. */
+export const MAX_RECOVERY_MS = 24_000;
+/** Each further 429 in a row doubles the silence after it, up to this. */
+export const MAX_HOLD_MS = 5_000;
+/** The silence after the second 429 in a row, at least. */
+export const HOLD_MS = 200;
+/** Fewer a second cannot be too many: that is the demand, not the limit. */
+export const MIN_CEILING = 1;
+/** A late timer may catch up this much, so that coarse timers do not lower the rate. */
+export const MAX_CATCH_UP_MS = 20;
+/** A poll that waits longer is late, because slow history pages occupy every slot. It then reserves one slot. */
+export const MAX_POLL_WAIT_MS = 2 * SECOND_MS;
+/** How long after the last poll one slot stays reserved for the next. */
+export const RESERVATION_MS = 2 * MINUTE_MS;
+/** At least every fourth start is one of each kind that waits: no limit starves heads or history. */
+export const MAX_STARTS_BETWEEN = 3;
+
 // Outage: what fails, and when it is asked again.
 /** So rare is a run of failures that opens a breaker, given the share of requests that fail anyway. */
 export const MAX_CHANCE = 1e-5;
@@ -54,6 +88,61 @@ export const ENDPOINT_BACKOFF = { ...PROBE_BACKOFF, maxMs: 90_000 };
 export const MAX_RETRY_AFTER_MS = 15 * MINUTE_MS;
 /** How long a request waits for an outage to end, over all attempts: longer than a pause that the service asks for. */
 export const MAX_REQUEST_WAIT_MS = MAX_RETRY_AFTER_MS + 5 * MINUTE_MS;
+
+// The size of pages.
+/** The documented default; a service that refuses it refuses something else. */
+export const MIN_PAGE_SIZE = 10;
+/** A page of some ten kilobytes fails for another reason than its size, unless the service says that it is too large. */
+export const MIN_SUSPECT_SIZE = 50;
+/** After so many good pages a page of twice the size is tried; after each try that fails, after twice as many. */
+export const MIN_GOOD_PAGES = 4;
+export const MAX_GOOD_PAGES = 1024;
+/** A page behind a gateway is asked for so often before a smaller one. */
+export const MAX_GATEWAY_FAILURES = 3;
+/** And one whose body ended too early. */
+export const MAX_CUT_BODIES = 2;
+
+// Tokens.
+/** They are asked for in turn, one each three seconds: a late answer still counts. */
+export const TOKEN_REQUEST_TIMEOUT_MS = MINUTE_MS / 2;
+/** Shorter lifetimes count as this: `expires_in: 0` must not cause a token request per request. */
+export const MIN_TOKEN_LIFETIME_MS = MINUTE_MS / 2;
+/** No token is used longer than this after it was first seen, whatever the response says. */
+export const MAX_TOKEN_LIFETIME_MS = 24 * HOUR_MS;
+/** For responses without a usable `expires_in`. A 401 ends such a token earlier if needed. */
+export const DEFAULT_TOKEN_LIFETIME_MS = HOUR_MS;
+/** Leaves about 4.5 hours of a one-day token: a shorter outage of the token endpoint has no effect. */
+export const REFRESH_AT_FRACTION = 0.8;
+/** Daemons that started together do not refresh together. */
+export const REFRESH_JITTER = 0.04;
+/** The current token is valid meanwhile. */
+export const REFRESH_RETRY_DELAY = { minMs: MIN_TOKEN_LIFETIME_MS, maxMs: 5 * MINUTE_MS };
+/** The service does not revoke a younger token: a 401 to it has another cause, to an older one it means that it expired. */
+export const TRUSTED_TOKEN_AGE_MS = TEN_MINUTES_MS;
+
+// The websocket, and each connection.
+/** TCP and TLS, a greeting, the answer to a subscription, and the next part of a body: ten times what a slow link takes. */
+export const ANSWER_TIMEOUT_MS = 10 * SECOND_MS;
+/** After three timeouts in a row: thousands of subscriptions may be queued. */
+export const SHORT_ANSWER_TIMEOUT_MS = 2 * SECOND_MS;
+/** A subscription is asked for so often before it waits ten minutes or an hour. */
+export const MAX_SUBSCRIBE_ATTEMPTS = 3;
+/** A PING after so long a silence; three without any message end the connection. */
+export const PING_INTERVAL_MS = 15 * SECOND_MS;
+/** A PING may arrive during a pause and must be answered within a second. */
+export const MAX_PAUSE_MS = 700;
+/** Tolerates one late and one lost tick; with a check every half period, silence is noticed within three periods. */
+export const MAX_SILENT_PERIODS = 2.5;
+/** So many silent subscriptions are compared with REST at a time; each costs a request. */
+export const MAX_QUIET_CHECKS = 8;
+/** REST has until then to say whether a market is quiet. */
+export const QUIET_CHECK_TIMEOUT_MS = MINUTE_MS / 2;
+/** A connection lives at least as long, also with short-lived tokens: they are checked on connecting only. */
+export const RECONNECT_INTERVAL_MS = TEN_MINUTES_MS;
+/** The connection is replaced an hour before its token expires: there is time for some attempts. */
+export const SWAP_BACKOFF = { baseMs: 2 * MINUTE_MS, maxMs: TEN_MINUTES_MS };
+/** The service said "go away" on the websocket. */
+export const UNWANTED_BACKOFF = { baseMs: MINUTE_MS, maxMs: HOUR_MS };
 
 // Parking: what is not requested for a while.
 /** So many different paths, or records of one path, answer 404 and none succeeds: the service is at fault, not the records. */

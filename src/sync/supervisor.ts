@@ -12,7 +12,6 @@ import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "./context/context.ts";
 import type { Problem } from "./context/error-policy.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
-import { planTiming } from "./history/gap-planner.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
 import { followLiveFeed } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
@@ -96,7 +95,7 @@ export class SyncSupervisor {
     this.#headPoller = new HeadPoller(context, {
       reader,
       random,
-      timing: planTiming(settings),
+      settings,
       maxConcurrency: concurrency,
       confirmEvery: confirmEvery * MICROS_PER_SECOND,
       coverage: liveCoverage,
@@ -207,9 +206,9 @@ export class SyncSupervisor {
     this.#isFillingGaps = true;
     this.#reportActivity();
     const streams = new Set<Stream>(["ohlcv", "index_ticks"]);
-    const filter = { streams, excludesHeads: true };
+    const filter = { streams, heads: "excluded" } as const;
     try {
-      const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter };
+      const fillOptions = { reader, random, settings, concurrency, filter };
       const { problems } = await fillGaps(this.#context, fillOptions);
       this.#options.onProblems("gaps", problems);
     } finally {

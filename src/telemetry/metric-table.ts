@@ -26,8 +26,7 @@ const alarms = [
   "newer_than_proven",
   "older_than_stored",
   "shrunken_list",
-] as const;
-export type Alarm = (typeof alarms)[number];
+];
 
 const declare =
   <Type extends MetricDeclaration["type"]>(type: Type) =>

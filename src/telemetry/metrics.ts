@@ -9,7 +9,6 @@ import type { AuthState, ClientEvent } from "../service/http/client-events.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import type { SubscriptionState, SubscriptionStates } from "../service/live/subscription-states.ts";
 import {
-  type Alarm,
   type LabelsOf,
   METRIC_PREFIX,
   type MetricDeclaration,
@@ -199,11 +198,6 @@ export class Metrics {
     this.#histogram("live_lag_seconds").observe(ms / 1000);
   }
 
-  /** A page that settled nothing because it contradicts the warehouse. */
-  countAlarm(alarm: Alarm): void {
-    this.increment("alarms_total", 1, { alarm });
-  }
-
   setIngest(queued: number, state: string): void {
     this.set("ingest_queued", queued);
     this.#setStates("ingest_state", INGEST_STATES, state, {});
@@ -267,11 +261,6 @@ export class Metrics {
   /** Registers a callback that sets gauges right before each exposition. */
   onCollect(collector: () => void): void {
     this.#collectors.push(collector);
-  }
-
-  setHealth(ready: boolean, healthy: boolean): void {
-    this.set("ready", ready ? 1 : 0);
-    this.set("healthy", healthy ? 1 : 0);
   }
 
   /** The metrics in text format. */

@@ -7,7 +7,7 @@ import { type Decision, decideNotFound, decidePage, type Known } from "../../src
 import { loseAgedOut } from "../../src/rule/findings.ts";
 import { findContradiction } from "../../src/rule/interpret.ts";
 import type { PagePosition } from "../../src/service/pagination/history-walk.ts";
-import { findKnownEnd } from "../../src/sync/history/gap-planner.ts";
+import { findKnownEnd } from "../../src/sync/history/walk-planner.ts";
 import { toWalkPosition } from "../../src/sync/history/walk-slice.ts";
 import { computeTargetEnd, computeWindowStart } from "../../src/warehouse/coverage/gaps.ts";
 import type { Chooser } from "./choices.ts";

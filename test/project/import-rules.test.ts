@@ -70,7 +70,6 @@ const IMPORTERS: Record<string, string[]> = {
   "drizzle-orm": ["warehouse"],
   "@uwdata": ["library"],
   undici: ["service", "export"],
-  "p-queue": ["service", "sync"],
   commander: ["cli"],
   yaml: ["config", "warehouse"],
   "@duckdb": ["export"],

@@ -5,14 +5,16 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { raceAbort, singleFlight } from "../../runtime/timeouts.ts";
 import type { AuthState } from "../http/client-events.ts";
-import { parkings } from "../limits.ts";
 import {
-  authFailed,
-  authMalformed,
-  type GrantedToken,
   MAX_TOKEN_LIFETIME_MS,
   MIN_TOKEN_LIFETIME_MS,
-} from "./token-endpoint.ts";
+  parkings,
+  REFRESH_AT_FRACTION,
+  REFRESH_JITTER,
+  REFRESH_RETRY_DELAY,
+  TRUSTED_TOKEN_AGE_MS,
+} from "../limits.ts";
+import { authFailed, authMalformed, type GrantedToken } from "./token-endpoint.ts";
 
 export interface AccessToken {
   readonly text: string;
@@ -45,13 +47,6 @@ interface AccessTokensOptions {
   readonly requestToken: (audience: string) => Promise<GrantedToken>;
   readonly onStateChange: (audience: string, state: AuthState, previousState: AuthState) => void;
 }
-
-/** Leaves about 4.5 hours of a one-day token: a shorter outage of the token endpoint has no effect. */
-const REFRESH_AT_FRACTION = 0.8;
-const REFRESH_JITTER = 0.04;
-const REFRESH_RETRY_DELAY = { minMs: MIN_TOKEN_LIFETIME_MS, maxMs: 300_000 };
-/** A 401 to a token of this age means that the token expired or was revoked, not that the service rejects every token. */
-const TRUSTED_AGE_MS = 600_000;
 
 export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
   const audiences = new Map<string, AudienceTokens>();
@@ -146,7 +141,7 @@ class AudienceTokens {
   }
 
   get #isTrusted(): boolean {
-    return this.#options.clock.boottime() - this.#receivedAt >= TRUSTED_AGE_MS;
+    return this.#options.clock.boottime() - this.#receivedAt >= TRUSTED_TOKEN_AGE_MS;
   }
 
   #refreshInBackground(): void {

@@ -9,7 +9,15 @@ import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { documentedScopes } from "../http/request.ts";
 import { unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
-import { MAX_PROBE_MS, MAX_RETRY_AFTER_MS, parkings } from "../limits.ts";
+import {
+  DEFAULT_TOKEN_LIFETIME_MS,
+  MAX_PROBE_MS,
+  MAX_RETRY_AFTER_MS,
+  MAX_TOKEN_LIFETIME_MS,
+  MIN_TOKEN_LIFETIME_MS,
+  parkings,
+  TOKEN_REQUEST_TIMEOUT_MS,
+} from "../limits.ts";
 
 interface TokenEndpointOptions {
   readonly transport: Transport;
@@ -23,8 +31,6 @@ interface TokenEndpointOptions {
   /** Receives every secret before its first use, so that logs and errors can redact it. */
   readonly addSecret: (text: string) => void;
 }
-
-const TOKEN_REQUEST_TIMEOUT_MS = 30_000;
 
 /** Returns a function that requests a token. Only this module sends the client secret. */
 export function createTokenEndpoint(
@@ -160,13 +166,6 @@ function failureFromTokenStatus({ status }: TransportResponse, address: string):
         },
   );
 }
-
-/** Shorter lifetimes count as this: `expires_in: 0` must not cause a token request per request. */
-export const MIN_TOKEN_LIFETIME_MS = 30_000;
-/** No token is used longer than this after it was first seen, whatever the response says. */
-export const MAX_TOKEN_LIFETIME_MS = 86_400_000;
-/** For responses without a usable `expires_in`. A 401 ends such a token earlier if needed. */
-const DEFAULT_TOKEN_LIFETIME_MS = 3_600_000;
 
 export interface GrantedToken {
   readonly text: string;

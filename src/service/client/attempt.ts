@@ -121,7 +121,7 @@ export async function sendUntilAnswered<T>(
     const waitsFor = result.hasNoToken ? TOKEN_ENDPOINT : describePath(request);
     // What has no history is probed until the service is back, however often that fails.
     const isCounted = !(isUrgent && outage.isOpen(waitsFor));
-    const isLast = isCounted && counted >= maxAttempts;
+    const isLast = (isCounted && counted >= maxAttempts) || clock.monotonic() >= until;
     if (next === "never" || isLast || !(error instanceof Failure) || error.family !== "retry") throw error;
     // The only delay between two attempts. The bulkhead adds what the rate of all requests demands.
     const delayMs = budget.spend(counted - 1, { isSlow: result.hasNoToken, isUrgent });

@@ -3,19 +3,18 @@ import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { RequestQuery, ServiceRequest } from "../http/request.ts";
 import { RejectedFailure, ServerFailure } from "../http/status-errors.ts";
+import {
+  MAX_CUT_BODIES,
+  MAX_GATEWAY_FAILURES,
+  MAX_GOOD_PAGES,
+  MIN_GOOD_PAGES,
+  MIN_PAGE_SIZE,
+  MIN_SUSPECT_SIZE,
+} from "../limits.ts";
 
-/** The documented default; a service that refuses it refuses something else. */
-const MIN_PAGE_SIZE = 10;
-/** A page of some ten kilobytes fails for another reason than its size, unless the service says that it is too large. */
-const MIN_SUSPECT_SIZE = 50;
-/** After so many good pages a page of twice the size is tried; after each try that fails, after twice as many. */
-const MIN_GOOD_PAGES = 4;
-const MAX_GOOD_PAGES = 1024;
 /** Gateways answer so when the page behind them is too large or takes too long, and also in an outage. */
 const GATEWAY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
-const MAX_GATEWAY_FAILURES = 3;
-/** Bodies that end too early: a broken connection, or a limit of the service or a proxy. */
-const MAX_CUT_BODIES = 2;
+/** A broken connection, or a limit of the service or a proxy. */
 const cutBodies: ReadonlySet<FailureCode> = new Set<FailureCode>(["answer_cut", "malformed_body"]);
 
 interface SizeLimit {

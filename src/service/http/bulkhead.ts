@@ -1,5 +1,6 @@
 import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
+import { MAX_POLL_WAIT_MS, MAX_STARTS_BETWEEN, RESERVATION_MS } from "../limits.ts";
 import {
   createPace,
   decide,
@@ -40,15 +41,9 @@ interface WaitingRequest {
   readonly dismiss: () => void;
 }
 
-/** A poll that waits longer is late, because slow history pages occupy every slot. It then reserves one slot. */
-const MAX_POLL_WAIT_MS = 2_000;
-/** How long after the last poll one slot stays reserved for the next. */
-const RESERVATION_MS = 120_000;
 /** The kinds of requests, the most urgent first. */
 const kinds = ["snapshot", "head", "history"] as const;
 type RequestKind = (typeof kinds)[number];
-/** At least every fourth start is one of each kind that waits: no limit starves heads or history. */
-const MAX_STARTS_BETWEEN = 3;
 
 function kindOf(priority: RequestPriority): RequestKind {
   if (priority >= requestPriority.snapshot) return "snapshot";

@@ -1,6 +1,7 @@
 import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
+import { ANSWER_TIMEOUT_MS } from "../limits.ts";
 import { ServerClock } from "./server-clock.ts";
 import { createTransport } from "./transport.ts";
 
@@ -9,8 +10,6 @@ interface Heartbeat {
   send(): void;
   close(): Promise<void>;
 }
-
-const HEARTBEAT_TIMEOUT_MS = 10_000;
 
 /**
  * Pings an external dead man's switch, which raises an alarm when the pings stop. A failure is logged once until the
@@ -29,7 +28,7 @@ export function createHeartbeat(address: string, { clock, log }: { clock: Clock;
       origin,
       path: pathname + search,
       headers: {},
-      timeoutMs: HEARTBEAT_TIMEOUT_MS,
+      timeoutMs: ANSWER_TIMEOUT_MS,
     });
     if (status >= 200 && status < 300) return;
     throw new Failure("the heartbeat endpoint did not answer with a 2xx status", {

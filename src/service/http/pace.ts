@@ -1,37 +1,23 @@
 import type { LimitReason } from "../../model/status/service-condition.ts";
+import {
+  CUTS,
+  GROWTH_MS,
+  HOLD_MS,
+  MANY_ANSWERS,
+  MAX_CATCH_UP_MS,
+  MAX_HOLD_MS,
+  MAX_RECOVERY_MS,
+  MEASURED_MS,
+  MIN_CEILING,
+  SAMPLE,
+  START_AT_ONCE,
+} from "../limits.ts";
 
 /**
  * How a request ended, as far as it says something about what the service bears. `rejected`: 429; `overloaded`: 503, or no answer
  * in time; `failure`: any other 5xx or a broken connection, which only the retry budget pays for.
  */
 export type LoadSign = "success" | "rejected" | "overloaded" | "failure";
-
-/** What a bad answer does to the speed: it restarts at `keep` of what was accepted, if more than `tolerated` of the answers are bad. */
-const cuts = {
-  rate: { keep: 0.7, tolerated: 0.04 },
-  /** The silence that the service asks for is enough, unless it asks for it often. */
-  ratePaused: { keep: 0.7, tolerated: 0.2 },
-  atOnce: { keep: 0.5, tolerated: 0 },
-} as const;
-/** The first requests, and those after a break, until one succeeded: the service may bear one at a time, or have gone. */
-const START_AT_ONCE = 2;
-/** So many answers say something: older ones count less and less, and a way back to a ceiling takes as many. */
-const MANY = 64;
-/** So many accepted requests are a rate, measured over at least a second: the shortest window of a limit. */
-const SAMPLE = 8;
-const MEASURED_MS = 1_000;
-/** The speed is back at the ceiling after this time, and at twice of it after as long again. */
-const GROWTH_MS = 4_000;
-/** The slower the limit, the longer the way back, because each ends with a wasted request; at most this. */
-const MAX_RECOVERY_MS = 24_000;
-/** Each further 429 in a row doubles the silence after it, up to this. */
-const MAX_HOLD_MS = 5_000;
-/** The silence after the second 429 in a row, at least. */
-const HOLD_MS = 200;
-/** Fewer a second cannot be too many: that is the demand, not the limit. */
-const MIN_CEILING = 1;
-/** A late timer may catch up this much, so that coarse timers do not lower the rate. */
-const MAX_CATCH_UP_MS = 20;
 
 /** A speed at which the service answered badly: requests started per second, or in flight at once. */
 interface SpeedLimit {
@@ -103,12 +89,12 @@ export function createPace(maxAtOnce: number, maxPerSecond: number): PaceState {
 export function decide(state: PaceState): { atOnce: number; perSecond: number; startAt: number } {
   const { maxAtOnce, maxPerSecond, rate, atOnce, startSuccesses = UNLIMITED } = state;
   const borne = Math.min(
-    atOnce ? Math.round(speedOf(atOnce, cuts.atOnce.keep, GROWTH_MS)) : UNLIMITED,
+    atOnce ? Math.round(speedOf(atOnce, CUTS.atOnce.keep, GROWTH_MS)) : UNLIMITED,
     Math.max(START_AT_ONCE, startSuccesses - 1),
   );
   return {
     atOnce: Math.min(maxAtOnce, Math.max(1, borne)),
-    perSecond: Math.min(maxPerSecond, rate ? speedOf(rate, cuts.rate.keep, recoveryMs(rate)) : UNLIMITED),
+    perSecond: Math.min(maxPerSecond, rate ? speedOf(rate, CUTS.rate.keep, recoveryMs(rate)) : UNLIMITED),
     startAt: Math.max(state.nextStartAt, state.pausedUntil, state.unheardUntil ?? NEVER),
   };
 }
@@ -121,7 +107,7 @@ function speedOf({ ceiling, growthMs }: SpeedLimit, keep: number, recovery: numb
 }
 
 function recoveryMs({ ceiling }: SpeedLimit): number {
-  return Math.min(MAX_RECOVERY_MS, Math.max(GROWTH_MS, (MANY * 1000) / ceiling));
+  return Math.min(MAX_RECOVERY_MS, Math.max(GROWTH_MS, (MANY_ANSWERS * 1000) / ceiling));
 }
 
 /** A request starts. `hadToWait`: the pace delayed it. `inFlight`: with this one. */
@@ -143,7 +129,7 @@ export function recordStart(
   const { rate, rejections } = before;
   const isUsed = hadToWait && rejections.count === 0;
   const growthMs = isUsed ? Math.min(now - before.lastStartAt, MEASURED_MS) : 0;
-  const isOver = undelayedStarts >= MANY || perSecond >= before.maxPerSecond || interval < 1;
+  const isOver = undelayedStarts >= MANY_ANSWERS || perSecond >= before.maxPerSecond || interval < 1;
   const grown = rate && { ...rate, growthMs: rate.growthMs + growthMs };
   return { ...state, nextStartAt, rate: isOver ? undefined : grown };
 }
@@ -157,7 +143,7 @@ export function observe(before: PaceState, answer: ObservedAnswer): PaceState {
     ...before,
     startSuccesses: successes <= before.maxAtOnce ? successes : undefined,
     unheardUntil: sign === "success" || before.unheardUntil === undefined ? undefined : NEVER,
-    rejectedShare: before.rejectedShare + (rejected - before.rejectedShare) / MANY,
+    rejectedShare: before.rejectedShare + (rejected - before.rejectedShare) / MANY_ANSWERS,
   };
   switch (sign) {
     case "success":
@@ -192,7 +178,7 @@ function growAtOnce(state: PaceState, { now, startedAt }: ObservedAnswer): PaceS
   const { atOnce: limit, inFlight, maxAtOnce } = state;
   const { atOnce } = decide(state);
   if (!limit || inFlight < atOnce || startedAt <= limit.changedAt) return state;
-  const grown = { ...limit, growthMs: limit.growthMs + GROWTH_MS / MANY };
+  const grown = { ...limit, growthMs: limit.growthMs + GROWTH_MS / MANY_ANSWERS };
   const next = decide({ ...state, atOnce: grown }).atOnce;
   if (next >= maxAtOnce) return { ...state, atOnce: undefined };
   return { ...state, atOnce: next > atOnce ? { ...grown, changedAt: now } : grown };
@@ -201,9 +187,11 @@ function growAtOnce(state: PaceState, { now, startedAt }: ObservedAnswer): PaceS
 /** One cut an episode: those in flight together say it once. */
 function cutRate(state: PaceState, { now, startedAt, retryAfterMs }: ObservedAnswer): PaceState {
   const { rate, rejections, rejectedShare } = state;
-  const { tolerated } = retryAfterMs > 0 ? cuts.ratePaused : cuts.rate;
+  const { tolerated } = retryAfterMs > 0 ? CUTS.ratePaused : CUTS.rate;
   const isCut = rejections.count > 0 && rate !== undefined && rate.changedAt >= rejections.firstAt;
-  if (isCut || startedAt <= rejections.lastAt || rejectedShare <= tolerated) return state;
+  // Before anything was accepted a rejection shows no limit: the silence after it is enough.
+  const isUnknown = rate === undefined && state.accepted.length === 0;
+  if (isUnknown || isCut || startedAt <= rejections.lastAt || rejectedShare <= tolerated) return state;
   const accepted = acceptedPerSecond(state, now);
   const borne = Math.min(decide(state).perSecond, Math.max(accepted, rate?.ceiling ?? 0));
   const ceiling = Math.max(MIN_CEILING, borne);

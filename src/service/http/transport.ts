@@ -3,6 +3,7 @@ import { Failure } from "../../model/failure.ts";
 import { MAX_BODY_BYTES, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { isLoopback } from "../../model/service-url.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
+import { ANSWER_TIMEOUT_MS, MIN_BYTES_PER_SECOND } from "../limits.ts";
 import { parseHttpDate, parseRetryAfter } from "./http-headers.ts";
 import { findRoute, timeoutFailure, toNetworkFailure } from "./network-failures.ts";
 import type { ServerClock } from "./server-clock.ts";
@@ -40,7 +41,8 @@ const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
 export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
   // RoundTripTimeout limits the whole round trip, slow bodies included; undici's timers only notice silence.
-  const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } };
+  const connect = { timeout: ANSWER_TIMEOUT_MS };
+  const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect };
   const directAgent = new Agent(agentOptions);
   let proxyAgent: EnvHttpProxyAgent | undefined;
 
@@ -159,9 +161,8 @@ async function concatChunks(
   return result;
 }
 
-const THROUGHPUT_WINDOW_MS = 10_000;
-/** Below 16 KiB/s the response counts as stalled. A faster link may need more than `timeoutMs` for a large page. */
-const MIN_BYTES_PER_WINDOW = (16 * 1024 * THROUGHPUT_WINDOW_MS) / 1000;
+/** A link that is faster may need more than `timeoutMs` for a large page. */
+const MIN_BYTES_PER_WINDOW = (MIN_BYTES_PER_SECOND * ANSWER_TIMEOUT_MS) / 1000;
 
 interface RoundTripTimeoutOptions {
   readonly clock: Clock;
@@ -186,7 +187,7 @@ class RoundTripTimeout {
     const { clock, timeoutMs, maxTimeoutMs } = options;
     this.#startedAt = clock.monotonic();
     this.#deadline = this.#startedAt + Math.max(timeoutMs, maxTimeoutMs);
-    const first = Math.min(THROUGHPUT_WINDOW_MS, timeoutMs);
+    const first = Math.min(ANSWER_TIMEOUT_MS, timeoutMs);
     this.#cancel = clock.after(timeoutMs - first, () => this.#startWindow(first));
   }
 
@@ -208,7 +209,7 @@ class RoundTripTimeout {
     const remainingMs = this.#deadline - clock.monotonic();
     const isFastEnough =
       maxTimeoutMs > timeoutMs && this.#received - this.#receivedBefore >= MIN_BYTES_PER_WINDOW;
-    if (isFastEnough && remainingMs > 0) this.#startWindow(Math.min(THROUGHPUT_WINDOW_MS, remainingMs));
+    if (isFastEnough && remainingMs > 0) this.#startWindow(Math.min(ANSWER_TIMEOUT_MS, remainingMs));
     else onTimeout(clock.monotonic() - this.#startedAt);
   }
 }

@@ -4,6 +4,7 @@ import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import type { ServerClock } from "../http/server-clock.ts";
+import { ANSWER_TIMEOUT_MS, MAX_PAUSE_MS, PING_INTERVAL_MS } from "../limits.ts";
 import {
   type CloseReason,
   classifyCloseCode,
@@ -17,13 +18,8 @@ import type { TrackedSubscription } from "./subscription-states.ts";
 
 const MAX_FRAME_BYTES = 2 ** 20;
 const MAX_FRAGMENTS = 4_096;
-const GREETING_TIMEOUT_MS = 10_000;
-const HEALTH_CHECK_INTERVAL_MS = 5_000;
-const PING_INTERVAL_MS = 15_000;
-const SILENCE_TIMEOUT_MS = 45_000;
-const MIN_SUSPENSION_MS = 10_000;
-/** A PING may arrive during a pause and must be answered within a second. */
-const MAX_PAUSE_MS = 700;
+const HEALTH_CHECK_INTERVAL_MS = PING_INTERVAL_MS / 3;
+const SILENCE_TIMEOUT_MS = 3 * PING_INTERVAL_MS;
 
 interface ConnectionListener extends Omit<SubscriberListener, "onAllAnswered"> {
   onGreeting(): void;
@@ -100,7 +96,7 @@ export class LiveConnection {
     });
     this.#listen();
     this.#endConnectWork = clock.beginWork();
-    this.#setTimer(GREETING_TIMEOUT_MS, () => {
+    this.#setTimer(ANSWER_TIMEOUT_MS, () => {
       // Without any answer to the upgrade there was no connection.
       if (this.#state === "connecting") this.close({ reason: "no_greeting", end: "refused" });
       if (this.#state === "greeting") this.close({ reason: "no_greeting" });
@@ -274,9 +270,9 @@ export class LiveConnection {
     const now = clock.monotonic();
     const suspendedMs = clock.boottime() - this.#startBoottime - (now - this.#startMonotonic);
     const silentMs = this.#pauseTimer ? 0 : now - this.#lastReceivedMs;
-    if (suspendedMs > MIN_SUSPENSION_MS || silentMs >= SILENCE_TIMEOUT_MS) {
+    if (suspendedMs > ANSWER_TIMEOUT_MS || silentMs >= SILENCE_TIMEOUT_MS) {
       // After a suspension the service has long closed its side.
-      this.close({ reason: suspendedMs > MIN_SUSPENSION_MS ? "suspended" : "silent" });
+      this.close({ reason: suspendedMs > ANSWER_TIMEOUT_MS ? "suspended" : "silent" });
       return;
     }
     // An ERROR that answers a PING would be attributed to the subscription in flight: ping only after a

@@ -11,12 +11,12 @@ import type { RecoveryBell } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { percentEncode } from "../http/request.ts";
 import type { ServerClock } from "../http/server-clock.ts";
-import type { CloseReason } from "./close-reason.ts";
+import { HOUR_MS, RECONNECT_INTERVAL_MS, SWAP_BACKOFF, TRUSTED_TOKEN_AGE_MS } from "../limits.ts";
+import { type CloseReason, isUnwanted, reconnectDelayMs, remainingAttempts } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
 import { type Frame, parseTickIdentity } from "./frames.ts";
 import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-queue.ts";
 import { type FeedMessage, type Subscription, subscriptionKeysForTick } from "./messages.ts";
-import { isUnwanted, reconnectDelayMs, remainingAttempts } from "./reconnect.ts";
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
 import { SubscriptionStates, type TrackedSubscription } from "./subscription-states.ts";
 
@@ -51,9 +51,6 @@ export interface FeedOptions {
   readonly limits?: QueueLimits;
 }
 
-const swapBackoff = { baseMs: 120_000, maxMs: 600_000 };
-/** The service does not revoke a token this fresh, so a 401 has another cause. */
-const MAX_FRESH_TOKEN_AGE_MS = 600_000;
 const MAX_SAMPLE_CHARS = 2_000;
 
 /**
@@ -234,7 +231,7 @@ class LiveFeed {
         failures = 0;
         session = successor;
         waitMs = connectionLifetimeMs(session.token, clock.boottime(), random());
-      } else waitMs = backoffDelay(failures++, swapBackoff, random);
+      } else waitMs = backoffDelay(failures++, SWAP_BACKOFF, random);
       const inMs = Math.round(waitMs);
       if (successor) log.info({ inMs }, "live connection swapped");
       else log.info({ inMs }, "live connection swap failed");
@@ -285,7 +282,7 @@ class LiveFeed {
       agent: this.#agent,
       redact: (text) => this.#redactor.redact(text),
       subscriptions,
-      isTokenFresh: () => clock.boottime() - token.firstSeenAt < MAX_FRESH_TOKEN_AGE_MS,
+      isTokenFresh: () => clock.boottime() - token.firstSeenAt < TRUSTED_TOKEN_AGE_MS,
       clock,
       random,
       server: this.#options.server,
@@ -410,17 +407,13 @@ export function createProxyAgent(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | un
 /** The part of the access tokens that the feed needs. */
 export type FeedTokens = Pick<AccessTokens, "get" | "refresh" | "reportRejected" | "reportAccepted">;
 
-const HOUR_MS = 3_600_000;
-const MIN_CONNECTION_LIFETIME_MS = 600_000;
-const LIFETIME_JITTER_MS = 300_000;
-
 /**
  * How long a connection lives before one with a fresh token replaces it: until the token's last hour.
  * The minimum holds for short-lived tokens too, because the service checks a token only on connecting.
  */
 export function connectionLifetimeMs(token: AccessToken, boottime: number, random: number): number {
   return Math.max(
-    MIN_CONNECTION_LIFETIME_MS,
-    token.expiresAt - HOUR_MS - boottime - random * LIFETIME_JITTER_MS,
+    RECONNECT_INTERVAL_MS,
+    token.expiresAt - HOUR_MS - boottime - (random * RECONNECT_INTERVAL_MS) / 2,
   );
 }

@@ -1,14 +1,13 @@
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import {
+  MAX_QUIET_CHECKS,
+  MAX_SILENT_PERIODS,
+  QUIET_CHECK_TIMEOUT_MS,
+  RECONNECT_INTERVAL_MS,
+} from "../limits.ts";
 import type { ExchangeSubscription } from "./messages.ts";
 import type { SubscriptionStates, TickWatch, TrackedSubscription } from "./subscription-states.ts";
-
-/** Tolerates one late and one lost tick. */
-const MAX_SILENT_PERIODS = 2.5;
-const MIN_RECONNECT_INTERVAL_MS = 600_000;
-const QUIET_CHECK_TIMEOUT_MS = 30_000;
-/** Each costs a REST request. */
-const MAX_QUIET_CHECKS = 8;
 
 /** What to do about a stale subscription. */
 type StalenessRemedy = "resubscribe" | "reconnect" | "poll";
@@ -207,15 +206,14 @@ export class StalenessWatchdog {
 
   #chooseRemedy({ tracked, watch }: WatchedSubscription, now: number): StaleSubscription {
     const isLast = watch.remediesTried >= remedies.length - 1;
-    const areAllSilent = now - this.#lastTickAt > MIN_RECONNECT_INTERVAL_MS;
+    const areAllSilent = now - this.#lastTickAt > RECONNECT_INTERVAL_MS;
     const preferred = isLast && areAllSilent ? "reconnect" : (remedies[watch.remediesTried] ?? "poll");
     // Subscriptions that go stale together must not cause one reconnect each.
-    const hasReconnected =
-      preferred === "reconnect" && now - this.#lastReconnectAt < MIN_RECONNECT_INTERVAL_MS;
+    const hasReconnected = preferred === "reconnect" && now - this.#lastReconnectAt < RECONNECT_INTERVAL_MS;
     const remedy = hasReconnected ? "poll" : preferred;
     if (remedy === "reconnect") this.#lastReconnectAt = now;
     if (remedy === "resubscribe") watch.staleAt = Number.POSITIVE_INFINITY;
-    if (isLast) watch.staleAt += MIN_RECONNECT_INTERVAL_MS;
+    if (isLast) watch.staleAt += RECONNECT_INTERVAL_MS;
     watch.remediesTried++;
     return { tracked, remedy, missingSince: missingSince(watch) };
   }

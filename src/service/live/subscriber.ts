@@ -1,19 +1,17 @@
 import type { Random } from "../../runtime/backoff.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { parkings } from "../limits.ts";
+import {
+  ANSWER_TIMEOUT_MS,
+  MAX_SUBSCRIBE_ATTEMPTS,
+  parkings,
+  SECOND_MS,
+  SHORT_ANSWER_TIMEOUT_MS,
+  SLOW_BACKOFF,
+} from "../limits.ts";
 import type { FrameFields } from "./frames.ts";
 import { type Subscription, subscribeMessage, unsubscribeMessage } from "./messages.ts";
 import type { TrackedSubscription } from "./subscription-states.ts";
-
-const ANSWER_TIMEOUT_MS = 10_000;
-/** After this many timeouts in a row, requests use the short timeout: thousands may be queued. */
-const MAX_CONSECUTIVE_TIMEOUTS = 3;
-const SHORT_ANSWER_TIMEOUT_MS = 2_000;
-const MAX_ATTEMPTS = 3;
-/** An ERROR within this time after an unsubscribe counts as its answer. */
-const UNSUBSCRIBE_GRACE_MS = 1_000;
-const retryBackoff = { baseMs: 1_000, maxMs: 30_000 };
 
 /** The service would reject the same request again. */
 const PERMANENT_ERROR_CODES: ReadonlySet<string> = new Set(["400", "401", "403", "404"]);
@@ -149,12 +147,12 @@ export class Subscriber {
     const { clock, random, listener } = this.#options;
     const now = clock.monotonic();
     // What was confirmed before is asked again: a service that restarts may deny it for a moment.
-    const isDoubtful = request.tracked.watch !== undefined && request.attempts < MAX_ATTEMPTS;
+    const isDoubtful = request.tracked.watch !== undefined && request.attempts < MAX_SUBSCRIBE_ATTEMPTS;
     if (PERMANENT_ERROR_CODES.has(code) && !isDoubtful) {
       const until = now + parkings["refused subscription"].retry.baseMs;
       this.#markAnswered(request, until);
       if (this.#isCurrent(request)) listener.onParked(request.tracked, { code, message, until });
-    } else this.#retry(request, "refused", now + backoffDelay(request.attempts, retryBackoff, random));
+    } else this.#retry(request, "refused", now + backoffDelay(request.attempts, SLOW_BACKOFF, random));
     this.sendNext();
     return true;
   }
@@ -193,7 +191,7 @@ export class Subscriber {
     for (const subscription of this.#toUnsubscribe) this.#options.send(unsubscribeMessage(subscription));
     this.#toUnsubscribe = [];
     this.#isUnsubscribing = true;
-    this.#setTimer(UNSUBSCRIBE_GRACE_MS, () => {
+    this.#setTimer(SECOND_MS, () => {
       this.#isUnsubscribing = false;
       this.sendNext();
     });
@@ -205,7 +203,7 @@ export class Subscriber {
     request.attempts++;
     request.requestId = ++this.#lastRequestId;
     const timeoutMs =
-      this.#consecutiveTimeouts >= MAX_CONSECUTIVE_TIMEOUTS ? SHORT_ANSWER_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
+      this.#consecutiveTimeouts >= MAX_SUBSCRIBE_ATTEMPTS ? SHORT_ANSWER_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
     this.#setTimer(timeoutMs, () => {
       this.#consecutiveTimeouts++;
       this.#retry(request, "no answer", clock.monotonic());
@@ -216,7 +214,7 @@ export class Subscriber {
   }
 
   #retry(request: SubscribeRequest, reason: "no answer" | "refused", at: number): void {
-    if (request.attempts < MAX_ATTEMPTS) {
+    if (request.attempts < MAX_SUBSCRIBE_ATTEMPTS) {
       this.#clearInFlight(request);
       request.sendAt = at;
       return;

@@ -10,14 +10,6 @@ interface ListPageSummary {
   readonly nextId: string | undefined;
 }
 
-export interface ListPosition {
-  /** From 1. */
-  readonly number: number;
-  readonly isLast: boolean;
-  /** The walk started again: it yields rows of earlier pages a second time. */
-  readonly isRestarted: boolean;
-}
-
 export interface ListWalkOptions {
   readonly endpoint: string;
   readonly params?: Readonly<Record<string, string>>;
@@ -32,13 +24,14 @@ export interface ListWalkOptions {
 const MAX_PAGES = 3000;
 
 /**
- * Yields the pages of a list. Most lists have one page, but the walk follows `nextId` wherever it appears.
+ * Yields the pages of a list, those of a walk that begins again too. Most lists have one page, but the walk follows `nextId` wherever it
+ * appears.
  */
 export async function* walkListPages<P extends ListPageSummary>(
   client: RequestSender,
   options: ListWalkOptions,
   read: (body: ResponseBody) => Promise<P>,
-): AsyncGenerator<{ readonly page: P; readonly position: ListPosition }, void, void> {
+): AsyncGenerator<P, void, void> {
   const { endpoint, params = {}, filters = {}, priority = 0, mayBeMissing = false, signal } = options;
   let cursors = new CursorTrail();
   let cursor: string | undefined;
@@ -68,9 +61,8 @@ export async function* walkListPages<P extends ListPageSummary>(
     const { rows, nextId } = page;
     // An inclusive cursor of the last record returns that record again and again.
     const isLastRecordAgain = nextId === cursor && rows <= 1;
-    if (nextId === undefined || isLastRecordAgain)
-      return yield { page, position: { number, isLast: true, isRestarted } };
-    yield { page, position: { number, isLast: false, isRestarted } };
+    yield page;
+    if (nextId === undefined || isLastRecordAgain) return;
     const endless = { event: "no_progress", reason: "the pages do not end" } as const;
     const anomaly = cursors.check(nextId, rows) ?? (number >= MAX_PAGES ? endless : undefined);
     if (anomaly) {

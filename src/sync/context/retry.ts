@@ -1,4 +1,3 @@
-import PQueue from "p-queue";
 import { Failure } from "../../model/failure.ts";
 import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -118,13 +117,14 @@ export async function runConcurrently<T>(
   concurrency: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  const queue = new PQueue({ concurrency });
+  const remaining = items.values();
   const errors: unknown[] = [];
-  const onError = (error: unknown) => {
-    errors.push(error);
-    queue.clear();
+  const run = async () => {
+    for (const item of remaining) {
+      if (errors.length > 0) return;
+      await work(item).catch((error: unknown) => errors.push(error));
+    }
   };
-  for (const item of items) queue.add(() => work(item)).catch(onError);
-  await queue.onIdle();
+  await Promise.all(Array.from({ length: concurrency }, run));
   if (errors.length > 0) throw errors[0];
 }

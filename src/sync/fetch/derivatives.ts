@@ -1,10 +1,21 @@
 import { failureCode } from "../../model/failure.ts";
+import { resolveSelector } from "../../model/selector.ts";
 import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { SnapshotPart } from "../../rule/snapshot.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
-import { describeRequest, fetchListPages, type SyncContext, serviceNow } from "../context/context.ts";
+import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import {
+  describeRequest,
+  fetchListPages,
+  type SyncContext,
+  type SyncStreamSettings,
+  serviceNow,
+} from "../context/context.ts";
+import { affectsWholeEndpoint } from "../context/error-policy.ts";
+import type { Directory } from "../selection/directory.ts";
 import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-snapshot.ts";
 
 const { endpoint: contractEndpoint } = streamTable.derivative_contracts;
@@ -14,7 +25,7 @@ const { endpoint: tickerEndpoint } = streamTable.derivative_ticks;
  * Refreshes the contracts of one type on one exchange, including expired ones. Returns whether there are any. Most
  * exchanges have none: these are requested once per UTC day, and the warehouse stores the day.
  */
-export async function refreshContracts(
+async function refreshContracts(
   context: SyncContext,
   exchangeId: string,
   derivativeType: DerivativeType,
@@ -34,7 +45,7 @@ export async function refreshContracts(
   const pages = ingest.openPages({ stream, derivativeType });
   let rows = 0;
   try {
-    for await (const { page } of fetchListPages(context, list, pages)) rows += page.rows;
+    for await (const page of fetchListPages(context, list, pages)) rows += page.rows;
     const request = describeRequest(`/derivatives/contract/${derivativeType}`, filters);
     const lookup = { stream, derivativeType, exchangeId, reader: pages.id, request } as const;
     stats.addLookup(stream, await ingest.call("commitLookup", lookup, signal));
@@ -56,7 +67,7 @@ interface SettledTypes<T> {
 }
 
 /** Runs a task for each type, at the same time: a type whose endpoint is dead must not delay the others. */
-export async function settleTypes<T>(
+async function settleTypes<T>(
   types: readonly DerivativeType[],
   task: (type: DerivativeType) => Promise<T>,
 ): Promise<SettledTypes<T>> {
@@ -112,4 +123,45 @@ function fetchTicksOfType(
   };
   const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
   return storeSnapshotPages(context, { stream, request, part: derivativeType }, list);
+}
+
+interface FindDerivativesOptions {
+  readonly reader: Connection;
+  readonly forEachExchange: (
+    exchangeIds: readonly string[],
+    task: (exchangeId: string) => Promise<void>,
+  ) => Promise<void>;
+}
+
+/**
+ * Fetches the contracts of every selected exchange, because no endpoint lists the few exchanges that have derivatives.
+ * Updates `exchangeTypes` after each exchange; an exchange whose fetch fails keeps its previous entry. A type that the
+ * service denies, or whose endpoint is dead, counts as present where other types or stored contracts show that the
+ * exchange has derivatives.
+ */
+export async function findDerivativeExchanges(
+  context: SyncContext,
+  exchangeTypes: Map<string, readonly DerivativeType[]>,
+  settings: Exclude<SyncStreamSettings["derivatives"], false>,
+  { exchanges }: Directory,
+  { reader, forEachExchange }: FindDerivativesOptions,
+): Promise<void> {
+  const { ids } = resolveSelector(settings.exchanges, exchanges, undefined);
+  const selected = new Set(ids);
+  for (const exchangeId of exchangeTypes.keys())
+    if (!selected.has(exchangeId)) exchangeTypes.delete(exchangeId);
+  await forEachExchange(ids, async (exchangeId) => {
+    const { results, errors } = await settleTypes(settings.types, (type) =>
+      refreshContracts(context, exchangeId, type),
+    );
+    const failure = [...errors.values()].find((error) => !affectsWholeEndpoint(error));
+    if (failure !== undefined) throw failure;
+    const stored = errors.size > 0 ? readDerivativeTypes(reader, exchangeId) : [];
+    const hasOthers = [...results.values()].some((hasContracts) => hasContracts);
+    const types = settings.types.filter((type) => results.get(type) ?? (hasOthers || stored.includes(type)));
+    if (types.length > 0) exchangeTypes.set(exchangeId, types);
+    else exchangeTypes.delete(exchangeId);
+    const [denial] = errors.values();
+    if (denial !== undefined) throw denial;
+  });
 }

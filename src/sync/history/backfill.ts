@@ -20,16 +20,17 @@ import {
 import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
 import { needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
-import { findOpenGaps, planTiming, summarizeClaims } from "./gap-planner.ts";
+import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB, type NightlyResult } from "./nightly-check.ts";
 import {
-  checkNight,
-  findLastNight,
-  isNightDue,
-  NIGHTLY_JOB,
-  type NightlyResult,
-  planNight,
-} from "./nightly-check.ts";
-import { isInRun, isWholeRun, type RunFilter, selectNameableStreams, toGapFilter } from "./run-filter.ts";
+  findOpenGaps,
+  isInRun,
+  isWholeRun,
+  type RunFilter,
+  selectNameableStreams,
+  summarizeClaims,
+  toGapFilter,
+} from "./run-filter.ts";
+import { planNight } from "./walk-planner.ts";
 
 /** What the command `backfill` asks of one run. */
 export interface BackfillFilter extends RunFilter {
@@ -102,7 +103,7 @@ export async function backfill(
   }
   const gapFilter = toGapFilter(filter, named);
   const { concurrency } = settings;
-  const fillOptions = { reader, random, timing: planTiming(settings), concurrency, filter: gapFilter };
+  const fillOptions = { reader, random, settings, concurrency, filter: gapFilter };
   /** Fills the gaps, and fetches the snapshots of these streams. */
   const fetchSelected = async (directory: Directory, includesSnapshot: (stream: Stream) => boolean) => {
     await endDeselectedSnapshots(context, settings, directory);

@@ -14,12 +14,18 @@ import type { Directory } from "../selection/directory.ts";
 import { collectNotices } from "../selection/exchanges.ts";
 import { findUnselectedSeries, resolveIndexNames, type UnselectedSeries } from "../selection/named-series.ts";
 import { resolveTargets, type SelectorNotice, type StreamTargets } from "../selection/targets.ts";
-import { type GapFilter, RECHECK_MICROS } from "./gap-planner.ts";
-import { isNightDue, planNight } from "./nightly-check.ts";
-import { isInRun, isWholeRun, type RunFilter, selectNameableStreams, toGapFilter } from "./run-filter.ts";
+import { isNightDue } from "./nightly-check.ts";
+import {
+  type GapFilter,
+  isInRun,
+  isWholeRun,
+  type RunFilter,
+  selectNameableStreams,
+  toGapFilter,
+} from "./run-filter.ts";
 import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
-import { countPages } from "./slices.ts";
-import type { SliceWalk } from "./walk-slice.ts";
+import { countPages, type SliceWalk } from "./slices.ts";
+import { planNight, RECHECK_MICROS } from "./walk-planner.ts";
 
 /** What a backfill would do for one stream. */
 interface StreamEstimate {
@@ -158,10 +164,10 @@ function countNightlyRequests(
 ): number {
   if (!isNightDue(reader, now)) return 0;
   const { ends, slices } = planNight(reader, refreshSeconds, now);
-  const isOfStream = ({ key }: SliceWalk) => key.stream === stream;
-  return slices.filter(isOfStream).reduce((sum, { key, range: { from, to }, cadence }) => {
-    const oldest = Math.min(to, findOldestRow(reader, key) ?? to);
-    return sum + countPages({ from: Math.max(from, oldest), to }, cadence);
+  const isOfStream = ({ series }: SliceWalk) => series.key.stream === stream;
+  return slices.filter(isOfStream).reduce((sum, { series, range: { from, to } }) => {
+    const oldest = Math.min(to, findOldestRow(reader, series.key) ?? to);
+    return sum + countPages({ from: Math.max(from, oldest), to }, series.cadence);
   }, ends.filter(isOfStream).length);
 }
 

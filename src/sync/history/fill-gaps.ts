@@ -1,28 +1,28 @@
-import { Failure, failureCode } from "../../model/failure.ts";
-import { WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
+import { failureCode } from "../../model/failure.ts";
+import { historyStreams, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import { type LedgerKey, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
+import { type LedgerKey, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readNotFoundSeries } from "../../warehouse/coverage/not-found.ts";
 import { readPublication } from "../../warehouse/coverage/publication.ts";
 import { findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
-import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
+import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { countDoneRequests } from "../context/progress.ts";
 import { MAX_TRIES, retryDelayMs } from "../context/retry.ts";
 import type { RunStats } from "../context/run-stats.ts";
-import { findOpenGaps, type GapFilter, type PlanTiming, planWalks, type WalkPlan } from "./gap-planner.ts";
-import { NotFoundAnswers } from "./not-found-answers.ts";
-import { countPages, urgencies } from "./slices.ts";
+import { findOpenGaps, type GapFilter } from "./run-filter.ts";
+import { NotFoundAnswers, runWalk } from "./run-walk.ts";
+import { countPages, type SliceWalk, urgencies } from "./slices.ts";
+import { type PlanSettings, planGaps, type WalkPlan } from "./walk-planner.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
-import { type SliceResult, type SliceWalk, unconfirmedFailure, walkSlice } from "./walk-slice.ts";
 
 interface FillOptions {
   readonly reader: Connection;
   readonly random: Random;
-  readonly timing: PlanTiming;
+  readonly settings: PlanSettings;
   /** Maximum number of requests in flight. */
   readonly concurrency: number;
   readonly filter: GapFilter;
@@ -54,7 +54,7 @@ const MIN_MEASURED_REQUESTS = 50;
  * gaps from the ledger again.
  */
 export async function fillGaps(context: SyncContext, options: FillOptions): Promise<FillResult> {
-  const { reader, random, timing, filter } = options;
+  const { reader, random, settings, filter } = options;
   const { clock, ingest, stats, signal, log } = context;
   const failures = new Map<string, FailureCount>();
   const notFound = new NotFoundAnswers(reader);
@@ -68,10 +68,10 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     signal.throwIfAborted();
     const now = serviceNow(context);
     const startedAt = clock.monotonic();
-    const plan = planWalks(reader, now, timing, filter);
+    const plan = planGaps(reader, now, settings, filter);
     if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, signal);
     const isOpen = (walk: SliceWalk) =>
-      !isParked(parked, walk) && !failures.get(ledgerKeyText(walk.key))?.isGivenUp;
+      !isParked(parked, walk) && !failures.get(ledgerKeyText(walk.series.key))?.isGivenUp;
     const walks = plan.walks.filter(isOpen);
     const asOf = now;
     const finish = async () => {
@@ -87,12 +87,12 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     };
     if (walks.length === 0) return finish();
 
-    for (const stream of ["index_ticks", "ohlcv"] as const) {
+    for (const stream of historyStreams) {
       const counts = stats.forStream(stream);
-      const streamWalks = walks.filter(({ key }) => key.stream === stream);
+      const streamWalks = walks.filter(({ series }) => series.key.stream === stream);
       counts.plannedRequests =
         countDoneRequests(counts) +
-        streamWalks.reduce((sum, { range, cadence }) => sum + countPages(range, cadence), 0);
+        streamWalks.reduce((sum, { range, series }) => sum + countPages(range, series.cadence), 0);
       counts.plannedMicros =
         counts.doneMicros + streamWalks.reduce((sum, { range }) => sum + range.to - range.from, 0);
     }
@@ -110,7 +110,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       await ingest.call("commitRequestRate", requests / seconds, signal);
     const countedKeys = new Set<string>();
     for (const { walk, error, countsAsTry } of failed) {
-      const key = ledgerKeyText(walk.key);
+      const key = ledgerKeyText(walk.series.key);
       const failure = failures.get(key) ?? { count: 0, isGivenUp: false };
       // All failures of one series in one round count as one: a long series on a bad link fails in several slices.
       if (countsAsTry && !countedKeys.has(key)) {
@@ -125,11 +125,12 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         failure.count >= MAX_TRIES;
       failures.set(key, failure);
     }
-    for (const { key } of walks) openProblems.delete(ledgerKeyText(key));
+    for (const { series } of walks) openProblems.delete(ledgerKeyText(series.key));
     // An unconfirmed claim is no failure of this run: the service is asked again later.
     for (const { walk, error } of [...failed, ...unconfirmed]) {
-      const problem = toProblem(walk.key.stream, `${walk.indexType} ${walk.name}`, error);
-      openProblems.set(ledgerKeyText(walk.key), { key: walk.key, problem });
+      const { key, indexType, name } = walk.series;
+      const problem = toProblem(key.stream, `${indexType} ${name}`, error);
+      openProblems.set(ledgerKeyText(key), { key, problem });
     }
     if (failed.length === 0) {
       const roundMs = clock.monotonic() - startedAt;
@@ -138,7 +139,9 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       // A slice below the head may have been walked before the head showed that the service has published more.
       const isPublishedNow =
         publishedRounds < MAX_PUBLISHED_ROUNDS &&
-        clamped.some(({ key, range }) => isPublishedBeyond(reader, key, range.to));
+        clamped.some(
+          ({ series, range }) => (readPublication(reader, series.key)?.publishedTo ?? 0) >= range.to,
+        );
       if (isPublishedNow) publishedRounds++;
       if (!hasReopened && !isPublishedNow && !isCatchingUp) return finish();
       lastRoundMs = roundMs;
@@ -149,10 +152,6 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
       await clock.sleep(delayMs, signal);
     }
   }
-}
-
-function isPublishedBeyond(reader: Connection, key: LedgerKey, ts: Micros): boolean {
-  return (readPublication(reader, key)?.publishedTo ?? 0) >= ts;
 }
 
 function countRequests(stats: RunStats): number {
@@ -168,19 +167,16 @@ interface FailureCount {
 interface OpenWalk {
   readonly walk: SliceWalk;
   readonly error: unknown;
+  /** The service was answering, so the failure counts towards the maximum number of tries. */
+  readonly countsAsTry: boolean;
 }
 
 interface RoundResult {
-  readonly failed: readonly FailedWalk[];
+  readonly failed: readonly OpenWalk[];
   /** The service must repeat what it says about stored rows. */
   readonly unconfirmed: readonly OpenWalk[];
   readonly clamped: readonly SliceWalk[];
   readonly hasReopened: boolean;
-}
-
-interface FailedWalk extends OpenWalk {
-  /** The service was answering, so the failure counts towards the maximum number of tries. */
-  readonly countsAsTry: boolean;
 }
 
 interface FillRound {
@@ -196,7 +192,7 @@ async function runRound(
   { plan, walks, parked, notFound }: FillRound,
 ): Promise<RoundResult> {
   const { ingest, stats, signal } = context;
-  const failed: FailedWalk[] = [];
+  const failed: OpenWalk[] = [];
   const unconfirmed: OpenWalk[] = [];
   const clamped: SliceWalk[] = [];
   const unblocked: LedgerKey[] = [];
@@ -205,7 +201,7 @@ async function runRound(
     index_ticks: readNotFoundSeries(reader, "index_ticks"),
     ohlcv: readNotFoundSeries(reader, "ohlcv"),
   };
-  const reopenSeries = async ({ key }: SliceWalk) => {
+  const reopenSeries = async (key: SeriesKey) => {
     if (!notFoundSeries[key.stream].delete(key.series)) return;
     hasReopened = true;
     await ingest.call("commitIndexFoundAgain", key, signal);
@@ -216,7 +212,9 @@ async function runRound(
       queue.finish(active, { kind: "not_found" });
       return;
     }
-    const outcome = await fillSlice(context, walk, notFound, () => reopenSeries(walk), active);
+    const { key, blockedReason } = walk.series;
+    const onServed = () => reopenSeries(key);
+    const outcome = await runWalk(context, walk, { notFound, onServed, progress: active });
     if (outcome.kind === "forbidden") {
       queue.finish(active, { kind: "not_found" });
       await park(context, walk, walks, parked, outcome.error);
@@ -227,19 +225,20 @@ async function runRound(
       queue.finish(active, outcome);
       return;
     }
-    const { settled, isSeriesFilled } = queue.finish(active, outcome);
-    for (const { key, range } of settled) stats.forStream(key.stream).doneMicros += range.to - range.from;
+    const result = outcome.kind === "filled" ? outcome.result : undefined;
+    const { settled, isSeriesFilled } = queue.finish(active, { ...result, kind: outcome.kind });
+    for (const { range } of settled) stats.forStream(key.stream).doneMicros += range.to - range.from;
     if (outcome.kind === "filled") {
-      hasReopened ||= outcome.hasReopened;
-      if (outcome.isUnpublished && !walk.isHead) clamped.push(walk);
-      if (outcome.unconfirmed) unconfirmed.push({ walk, error: outcome.unconfirmed });
+      hasReopened ||= outcome.result.hasReopened;
+      if (outcome.result.isUnpublished && !walk.isHead) clamped.push(walk);
+      if (outcome.unconfirmed) unconfirmed.push({ walk, error: outcome.unconfirmed, countsAsTry: false });
     }
-    if (walk.blockedReason !== null) unblocked.push(walk.key);
-    if (isSeriesFilled && plan.rechecks.has(ledgerKeyText(walk.key)))
-      await ingest.call("commitRecheck", { key: walk.key, day: plan.day }, signal);
+    if (blockedReason !== null) unblocked.push(key);
+    if (isSeriesFilled && plan.rechecks.has(ledgerKeyText(key)))
+      await ingest.call("commitRecheck", { key, day: plan.day }, signal);
   };
   // Series known to exist go first, because many 404s in a row look like a broken service.
-  const rank = ({ urgency, key }: SliceWalk) =>
+  const rank = ({ urgency, series: { key } }: SliceWalk) =>
     2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
   const queue = new WalkQueue({ walks, rank, findOldestRow: ({ key }) => findOldestRow(reader, key) });
   await drainQueue(queue, concurrency * WALKS_PER_REQUEST, fill);
@@ -249,12 +248,12 @@ async function runRound(
 }
 
 /** All indices of a type need the same scope, so a 403 parks the whole family, unless it concerns one index only. */
-function indexFamily({ key, indexType }: Pick<SliceWalk, "key" | "indexType">): string {
+function indexFamily({ series: { key, indexType } }: SliceWalk): string {
   return `${key.stream} ${indexType}`;
 }
 
 function isParked(parked: ReadonlyMap<string, Problem>, walk: SliceWalk): boolean {
-  return parked.has(indexFamily(walk)) || parked.has(ledgerKeyText(walk.key));
+  return parked.has(indexFamily(walk)) || parked.has(ledgerKeyText(walk.series.key));
 }
 
 async function park(
@@ -266,12 +265,11 @@ async function park(
 ): Promise<void> {
   if (isParked(parked, walk)) return;
   const isOneIndex = failureCode(error) === "index_forbidden";
-  const parkedKey = (each: SliceWalk) => (isOneIndex ? ledgerKeyText(each.key) : indexFamily(each));
-  const what = isOneIndex ? `${walk.indexType} ${walk.name}` : walk.indexType;
-  parked.set(parkedKey(walk), toProblem(walk.key.stream, what, error));
-  const keys = new Map(
-    walks.filter((other) => parkedKey(other) === parkedKey(walk)).map(({ key }) => [ledgerKeyText(key), key]),
-  );
+  const parkedKey = (each: SliceWalk) => (isOneIndex ? ledgerKeyText(each.series.key) : indexFamily(each));
+  const { key, indexType, name } = walk.series;
+  parked.set(parkedKey(walk), toProblem(key.stream, isOneIndex ? `${indexType} ${name}` : indexType, error));
+  const same = walks.filter((other) => parkedKey(other) === parkedKey(walk));
+  const keys = new Map(same.map(({ series }) => [ledgerKeyText(series.key), series.key]));
   // Its indices that were denied first are no problems of their own.
   if (!isOneIndex) for (const key of keys.keys()) parked.delete(key);
   await ingest.call("commitBlockedReason", { keys: [...keys.values()], reason: "forbidden" }, signal);
@@ -283,7 +281,7 @@ async function park(
  */
 async function settleExpiredEdge(
   context: SyncContext,
-  { reader, timing, filter }: FillOptions,
+  { reader, settings, filter }: FillOptions,
 ): Promise<void> {
   const { clock, ingest, signal } = context;
   const now = serviceNow(context);
@@ -294,67 +292,6 @@ async function settleExpiredEdge(
   if (expiringSoon.length > 0)
     await clock.sleep((Math.max(...expiringSoon) - now) / MICROS_PER_MS + 50, signal);
   const later = serviceNow(context);
-  const plan = planWalks(reader, later, timing, filter);
+  const plan = planGaps(reader, later, settings, filter);
   if (plan.lost.length > 0) await ingest.call("commitLostRanges", plan.lost, signal);
-}
-
-type SliceOutcome =
-  | ({ readonly kind: "filled" } & Pick<SliceResult, "hasReopened" | "hasFoundEnd" | "isUnpublished"> & {
-        /** Set if the service claims not to have many stored rows: their range is open until it has repeated that. */
-        readonly unconfirmed: Failure | undefined;
-      })
-  /** An exploring walk found nothing. */
-  | { readonly kind: "empty" }
-  /** The index does not exist: the answer is about the whole series. */
-  | { readonly kind: "not_found" }
-  /** The profile lacks a scope, so the rest of the index family would fail too. */
-  | { readonly kind: "forbidden"; readonly error: unknown }
-  | {
-      readonly kind: "failed";
-      readonly error: unknown;
-      /** The service was answering, so the failure counts towards the maximum number of tries. */
-      readonly countsAsTry: boolean;
-    };
-
-/**
- * Fills one slice. Calls `onServed` once the service has returned records; `notFound` decides whether to trust a 404 or 400.
- * Throws only errors that end the run.
- */
-export async function fillSlice(
-  context: SyncContext,
-  walk: SliceWalk,
-  notFound: NotFoundAnswers,
-  onServed: () => Promise<void>,
-  active?: ActiveWalk,
-): Promise<SliceOutcome> {
-  const { stats } = context;
-  const successesBefore = stats.successCount;
-  try {
-    const result = await walkSlice(context, walk, { onServed, progress: active });
-    if (result.isUnexplored) return { kind: "empty" };
-    notFound.recordFound(walk);
-    const unconfirmed = result.unconfirmed > 0 ? unconfirmedFailure(walk, result.unconfirmed) : undefined;
-    return { kind: "filled", ...result, unconfirmed };
-  } catch (error) {
-    const isRejected = error instanceof Failure && error.code === "rejected";
-    switch (isRejected ? "not_found" : classifyError(error, stats.successCount)) {
-      case "stop":
-        throw error;
-      case "not_found": {
-        const range = { from: active?.from ?? walk.range.from, to: walk.range.to };
-        const doubt = await notFound.commit(context, walk, range, isRejected ? error : undefined);
-        if (doubt) return { kind: "failed", error: doubt, countsAsTry: true };
-        stats.forStream(walk.key.stream).doneMicros += range.to - range.from;
-        return { kind: "not_found" };
-      }
-      case "forbidden":
-        return { kind: "forbidden", error };
-      default:
-        return {
-          kind: "failed",
-          error,
-          countsAsTry: isInvalidResponse(error) || stats.successCount > successesBefore,
-        };
-    }
-  }
 }

@@ -1,23 +1,28 @@
-import { isDaily } from "../../model/streams.ts";
+import { failureCode } from "../../model/failure.ts";
+import { historyStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { Random } from "../../runtime/backoff.ts";
+import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
+import { readHistoryEnds } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type JobRun, readJobRuns } from "../../warehouse/tables/job-runs.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
-import { checkEnds, type EndChecks, planEndChecks } from "./check-ends.ts";
-import { gridIndex, sliceLength } from "./slices.ts";
-import { compareSlices, coveredSlices, type VerifyResult } from "./verify.ts";
-import type { SliceWalk } from "./walk-slice.ts";
+import { runConcurrently } from "../context/retry.ts";
+import { runWalk } from "./run-walk.ts";
+import type { SliceWalk } from "./slices.ts";
+import { compareSlices, type VerifyResult } from "./verify.ts";
+import { planNight } from "./walk-planner.ts";
+import type { WalkProgress } from "./walk-slice.ts";
 
 /** The nightly job of the daemon, and what `backfill` does of it once a day. */
 export const NIGHTLY_JOB = "nightly";
 
-/** What is asked once more in one night. */
-interface NightlyPlan {
-  readonly ends: readonly SliceWalk[];
-  readonly slices: readonly SliceWalk[];
-  /** All covered ranges are compared in so many nights. */
-  readonly nights: number;
+/** What the service said when it was asked again whether nothing is older. */
+export interface EndChecks {
+  readonly asked: number;
+  /** Histories with an older record: what their end had settled is open again. */
+  readonly reopened: number;
+  readonly unanswered: number;
 }
 
 export interface NightlyResult {
@@ -26,19 +31,6 @@ export interface NightlyResult {
   readonly nights: number;
   /** Ranges are open that were settled before. */
   readonly hasReopened: boolean;
-}
-
-/** What to ask once more in the night of `now`: below each end of a history, and a part of what is covered. */
-export function planNight(reader: Connection, refreshSeconds: number, now: Micros): NightlyPlan {
-  const covered = coveredSlices(reader, refreshSeconds, now, {
-    includesEnds: false,
-    includesClaim: () => false,
-  });
-  return {
-    ends: planEndChecks(reader, refreshSeconds, now),
-    slices: selectDueTonight(covered, now),
-    nights: rotationLength(covered.length),
-  };
 }
 
 /** Whether `backfill` has this night's work to do. Not on the first day: everything is fetched then. */
@@ -74,34 +66,48 @@ export async function checkNight(
   return { ends, comparison, nights: plan.nights, hasReopened };
 }
 
-/** Each divides the next, so that a growing warehouse changes the night of a slice as little as possible. */
-const ROTATION_NIGHTS = [1, 3, 15, 30];
-/** Bounds the work of one night: few slices are compared more often, many are spread over more nights. */
-const SLICES_PER_NIGHT = { min: 20, max: 500 };
-
-/** The number of nights in which all slices are compared: 30, unless there are very few or very many. */
-export function rotationLength(sliceCount: number): number {
-  let nights = ROTATION_NIGHTS.findLast((turn) => sliceCount / turn >= SLICES_PER_NIGHT.min) ?? 1;
-  while (sliceCount / nights > SLICES_PER_NIGHT.max) nights *= 2;
-  return nights;
-}
-
 /**
- * Selects the slices to compare in the night of `now`. The night of a slice follows from its series and range, so no state
- * is stored and every slice is compared once per rotation.
+ * Asks once more below each end, with one small request. A walk stores what it finds, and one older record takes back what the
+ * end had settled; the gap filler fetches the rest. A request that fails is made again the next night.
  */
-export function selectDueTonight(slices: readonly SliceWalk[], now: Micros): readonly SliceWalk[] {
-  const nights = rotationLength(slices.length);
-  const tonight = Math.floor(now / MICROS_PER_DAY) % nights;
-  return slices.filter((slice) => nightOfSlice(slice, nights) === tonight);
+export async function checkEnds(
+  context: SyncContext,
+  { reader, concurrency }: { readonly reader: Connection; readonly concurrency: number },
+  ends: readonly SliceWalk[],
+): Promise<EndChecks> {
+  const failures: string[] = [];
+  await runConcurrently(ends, concurrency, async (end) => {
+    const outcome = await runWalk(context, end, { progress: new FirstPageOnly(end.range.from) });
+    // An index that does not exist has nothing older.
+    if ("error" in outcome) failures.push(failureCode(outcome.error));
+  });
+  const unanswered = failures.length;
+  if (unanswered > 0)
+    context.log.warn({ unanswered, codes: [...new Set(failures)] }, "ends of histories not checked");
+  return { asked: ends.length, reopened: countReopened(reader, ends), unanswered };
 }
 
-/** A prime, which spreads neighbouring series (an ohlcv series has a single slice) over the nights of a rotation. */
-const SERIES_STRIDE = 7919;
+/** By the ledger: a page of another walk may have shown the older record first. */
+function countReopened(reader: Connection, ends: readonly SliceWalk[]): number {
+  const settled = historyStreams.flatMap((stream) => readHistoryEnds(reader, stream));
+  const settledTo = new Map(settled.map(({ key, range }) => [ledgerKeyText(key), range.to]));
+  return ends.filter(({ series, range }) => (settledTo.get(ledgerKeyText(series.key)) ?? 0) < range.to)
+    .length;
+}
 
-function nightOfSlice({ key, range, cadence }: SliceWalk, nights: number): number {
-  // A range before the history of a series moves with the service's window.
-  const isCell = !isDaily(key.stream) && range.to - range.from <= sliceLength(cadence);
-  const cellIndex = isCell ? gridIndex(range, cadence) : 0;
-  return (key.series * SERIES_STRIDE + cellIndex) % nights;
+/** Ends a walk after its first page, and before it if the service has nothing there. */
+class FirstPageOnly implements WalkProgress {
+  from: Micros;
+  readonly isExploring = true;
+  readonly pageSize = 1;
+
+  constructor(from: Micros) {
+    this.from = from;
+  }
+
+  extend(): void {}
+
+  onPage(): void {
+    this.from = Number.POSITIVE_INFINITY;
+  }
 }

@@ -1,9 +1,23 @@
-import { hasHistory, type Stream, streams, streamTable } from "../../model/streams.ts";
-import type { TimeRange } from "../../model/time-range.ts";
+import type { Confirmations } from "../../model/status/confirmations.ts";
+import {
+  type HistoryStream,
+  hasHistory,
+  historyStreams,
+  type Stream,
+  streams,
+  streamTable,
+} from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import { intersect, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import type { ConfirmationRules } from "../../rule/confirm.ts";
+import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
+import { namedKeyText } from "../../warehouse/coverage/ledger-keys.ts";
+import { readGaps, type SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
+import { readConfirmations } from "../../warehouse/read/confirmations.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { NamedIndex } from "../selection/named-series.ts";
 import type { SelectedTargets, StreamTargets } from "../selection/targets.ts";
-import type { GapFilter } from "./gap-planner.ts";
 
 /** Limits what one run fills, and what is planned of it. An absent member means no limit. */
 export interface RunFilter {
@@ -41,4 +55,55 @@ export function selectNameableStreams(
   return targets.streams.filter(
     ({ stream }) => given?.includes(stream) ?? settings[streamTable[stream].setting] !== false,
   );
+}
+
+/** Limits which gaps are filled. An absent member means no limit. */
+export interface GapFilter {
+  readonly streams?: ReadonlySet<string> | undefined;
+  /** Ids of indices. */
+  readonly indexIds?: ReadonlySet<string> | undefined;
+  readonly range?: TimeRange | undefined;
+  /** `excluded`: no head that one page fills, and no daily recheck: the head poller does both, one series at a time. */
+  readonly heads?: "excluded" | HeadOfSeries | undefined;
+}
+
+interface HeadOfSeries {
+  readonly key: SeriesKey;
+  /** Also the last two hours: the same page fetches them again without an extra request. */
+  readonly includesRecent: boolean;
+}
+
+export function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {
+  return (filter.streams?.has(stream) ?? true) && (filter.indexIds?.has(indexId) ?? true);
+}
+
+/** The gaps that are open at `now`. */
+export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter): SeriesGaps[] {
+  const { range } = filter;
+  const clip = (ranges: TimeRanges) => (range ? intersect(ranges, [range]) : ranges);
+  return historyStreams
+    .flatMap((stream) => readGaps(reader, stream, now))
+    .filter(({ key, indexId }) => matchesFilter(filter, key.stream, indexId))
+    .map((series) => ({
+      ...series,
+      open: clip(series.open),
+      missing: clip(series.missing),
+      unpublished: clip(series.unpublished),
+      unconfirmed: clip(series.unconfirmed),
+    }))
+    .filter(({ open }) => open.length > 0);
+}
+
+/** What the service must repeat about these gaps, and when it is asked. */
+export function summarizeClaims(
+  reader: Connection,
+  gaps: readonly SeriesGaps[],
+  rules: ConfirmationRules,
+): Confirmations {
+  const unconfirmed = gaps.filter((series) => series.unconfirmed.length > 0);
+  const keys = unconfirmed.map(({ key: { stream }, indexType, indexId }) =>
+    namedKeyText({ stream, index_type: indexType, index_id: indexId }),
+  );
+  const claimed = unconfirmed.map(({ unconfirmedReason }) => ({ reason: unconfirmedReason }));
+  return readConfirmations(reader, claimed, rules, new Set(keys));
 }

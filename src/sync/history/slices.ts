@@ -1,6 +1,8 @@
-import { type HistoryStream, isDaily } from "../../model/streams.ts";
+import { type HistoryStream, isDaily, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { intersect, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 
 /** New rows of a full page: of 2000 rows, a cursor may repeat one, and one must lie below the range. */
 export const ROWS_PER_PAGE = 1998;
@@ -17,6 +19,34 @@ type Urgency = (typeof urgencies)[number];
 export interface Slice {
   readonly range: TimeRange;
   readonly urgency: Urgency;
+}
+
+/** A series of which a walk fetches a part. */
+export interface WalkedSeries {
+  readonly key: SeriesKey;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+  /** Length of the history that the service serves; null: unlimited. */
+  readonly serviceWindow: Micros | null;
+  /** The time between two records, by the settings. */
+  readonly period: Micros;
+  /** The same as far as the rows of the series have shown it. */
+  readonly cadence: Micros;
+  readonly settleDelay: Micros;
+  /** A quiet series is covered up to this long before now. */
+  readonly quietMargin: Micros;
+  /** The record at which the history begins, by an unconfirmed answer. */
+  readonly knownEnd: Micros | undefined;
+  /** Why earlier runs could not fill the series; null: nothing blocked them. */
+  readonly blockedReason: string | null;
+}
+
+/** A slice and its series. */
+export interface SliceWalk extends Slice {
+  readonly series: WalkedSeries;
+  /** The range reaches the end of the target: newer records are fetched too, but not covered. */
+  readonly isHead: boolean;
 }
 
 interface SliceOptions {
@@ -76,11 +106,6 @@ export function cutOnGrid(ranges: TimeRanges, cadence: Micros): TimeRange[] {
   });
 }
 
-/** The index of the grid cell that contains the range. */
-export function gridIndex({ from }: TimeRange, cadence: Micros): number {
-  return Math.floor(from / sliceLength(cadence));
-}
-
 /** Compares slices of any series for sorting, the most urgent first. */
 export function compareUrgency(a: Slice, b: Slice): number {
   const rank = urgencies.indexOf(a.urgency) - urgencies.indexOf(b.urgency);
@@ -92,6 +117,21 @@ export function compareUrgency(a: Slice, b: Slice): number {
 /** The minimum number of pages of a walk over the range. */
 export function countPages(range: TimeRange, cadence: Micros): number {
   return Math.max(1, Math.ceil((range.to - range.from) / cadence / ROWS_PER_PAGE));
+}
+
+/** The service may drop what is older before its response arrives. */
+export function fetchableFrom(serviceWindow: Micros | null, now: Micros): Micros {
+  return computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
+}
+
+/** What precedes a history is not cut: the walk over the oldest rows confirms all of it with one request. */
+export function joinBeforeHistory(pieces: readonly TimeRange[], beforeHistory: TimeRanges): TimeRange[] {
+  const [joined, alone] = [new Map<Micros, TimeRange>(), [] as TimeRange[]];
+  for (const range of beforeHistory)
+    if (pieces.some(({ from }) => from === range.to)) joined.set(range.to, range);
+    else alone.push(range);
+  const extended = pieces.map(({ from, to }) => ({ from: joined.get(from)?.from ?? from, to }));
+  return [...alone, ...extended].sort((a, b) => a.from - b.from);
 }
 
 /** Removes what lies before `windowStart`: the service may drop it before the response arrives. */

@@ -1,45 +1,34 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
-import {
-  cadenceOf,
-  historyStreams,
-  isDaily,
-  settleDelay,
-  WINDOW_EDGE_MARGIN_MICROS,
-} from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
-import type { PendingClaim } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
+import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
-import { readPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
-import { readSeriesCoverage } from "../../warehouse/coverage/series-queries.ts";
-import { countStoredRows, findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
+import { countStoredRows, findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
-import { classifyError, isSameProblem, type Problem, toProblem } from "../context/error-policy.ts";
-import { retryUntilDone } from "../context/retry.ts";
-import { findOpenGaps, summarizeClaims } from "./gap-planner.ts";
-import { NotFoundAnswers } from "./not-found-answers.ts";
-import { cutOnGrid, dropExpired, gridCadence, sliceLength } from "./slices.ts";
+import { isSameProblem, type Problem, toProblem } from "../context/error-policy.ts";
+import { findOpenGaps, summarizeClaims } from "./run-filter.ts";
+import { NotFoundAnswers, runWalk } from "./run-walk.ts";
+import { type SliceWalk, sliceLength, type WalkedSeries } from "./slices.ts";
+import { planComparison } from "./walk-planner.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";
-import { type SliceResult, type SliceWalk, unconfirmedFailure, walkSlice } from "./walk-slice.ts";
+import type { SliceResult } from "./walk-slice.ts";
 
 interface CompareOptions {
   readonly reader: Connection;
   readonly random: Random;
   readonly concurrency: number;
+  /** Believe at once what the service no longer has. */
+  readonly acceptsWithdrawals?: boolean;
 }
 
 interface VerifyOptions extends CompareOptions {
   readonly refreshSeconds: number;
   /** How many slices to compare, picked at random; undefined: all. */
   readonly sample: number | undefined;
-  /** Believe at once that the service no longer has many rows. */
-  readonly acceptsWithdrawals?: boolean;
 }
 
 /** A slice that differed from the service; the walk has repaired it, except for unconfirmed withdrawals. */
@@ -81,13 +70,14 @@ export async function verify(
   const { reader, random, refreshSeconds, sample, acceptsWithdrawals = false } = options;
   // The start of the window depends on the service's time.
   await ensureServiceTime(context, random);
-  const slices = coveredSlices(reader, refreshSeconds, serviceNow(context), {
+  const slices = planComparison(reader, refreshSeconds, serviceNow(context), {
     includesEnds: true,
     includesClaim: ({ kind }) => acceptsWithdrawals || isIncident(kind),
-  }).map((slice) => ({ ...slice, acceptsWithdrawals }));
+  });
   const sampled = sample === undefined ? slices : pickRandom(slices, sample, random);
   const selected = new Set([...sampled, ...slices.filter(({ isClaimed }) => isClaimed)]);
-  const compared = await compareSlices(context, options, [...selected]);
+  const withdrawals = acceptsWithdrawals ? { answers: 1, over: 0 } : context.withdrawals;
+  const compared = await compareSlices({ ...context, withdrawals }, options, [...selected]);
   const unproven = findOpenGaps(reader, serviceNow(context), {});
   return { ...compared, confirmations: summarizeClaims(reader, unproven, context.withdrawals) };
 }
@@ -98,145 +88,72 @@ export async function verify(
  */
 export async function compareSlices(
   context: SyncContext,
-  { reader, random, concurrency }: CompareOptions,
+  { reader, random, concurrency, acceptsWithdrawals = false }: CompareOptions,
   slices: readonly SliceWalk[],
 ): Promise<VerifyResult> {
-  const { signal, stats } = context;
+  const { signal } = context;
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
-  const historyEnds = new Map<string, { readonly walk: SliceWalk; readonly before: Micros }>();
-  const notFound = new NotFoundAnswers(reader);
+  const historyEnds = new Map<string, { readonly series: WalkedSeries; readonly before: Micros }>();
+  const notFound = acceptsWithdrawals ? new NotFoundAnswers(reader) : undefined;
   let rows = 0;
   let extraChanged = 0;
-  const findRow = ({ key }: SliceWalk) => findOldestRow(reader, key);
+  const findRow = ({ key }: WalkedSeries) => findOldestRow(reader, key);
   const queue = new WalkQueue({ walks: slices, rank: () => 0, findOldestRow: findRow });
   await drainQueue(queue, Math.ceil(concurrency * 1.5), async (active) => {
     const { walk } = active;
-    const { key, name, indexType, range } = walk;
-    try {
-      const result = await retryUntilDone(context, random, () =>
-        walkSlice(context, walk, { progress: active }),
-      );
-      queue.finish(active, { kind: result.isUnexplored ? "empty" : "filled", ...result });
-      if (!result.isUnexplored) notFound.recordFound(walk);
+    const { series, range } = walk;
+    const { key, name, indexType } = series;
+    const outcome = await runWalk(context, walk, {
+      notFound,
+      progress: active,
+      isComparison: true,
+      retries: random,
+    });
+    const report = (what: string, error: unknown) => {
+      const problem = toProblem(key.stream, what, error);
+      if (!problems.some((other) => isSameProblem(other, problem))) problems.push(problem);
+    };
+    if (outcome.kind === "filled") {
+      const { result, unconfirmed } = outcome;
+      queue.finish(active, { kind: "filled", ...result });
       rows += result.received;
       extraChanged += result.extraChanged;
       const { endsAt: before = 0 } = result;
       if (before > (historyEnds.get(ledgerKeyText(key))?.before ?? 0))
-        historyEnds.set(ledgerKeyText(key), { walk, before });
+        historyEnds.set(ledgerKeyText(key), { series, before });
       if (!result.differing) return;
       differences.push({ stream: key.stream, name, indexType, ...result.differing, ...result });
-      if (result.unconfirmed > 0)
-        problems.push(
-          toProblem(key.stream, `${indexType} ${name}`, unconfirmedFailure(walk, result.unconfirmed)),
-        );
-    } catch (caught) {
-      const errorClass = classifyError(caught, stats.successCount);
-      if (errorClass === "stop") throw caught;
+      if (unconfirmed) report(`${indexType} ${name}`, unconfirmed);
+      return;
+    }
+    // The service does not have the index, so there is nothing to compare.
+    const wasRejected = outcome.kind === "failed" && failureCode(outcome.error) === "rejected";
+    const isKnownMissing = wasRejected && wasNotFound(reader, key);
+    const isWhole = outcome.kind === "forbidden" || isKnownMissing;
+    queue.finish(active, { kind: isWhole ? "not_found" : outcome.kind });
+    if (outcome.kind === "empty" || outcome.kind === "not_found" || isKnownMissing) return;
+    const { error } = outcome;
+    // All indices of a type need the same scope.
+    const isOfType = outcome.kind === "forbidden" && failureCode(error) !== "index_forbidden";
+    report(isOfType ? indexType : `${indexType} ${name}`, error);
+    // The service contradicts covered ranges: retract them, so that the gap filler fetches them again.
+    if (error instanceof Failure && error.code === "alarm") {
       const { from, position } = active;
-      const rejection = caught instanceof Failure && caught.code === "rejected" ? caught : undefined;
-      const isAnswer = errorClass === "not_found" || rejection !== undefined;
-      const doubt =
-        isAnswer && walk.acceptsWithdrawals
-          ? await notFound.commit(context, walk, { from, to: range.to }, rejection)
-          : rejection;
-      // The service does not have the index, so there is nothing to compare.
-      const isNotFound = isAnswer && (doubt === undefined || wasNotFound(reader, key));
-      const error = doubt ?? caught;
-      const isForbidden = errorClass === "forbidden";
-      queue.finish(active, { kind: isNotFound || isForbidden ? "not_found" : "failed" });
-      if (isNotFound) return;
-      // All indices of a type need the same scope.
-      const isOfType = isForbidden && failureCode(error) !== "index_forbidden";
-      const problem = toProblem(key.stream, isOfType ? indexType : `${indexType} ${name}`, error);
-      if (!problems.some((other) => isSameProblem(other, problem))) problems.push(problem);
-      // The service contradicts covered ranges: retract them, so that the gap filler fetches them again.
-      if (error instanceof Failure && error.code === "alarm") {
-        const length = sliceLength(walk.cadence);
-        const near = { from: Math.max(from, position - length), to: Math.min(range.to, position + length) };
-        await context.ingest.call("commitRetraction", { key, range: near }, signal);
-      }
+      const length = sliceLength(series.cadence);
+      const near = { from: Math.max(from, position - length), to: Math.min(range.to, position + length) };
+      await context.ingest.call("commitRetraction", { key, range: near }, signal);
     }
   });
   differences.sort((a, b) => a.stream.localeCompare(b.stream) || b.to - a.to);
   const unserved = [...historyEnds.values()].map(
-    ({ walk: { key, name, indexType, serviceWindow }, before }) => {
+    ({ series: { key, name, indexType, serviceWindow }, before }) => {
       const from = computeWindowStart(serviceWindow, serviceNow(context));
       const count = countStoredRows(reader, key, { from, to: before });
       return { stream: key.stream, name, indexType, before, rows: count };
     },
   );
   return { sliceCount: slices.length, rows, extraChanged, unserved, differences, problems };
-}
-
-interface CoveredSlice extends SliceWalk {
-  /** It has a range that the service makes a claim about. */
-  readonly isClaimed: boolean;
-}
-
-interface SliceOptions {
-  /** Also what precedes a history. */
-  readonly includesEnds: boolean;
-  /** Also the ranges of these claims. */
-  readonly includesClaim: (claim: PendingClaim) => boolean;
-}
-
-/** Everything that is covered and still served, in slices of one walk each. */
-export function coveredSlices(
-  reader: Connection,
-  refreshSeconds: number,
-  now: Micros,
-  { includesEnds, includesClaim }: SliceOptions,
-): CoveredSlice[] {
-  return historyStreams.flatMap((stream) => {
-    const pending = readPendingClaims(reader, stream);
-    const cadence = cadenceOf(stream, refreshSeconds);
-    // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
-    const rules = { settleDelay: settleDelay(refreshSeconds), step: cadence };
-    const newestSettled = computeTargetEnd(rules, now) - 2 * cadence;
-    return readSeriesCoverage(reader, stream).flatMap((series) => {
-      const { covered, beforeHistory: settledEnds, key, serviceWindow, ...named } = series;
-      const windowStart = computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
-      const claims = (pending.get(key.series) ?? []).filter(includesClaim);
-      const claimed = claims.map(({ range }) => range);
-      const ends = claims.filter(({ kind }) => kind === "end").map(({ range }) => range);
-      const beforeHistory = normalise([...settledEnds, ...ends]);
-      const compared = subtract(normalise(covered), [{ from: newestSettled, to: Number.POSITIVE_INFINITY }]);
-      const open = subtract(
-        dropExpired(normalise([...compared, ...claimed]), windowStart),
-        includesEnds ? [] : beforeHistory,
-      );
-      const grid = gridCadence(cadence, readRowSpacing(reader, key));
-      // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
-      const pieces = isDaily(stream)
-        ? open
-        : joinBeforeHistory(cutOnGrid(subtract(open, beforeHistory), grid), intersect(open, beforeHistory));
-      return pieces.toReversed().map((range) => ({
-        ...named,
-        range,
-        urgency: isDaily(stream) ? ("bars" as const) : ("history" as const),
-        key,
-        serviceWindow,
-        isHead: false,
-        quietMargin: 0,
-        isComparison: true,
-        isClaimed: claimed.some(({ from, to }) => from < range.to && range.from < to),
-        period: cadence,
-        cadence: grid,
-        blockedReason: null,
-      }));
-    });
-  });
-}
-
-/** What precedes a history is not cut: the walk over the oldest rows confirms all of it with one request. */
-function joinBeforeHistory(pieces: readonly TimeRange[], beforeHistory: TimeRanges): TimeRange[] {
-  const [joined, alone] = [new Map<Micros, TimeRange>(), [] as TimeRange[]];
-  for (const range of beforeHistory)
-    if (pieces.some(({ from }) => from === range.to)) joined.set(range.to, range);
-    else alone.push(range);
-  const extended = pieces.map(({ from, to }) => ({ from: joined.get(from)?.from ?? from, to }));
-  return [...alone, ...extended].sort((a, b) => a.from - b.from);
 }
 
 function pickRandom<T>(items: readonly T[], count: number, random: Random): T[] {

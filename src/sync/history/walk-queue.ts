@@ -4,15 +4,15 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { createRowSpacing, type RowSpacing } from "../../service/pagination/cross-checks.ts";
 import type { PageSummary } from "../../service/pagination/page.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { ROWS_PER_PAGE, sliceLength } from "./slices.ts";
-import type { SliceWalk, WalkProgress } from "./walk-slice.ts";
+import { ROWS_PER_PAGE, type SliceWalk, sliceLength, type WalkedSeries } from "./slices.ts";
+import type { WalkProgress } from "./walk-slice.ts";
 
 interface WalkQueueOptions {
   readonly walks: readonly SliceWalk[];
   /** The lowest goes first. */
   readonly rank: (walk: SliceWalk) => number;
   /** The oldest row of the series that the service is known to have. */
-  readonly findOldestRow: (walk: SliceWalk) => Micros | undefined;
+  readonly findOldestRow: (series: WalkedSeries) => Micros | undefined;
 }
 
 /** A walk in progress. Its range shrinks when another worker takes over a part, and grows into waiting slices. */
@@ -170,7 +170,7 @@ class QueuedWalk implements ActiveWalk {
 
   get pageSize(): number {
     // The pages of an uneven series may be shorter than the last one, but hardly shorter than the cadence says.
-    const pageLength = Math.min(this.series.pageLength, this.walk.cadence * MAX_PAGE_SIZE);
+    const pageLength = Math.min(this.series.pageLength, this.walk.series.cadence * MAX_PAGE_SIZE);
     const pages = (this.position - this.reachableFrom) / pageLength;
     return Math.min(MAX_PAGE_SIZE, Math.ceil(pages * MAX_PAGE_SIZE));
   }
@@ -217,11 +217,11 @@ export class WalkQueue {
 
   constructor({ walks, rank, findOldestRow }: WalkQueueOptions) {
     this.#rank = rank;
-    const bySeries = Map.groupBy(walks, ({ key }) => ledgerKeyText(key));
+    const bySeries = Map.groupBy(walks, ({ series }) => ledgerKeyText(series.key));
     this.#series = new Set(
       [...bySeries.values()].map((own) => {
         const first = own[0] as SliceWalk;
-        return new QueuedSeries(own, first.cadence, findOldestRow(first));
+        return new QueuedSeries(own, first.series.cadence, findOldestRow(first.series));
       }),
     );
   }
@@ -264,7 +264,7 @@ export class WalkQueue {
     if (kind === "empty") this.#returnUnexplored(active);
     else if (kind === "failed") {
       // Try the rest: the failure may concern one page only. Without a known row, the series itself may be the cause.
-      const to = position - sliceLength(active.walk.cadence);
+      const to = position - sliceLength(active.walk.series.cadence);
       if (series.oldestRow !== undefined && series.failures++ < MAX_SKIPPED_FAILURES)
         series.add(active.walk, { from, to });
     } else if (kind === "not_found") settled = series.waiting;
@@ -299,7 +299,7 @@ export class WalkQueue {
           !hasRows &&
           !isNext &&
           slice.urgency === "expiring" &&
-          slice.knownEnd === undefined &&
+          slice.series.knownEnd === undefined &&
           oldestRow !== undefined &&
           emptyExplorations === 0 &&
           !series.isExploring;
@@ -346,7 +346,7 @@ export class WalkQueue {
       for (const active of series.active) {
         const bottom = Math.max(active.reachableFrom, emptyUntil);
         const pages = (active.position - bottom) / pageLength;
-        const isEndKnown = active.mayBeAtEnd || active.walk.knownEnd !== undefined;
+        const isEndKnown = active.mayBeAtEnd || active.walk.series.knownEnd !== undefined;
         if (isEndKnown || active.position > oldestRow || pages < 2 * MIN_SPLIT_PAGES) continue;
         const step = Math.ceil(Math.min(EXPLORATION_GROWTH * knownPages, pages / 2));
         const isFirst = emptyExplorations === 0;

@@ -2,17 +2,11 @@ import type { WalkPageCommitResult, WalkPosition } from "../../ingest/commit/wal
 import type { SeriesTiming } from "../../ingest/thread/messages.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
-import {
-  isDaily,
-  MAX_PAGE_SIZE,
-  type Series,
-  streamTable,
-  WINDOW_EDGE_MARGIN_MICROS,
-} from "../../model/streams.ts";
+import { isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
-import { type ConfirmationRules, isIncident } from "../../rule/confirm.ts";
+import { isIncident } from "../../rule/confirm.ts";
 import type { PageAlarm } from "../../rule/interpret.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { createRowSpacing, type RowSpacing } from "../../service/pagination/cross-checks.ts";
@@ -22,38 +16,9 @@ import {
   walkHistoryPages,
 } from "../../service/pagination/history-walk.ts";
 import type { PageSummary } from "../../service/pagination/page.ts";
-import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
-import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import type { StoredClaim } from "../../warehouse/coverage/pending-claims.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
-import type { Slice } from "./slices.ts";
-
-/** A slice and its series. */
-export interface SliceWalk extends Slice {
-  readonly key: SeriesKey;
-  readonly indexType: string;
-  readonly indexId: string;
-  readonly name: string;
-  /** Length of the history that the service serves; null: unlimited. */
-  readonly serviceWindow: Micros | null;
-  /** The range reaches the end of the target: newer records are fetched too, but not covered. */
-  readonly isHead: boolean;
-  /** The time between two records, by the settings. */
-  readonly period: Micros;
-  /** The same as far as the rows of the series have shown it. */
-  readonly cadence: Micros;
-  readonly settleDelay: Micros;
-  /** A quiet series is covered up to this long before now. */
-  readonly quietMargin: Micros;
-  /** The record at which the history begins, by an unconfirmed answer. */
-  readonly knownEnd?: Micros | undefined;
-  /** The range is covered already; the walk counts what differs. */
-  readonly isComparison?: boolean;
-  /** Accept every claim of the service at once. */
-  readonly acceptsWithdrawals?: boolean;
-  /** Why earlier runs could not fill the series; null: nothing blocked them. */
-  readonly blockedReason: string | null;
-}
+import { fetchableFrom, type SliceWalk, type WalkedSeries } from "./slices.ts";
 
 /** Lets other walks of the series change the range during the walk. */
 export interface WalkProgress {
@@ -83,7 +48,7 @@ const priorityByUrgency = {
 
 /** What a walk found, compared with the stored rows. */
 export interface SliceResult {
-  /** Records of the range that were not stored; counted only with `isComparison`. */
+  /** Records of the range that were not stored; counted only in a comparison. */
   readonly missing: number;
   readonly changed: number;
   /** Rows with the same figures, but other undocumented properties. */
@@ -107,10 +72,12 @@ export interface SliceResult {
   readonly isUnexplored: boolean;
 }
 
-interface WalkSliceOptions {
+export interface WalkOptions {
   /** Called once the service has returned records. */
   readonly onServed?: () => Promise<void>;
   readonly progress?: WalkProgress | undefined;
+  /** The range is covered already: count what differs. */
+  readonly isComparison?: boolean;
 }
 
 /**
@@ -120,20 +87,21 @@ interface WalkSliceOptions {
 export async function walkSlice(
   context: SyncContext,
   slice: SliceWalk,
-  { onServed, progress }: WalkSliceOptions = {},
+  { onServed, progress, isComparison = false }: WalkOptions = {},
 ): Promise<SliceResult> {
   const { client, ingest, stats, signal, log } = context;
-  const { stream } = slice.key;
-  const series: Series = { stream, indexType: slice.indexType, indexId: slice.indexId };
+  const { key, indexType, indexId, name, serviceWindow, settleDelay, cadence } = slice.series;
+  const { stream } = key;
+  const series: Series = { stream, indexType, indexId };
   const walk = buildWalk(context, slice, progress);
-  const pages = ingest.openPages({ stream, series, cadence: slice.cadence });
+  const pages = ingest.openPages({ stream, series, cadence });
   const settings = {
     series,
     isHead: slice.isHead,
-    timing: timingOf(slice),
-    confirmation: confirmationOf(context, slice),
+    timing: timingOf(slice.series),
+    confirmation: context.withdrawals,
     request: describeRequest(walk.endpoint, walk.filters),
-    shouldCountMissing: slice.isComparison ?? false,
+    shouldCountMissing: isComparison,
   };
   const { to } = slice.range;
   let provenFrom = to;
@@ -154,14 +122,14 @@ export async function walkSlice(
 
   const read = async (body: ResponseBody) => {
     // An HTTP cache may serve a response from before the range was settled.
-    const completeUntil = serviceNow(context) - slice.settleDelay - body.ageMs * MICROS_PER_MS;
+    const completeUntil = serviceNow(context) - settleDelay - body.ageMs * MICROS_PER_MS;
     if (body.ageMs > 0 && to > completeUntil) throw staleResponseFailure(walk.endpoint);
     return pages.read(body);
   };
   const commit = async (number: number, position: PagePosition) => {
     const isLast = position.end === "exhausted";
     // A range that left the window during the walk is lost, not empty. Leave it open; the next plan records it as lost.
-    const floor = computeWindowStart(slice.serviceWindow, serviceNow(context)) + WINDOW_EDGE_MARGIN_MICROS;
+    const floor = fetchableFrom(serviceWindow, serviceNow(context));
     const from = isLast ? Math.min(to, Math.max(position.from, floor)) : position.from;
     const committed = await ingest.call(
       "commitWalkPage",
@@ -176,11 +144,9 @@ export async function walkSlice(
       },
       signal,
     );
-    reportClaims(context, slice, committed);
-    if (committed.foreign > 0 && counts.foreign === 0) {
-      const { indexType, name } = slice;
+    reportClaims(context, slice.series, committed);
+    if (committed.foreign > 0 && counts.foreign === 0)
       log.warn({ stream, indexType, name, records: committed.foreign }, "page has records of other indices");
-    }
     counts.foreign += committed.foreign;
     const incidents = committed.pending.filter(({ kind }) => isIncident(kind));
     const alarm = committed.alarm ?? (incidents.length > 0 ? "mass_withdrawal" : undefined);
@@ -229,12 +195,8 @@ export async function walkSlice(
 }
 
 /** What the ingest thread needs to know about the series of a slice. */
-export function timingOf({ period, settleDelay, quietMargin, serviceWindow }: SliceWalk): SeriesTiming {
+export function timingOf({ period, settleDelay, quietMargin, serviceWindow }: WalkedSeries): SeriesTiming {
   return { period, settleDelay, quietMargin, serviceWindow };
-}
-
-export function confirmationOf(context: SyncContext, { acceptsWithdrawals }: SliceWalk): ConfirmationRules {
-  return acceptsWithdrawals ? { answers: 1, over: 0 } : context.withdrawals;
 }
 
 const believedMessages: Readonly<Partial<Record<ClaimKind, string>>> = {
@@ -245,7 +207,7 @@ const believedMessages: Readonly<Partial<Record<ClaimKind, string>>> = {
 /** Logs what an operator should know of an answer: once each, since the warehouse stores it. */
 export function reportClaims(
   { log }: SyncContext,
-  { key, indexType, name }: SliceWalk,
+  { key, indexType, name }: WalkedSeries,
   {
     pending,
     believed,
@@ -275,8 +237,8 @@ export function reportClaims(
 }
 
 /** The service no longer serves many records; it must say so again before they are withdrawn. */
-export function unconfirmedFailure({ key }: SliceWalk, rows: number): Failure {
-  const { endpoint } = streamTable[key.stream];
+export function unconfirmedFailure({ series }: SliceWalk, rows: number): Failure {
+  const { endpoint } = streamTable[series.key.stream];
   return new Failure(`${endpoint} no longer serves ${rows} records that it served before`, {
     code: "withdrawal_unconfirmed",
     remedy: "they stay until it has said so for a while; `mds-sync verify --accept` believes it at once",
@@ -303,28 +265,27 @@ function buildWalk(
   slice: SliceWalk,
   progress: WalkProgress | undefined,
 ): HistoryWalkOptions {
-  const { range, isHead, cadence } = slice;
+  const { range, isHead, series } = slice;
+  const { key, indexType, indexId, period, cadence, quietMargin, knownEnd } = series;
   const present = Math.max(range.to, serviceNow(context));
   // The spec does not say whether `timestamp` selects bars by start or end, so add a day.
-  const until = isHead
-    ? present
-    : Math.min(range.to + (isDaily(slice.key.stream) ? MICROS_PER_DAY : 0), present);
+  const until = isHead ? present : Math.min(range.to + (isDaily(key.stream) ? MICROS_PER_DAY : 0), present);
   const countRows = (duration: Micros) => Math.ceil(duration / cadence);
   return {
-    endpoint: streamTable[slice.key.stream].endpoint,
-    filters: { indexType: slice.indexType, indexId: slice.indexId },
+    endpoint: streamTable[key.stream].endpoint,
+    filters: { indexType, indexId },
     get from() {
       return progress?.from ?? range.from;
     },
     extend: (lowerBound) => progress?.extend(lowerBound),
     isExploring: progress?.isExploring ?? false,
     spacing: progress?.spacing ?? createRowSpacing(cadence),
-    knownEnd: slice.knownEnd,
+    knownEnd,
     until,
     coverageEnd: range.to,
     // So much silence counts, if it is confirmed: see `quietMarginOf`.
-    maxSilence: isHead ? Math.max(slice.period, slice.quietMargin - slice.period) : undefined,
-    cadence: slice.period,
+    maxSilence: isHead ? Math.max(period, quietMargin - period) : undefined,
+    cadence: period,
     get size() {
       const rows = progress?.pageSize ?? countRows(range.to - range.from);
       return Math.min(MAX_PAGE_SIZE, rows + countRows(until - range.to) + SPARE_ROWS);

@@ -4,6 +4,7 @@ import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from ".
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { MAX_SILENT_PERIODS } from "../../service/limits.ts";
 import type { Subscription } from "../../service/live/messages.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
@@ -14,9 +15,8 @@ import { type SyncContext, serviceNow } from "../context/context.ts";
 import { type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { retryDelayMs } from "../context/retry.ts";
-import { fillSlice } from "../history/fill-gaps.ts";
-import { HEAD_BARS, type PlanTiming, planHeadWalks } from "../history/gap-planner.ts";
-import { NotFoundAnswers } from "../history/not-found-answers.ts";
+import { NotFoundAnswers, runWalk } from "../history/run-walk.ts";
+import { HEAD_BARS, type PlanSettings, planGaps } from "../history/walk-planner.ts";
 import {
   dueAt,
   follow,
@@ -25,7 +25,6 @@ import {
   isInDoubt,
   listen,
   liveSince,
-  MAX_SILENT_PERIODS,
   pollsPerSecond,
   readHead,
   resolve,
@@ -36,7 +35,7 @@ import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 interface HeadPollerOptions {
   readonly reader: Connection;
   readonly random: Random;
-  readonly timing: PlanTiming;
+  readonly settings: PlanSettings;
   /** Of all requests. */
   readonly maxConcurrency: number;
   /** How often REST confirms what the live feed has covered. */
@@ -141,7 +140,7 @@ export class HeadPoller {
     const listening = runLoop({
       clock,
       signal,
-      delayMs: () => this.#options.timing.refreshSeconds * 500,
+      delayMs: () => this.#options.settings.refreshSeconds * 500,
       runOnce: () => this.#listen(),
       onError: (error) => this.#options.onError(error),
     });
@@ -210,6 +209,9 @@ export class HeadPoller {
       .then(() => this.#reschedule(entry))
       .catch((error: unknown) => {
         this.#failure = { error };
+        // Else it would be due at once, again and again.
+        this.#backOff(entry);
+        entry.due = entry.notBefore;
       })
       .finally(() => {
         this.#inFlight.delete(work);
@@ -242,11 +244,12 @@ export class HeadPoller {
 
   async #poll(entry: HeadEntry): Promise<void> {
     const { ingest, stats, signal } = this.#context;
-    const { reader, timing, onReopened } = this.#options;
+    const { reader, settings, onReopened } = this.#options;
     const now = serviceNow(this.#context);
     const { key, indexType, name } = entry.head.series;
-    const { walks, rechecks, day } = planHeadWalks(reader, now, timing, key, entry.failures === 0);
-    const onFoundAgain = async () => {
+    const heads = { key, includesRecent: entry.failures === 0 };
+    const { walks, rechecks, day } = planGaps(reader, now, settings, { heads });
+    const onServed = async () => {
       if (!wasNotFound(reader, key)) return;
       await ingest.call("commitIndexFoundAgain", key, signal);
       onReopened();
@@ -255,11 +258,12 @@ export class HeadPoller {
       const counts = stats.forStream(key.stream);
       counts.plannedMicros += walk.range.to - walk.range.from;
       counts.plannedRequests++;
-      const outcome = await fillSlice(this.#context, walk, this.#notFoundAnswers, onFoundAgain);
-      if (outcome.kind === "filled" || outcome.kind === "not_found" || outcome.kind === "empty") {
+      const { blockedReason } = walk.series;
+      const outcome = await runWalk(this.#context, walk, { notFound: this.#notFoundAnswers, onServed });
+      if (!("error" in outcome)) {
         // The gap filler confirms withdrawals, so that they do not delay the head.
-        if (outcome.kind === "filled" && (outcome.hasReopened || outcome.unconfirmed)) onReopened();
-        if (walk.blockedReason !== null)
+        if (outcome.kind === "filled" && (outcome.result.hasReopened || outcome.unconfirmed)) onReopened();
+        if (blockedReason !== null)
           await ingest.call("commitBlockedReason", { keys: [key], reason: null }, signal);
         continue;
       }
@@ -268,7 +272,7 @@ export class HeadPoller {
         ledgerKeyText(key),
         toProblem(key.stream, `${indexType} ${name}`, outcome.error),
       );
-      if (outcome.kind === "forbidden" && walk.blockedReason !== "forbidden")
+      if (outcome.kind === "forbidden" && blockedReason !== "forbidden")
         await ingest.call("commitBlockedReason", { keys: [key], reason: "forbidden" }, signal);
       return;
     }
@@ -315,7 +319,7 @@ export class HeadPoller {
       const { key, indexType, indexId } = series;
       const known = before.get(ledgerKeyText(key));
       const head = readHead(series, this.#timing, known?.head);
-      const entry = known ?? createEntry(head);
+      const entry = known ?? { ...newEntry, head };
       this.#entries.set(ledgerKeyText(key), entry);
       if (streamTable[key.stream].event === null) entry.head = head;
       else {
@@ -334,13 +338,13 @@ export class HeadPoller {
 
   /** How much there is to poll. */
   #measure(): Omit<HeadTiming, "pollsPerSecond"> {
-    const { timing, confirmEvery } = this.#options;
+    const { settings, confirmEvery } = this.#options;
     const now = serviceNow(this.#context);
     const ticks = [...this.#entriesByIndex.values()].map(({ head }) => head);
     const isPolled = (head: HeadState) => liveSince(head) === undefined && !head.series.isNotFound;
     return {
-      cadence: timing.refreshSeconds * MICROS_PER_SECOND,
-      settleDelay: settleDelay(timing.refreshSeconds),
+      cadence: settings.refreshSeconds * MICROS_PER_SECOND,
+      settleDelay: settleDelay(settings.refreshSeconds),
       confirmEvery,
       seriesCount: this.#entries.size,
       tickSeriesCount: ticks.length,
@@ -369,9 +373,7 @@ export class HeadPoller {
   }
 }
 
-function createEntry(head: HeadState): HeadEntry {
-  return { head, due: 0, notBefore: 0, failures: 0, isInFlight: false, hasBeenPolled: false };
-}
+const newEntry = { due: 0, notBefore: 0, failures: 0, isInFlight: false, hasBeenPolled: false };
 
 /** Whether one page fills the gap of the head up to `until`. */
 function isHeadShort({ key, isNew, from }: SeriesHead, until: Micros): boolean {

@@ -2,10 +2,9 @@ import { MAX_STEP_PERIODS } from "../../ingest/commit/skipped-ticks.ts";
 import { isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { MAX_SILENT_PERIODS } from "../../service/limits.ts";
 import type { SeriesHead } from "../../warehouse/coverage/series-queries.ts";
 
-/** Tolerates one late and one lost tick; with a check every half period, silence is noticed within three periods. */
-export const MAX_SILENT_PERIODS = 2.5;
 const HOUR = 3600 * MICROS_PER_SECOND;
 /** How often a bar is requested that the service has not published after its day. */
 const UNPUBLISHED_BAR_INTERVAL = 600 * MICROS_PER_SECOND;

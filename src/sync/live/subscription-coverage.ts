@@ -1,4 +1,3 @@
-import PQueue from "p-queue";
 import type { LiveFeedChange } from "../../ingest/commit/live.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -248,7 +247,7 @@ function isExchangeComplete({ missingCount, liveSince, keys }: ExchangeSpan): bo
 export class CoverageCommitter {
   readonly #context: SyncContext;
   readonly #coverage: SubscriptionCoverage;
-  readonly #queue = new PQueue({ concurrency: 1 });
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(context: SyncContext, coverage: SubscriptionCoverage) {
     this.#context = context;
@@ -258,11 +257,13 @@ export class CoverageCommitter {
   /** `flush` commits the ticks that came before. Returns whether there were changes. */
   commit(flush?: () => Promise<unknown>): Promise<boolean> {
     const { ingest, signal } = this.#context;
-    return this.#queue.add(() =>
+    const report = () =>
       this.#coverage.report(async (change) => {
         await flush?.();
         await ingest.call("commitLiveFeedChange", change, signal);
-      }),
-    );
+      });
+    const committed = this.#last.then(report);
+    this.#last = committed.catch(() => {});
+    return committed;
   }
 }

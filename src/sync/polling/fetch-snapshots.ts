@@ -5,13 +5,12 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncContext, SyncSettings } from "../context/context.ts";
 import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { retryUntilDone, runConcurrently } from "../context/retry.ts";
-import { fetchDerivativeTicks, refreshContracts } from "../fetch/derivatives.ts";
+import { fetchDerivativeTicks, findDerivativeExchanges } from "../fetch/derivatives.ts";
 import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
 import { type Directory, exchangeName } from "../selection/directory.ts";
 import { selectExchanges } from "../selection/exchanges.ts";
 import { noticesToProblems } from "../selection/refresh.ts";
 import { selectorNotices } from "../selection/targets.ts";
-import { findDerivativeExchanges } from "./supported-derivatives.ts";
 
 interface FetchSnapshotsOptions {
   readonly settings: SyncSettings;
@@ -91,9 +90,8 @@ async function fetchDerivatives(
   const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);
   reportNotices("derivative_contracts", "sync.derivatives.exchanges", exchanges);
   const exchangeTypes = new Map<string, readonly DerivativeType[]>();
-  await findDerivativeExchanges(exchangeTypes, selectors, directory, {
+  await findDerivativeExchanges(context, exchangeTypes, selectors, directory, {
     reader,
-    refresh: (exchangeId, type) => refreshContracts(context, exchangeId, type),
     forEachExchange: (ids, task) => run("derivative_contracts", ids, task),
   });
   if (!includesStream(stream)) return;

@@ -5,10 +5,9 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, type SyncStreamSettings, serviceNow } from "../context/context.ts";
 import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
-import { fetchDerivativeTicks, refreshContracts } from "../fetch/derivatives.ts";
+import { fetchDerivativeTicks, findDerivativeExchanges } from "../fetch/derivatives.ts";
 import { fetchMarketCaps } from "../fetch/market-caps.ts";
 import { type Directory, exchangeName } from "../selection/directory.ts";
-import { findDerivativeExchanges } from "./supported-derivatives.ts";
 
 interface SnapshotPollerOptions {
   readonly streams: SyncStreamSettings;
@@ -95,9 +94,8 @@ export class SnapshotPoller {
     if (!directory) return false;
     const before = new Set(this.#exchangeTypes.keys());
     let isComplete = true;
-    await findDerivativeExchanges(this.#exchangeTypes, settings, directory, {
+    await findDerivativeExchanges(this.#context, this.#exchangeTypes, settings, directory, {
       reader: this.#options.reader,
-      refresh: (exchangeId, type) => refreshContracts(this.#context, exchangeId, type),
       forEachExchange: async (ids, task) => {
         this.#contractPart.problems.retainOnly(ids);
         for (const id of ids)

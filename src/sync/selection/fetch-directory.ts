@@ -89,6 +89,6 @@ export async function fetchAllRecords<S extends ListedStream>(
     const { records, rawCount, nextId } = decodePage(stream, decodeBody(body));
     return { records, rows: rawCount, nextId };
   });
-  for await (const { page } of pages) all.push(...page.records);
+  for await (const page of pages) all.push(...page.records);
   return all;
 }

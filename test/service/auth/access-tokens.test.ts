@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
+import { requestPriority } from "../../../src/service/http/request.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
@@ -323,6 +324,28 @@ describe("access tokens", () => {
     await clock.runUntil(answer);
     expect(clock.monotonic() - back).toBeLessThanOrEqual(3_000);
     expect(stub.tokenRequests.length).toBeLessThanOrEqual(16);
+  });
+
+  it("A5: a snapshot does not wait for a token without end", async () => {
+    const { client } = await start({
+      respondToTokenRequest: (_, response) => sendJson(response, {}, 503),
+    });
+    const snapshot = { ...asset, priority: requestPriority.snapshot };
+    expect(await codeOf(client.request(snapshot, readPage))).toBe("auth_unreachable");
+    expect(clock.monotonic()).toBeGreaterThanOrEqual(20 * minute);
+    expect(clock.monotonic()).toBeLessThan(40 * minute);
+  });
+
+  it("A2: after two revocations in a row the next token is asked for within 75 seconds", async () => {
+    const { client, stub } = await start({
+      respond: ({ token }, response) =>
+        ["token-1", "token-2"].includes(token ?? "")
+          ? sendJson(response, {}, 401)
+          : sendGzip(response, { content: [] }),
+    });
+    while ((await codeOf(client.request(asset, readPage))) !== undefined) await clock.advance(1_000);
+    expect(stub.tokenRequests).toHaveLength(3);
+    expect(clock.monotonic()).toBeLessThanOrEqual(75_000);
   });
 
   it("A9: a wall clock step of a day does not change the lifetime of a token", async () => {

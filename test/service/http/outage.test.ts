@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import { networkSign } from "../../../src/service/http/outage.ts";
 import { requestPriority } from "../../../src/service/http/request.ts";
-import { reconnectDelayMs } from "../../../src/service/live/reconnect.ts";
+import { reconnectDelayMs } from "../../../src/service/live/close-reason.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {

@@ -50,7 +50,7 @@ const required: Readonly<Record<string, readonly [number, number]>> = {
   "5 % 429 at random, Retry-After: 1": [22.3, 0.059],
   "10 % 429 at random": [2.3, 0.143],
   "10 % 429 at random, Retry-After: 1": [14.2, 0.113],
-  "25 % 429 at random": [0.787, 0.271],
+  "25 % 429 at random": [0.787, 0.279],
   "25 % 429 at random, Retry-After: 1": [2.02, 0.307],
   "5 % 429 at random, and 20/s": [2.56, 0.052],
   "20 % 500 at random, and 20/s": [19.4, 0.247],

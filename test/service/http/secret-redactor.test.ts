@@ -102,8 +102,8 @@ async function collectOutput(respond: BadResponse, respondToToken?: BadResponse)
         output.push(inspect(position));
     },
     async () => {
-      for await (const { position } of walkListPages(client, { endpoint: "/exchange-ticker" }, readPage))
-        output.push(inspect(position));
+      for await (const page of walkListPages(client, { endpoint: "/exchange-ticker" }, readPage))
+        output.push(inspect(page));
     },
   ];
   let failed = 0;

@@ -145,7 +145,7 @@ describe("a walk receives the same rows with every quirk", () => {
     const { client, oracle } = await start({ exchangeTickerPage: 4, lastPage: "own-id" });
     const ids: string[] = [];
     const run = async () => {
-      for await (const { page } of walkListPages(client, { endpoint: "/exchange-ticker" }, readPage)) {
+      for await (const page of walkListPages(client, { endpoint: "/exchange-ticker" }, readPage)) {
         ids.push(...page.content.map(({ id }) => id));
       }
     };

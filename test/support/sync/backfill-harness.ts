@@ -8,8 +8,9 @@ import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import { defaultQuirks, type Quirks } from "../../../src/simulator/market/quirks.ts";
 import type { BackfillFilter, BackfillReport } from "../../../src/sync/history/backfill.ts";
-import { checkEnds, type EndChecks, planEndChecks } from "../../../src/sync/history/check-ends.ts";
+import { checkEnds, type EndChecks } from "../../../src/sync/history/nightly-check.ts";
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
+import { planEnds } from "../../../src/sync/history/walk-planner.ts";
 import { withReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
@@ -146,7 +147,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       const loaded = load();
       const { refreshSeconds, concurrency } = toSyncSettings(loaded);
       return inSession(loaded, session, ({ syncContext, reader }) => {
-        const plan = planEndChecks(reader, refreshSeconds, clock.now() * 1000);
+        const plan = planEnds(reader, refreshSeconds, clock.now() * 1000);
         return checkEnds(syncContext, { reader, concurrency }, plan);
       });
     },

@@ -4,9 +4,8 @@ import { normalise, type TimeRange, type TimeRanges } from "../../../src/model/t
 import { Parking } from "../../../src/service/auth/parking.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import type { PageSummary } from "../../../src/service/pagination/page.ts";
-import { cutIntoSlices, urgencies } from "../../../src/sync/history/slices.ts";
+import { cutIntoSlices, type SliceWalk, urgencies } from "../../../src/sync/history/slices.ts";
 import { WalkQueue } from "../../../src/sync/history/walk-queue.ts";
-import type { SliceWalk } from "../../../src/sync/history/walk-slice.ts";
 
 export interface QueueRunOptions {
   /** Ascending timestamps of each series; whole seconds. */
@@ -89,7 +88,9 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
   };
   const slices = cutIntoSlices({ stream: "index_ticks", open, targetEnd, windowStart, cadence });
   const walks = histories.flatMap((_, series) =>
-    slices.map((slice) => ({ ...slice, key: { stream: "index_ticks", series }, cadence }) as SliceWalk),
+    slices.map(
+      (slice) => ({ ...slice, series: { key: { stream: "index_ticks", series }, cadence } }) as SliceWalk,
+    ),
   );
   const queue = new WalkQueue({
     walks,
@@ -103,8 +104,8 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
         await queue.changed;
         continue;
       }
-      const { range, key } = active.walk;
-      const { series } = key;
+      const { range } = active.walk;
+      const { series } = active.walk.series.key;
       const walk = {
         endpoint: "/index-ticker" as const,
         filters: { indexType: "GWA", indexId: String(series) },

@@ -2,9 +2,8 @@ import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import { subtract, type TimeRanges, union } from "../../../src/model/time-range.ts";
 import type { BackfillReport } from "../../../src/sync/history/backfill.ts";
-import { rotationLength, selectDueTonight } from "../../../src/sync/history/nightly-check.ts";
-import { cutOnGrid } from "../../../src/sync/history/slices.ts";
-import type { SliceWalk } from "../../../src/sync/history/walk-slice.ts";
+import { cutOnGrid, type SliceWalk } from "../../../src/sync/history/slices.ts";
+import { rotationLength, selectDueTonight } from "../../../src/sync/history/walk-planner.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
@@ -159,24 +158,21 @@ const SERIES_COUNT = 12;
 function slicesOn(now: Micros): SliceWalk[] {
   return Array.from({ length: SERIES_COUNT }, (_, series) => {
     const key = { stream: "index_ticks", series } as const;
-    const named = {
+    const walked = {
       key,
       indexType: "GWA",
       indexId: `${series}`,
       name: `${series}`,
-      urgency: "history",
-    } as const;
-    const rules = {
       serviceWindow: WINDOW,
-      isHead: false,
       period: cadence,
       cadence,
       settleDelay: 2 * cadence,
       quietMargin: 0,
+      knownEnd: undefined,
       blockedReason: null,
     };
     const pieces = cutOnGrid([{ from: now - WINDOW, to: now }], cadence);
-    return pieces.map((range): SliceWalk => ({ ...named, ...rules, range }));
+    return pieces.map((range): SliceWalk => ({ series: walked, range, urgency: "history", isHead: false }));
   }).flat();
 }
 
@@ -190,8 +186,8 @@ describe("the rotation of nights", () => {
         const due = selectDueTonight(slicesOn(night * MICROS_PER_DAY), night * MICROS_PER_DAY);
         expect(due.length).toBeGreaterThan(15);
         expect(due.length).toBeLessThan(60);
-        for (const { key, range } of due)
-          compared.set(key.series, union(compared.get(key.series) ?? [], [range]));
+        for (const { series, range } of due)
+          compared.set(series.key.series, union(compared.get(series.key.series) ?? [], [range]));
       }
       const served = { from: (first + nights) * MICROS_PER_DAY - WINDOW, to: first * MICROS_PER_DAY };
       for (let series = 0; series < SERIES_COUNT; series++)

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
-import { checkQuietMarket } from "../../../src/sync/live/check-quiet-market.ts";
+import { checkQuietMarket } from "../../../src/sync/live/follower.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { startSimulator } from "../../simulator/simulator.ts";
 import { ManualClock } from "../../support/manual-clock.ts";

@@ -1,3 +1,4 @@
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { Fault } from "../../simulator/faults.ts";
@@ -144,5 +145,21 @@ describe("polling the heads of live series", () => {
       .filter(({ target }) => !target.endsWith("size=1"));
     expect(polls.length).toBeLessThanOrEqual(10);
     harness.expectMatchesService(harness.clock.now() - 5_400_000);
+  });
+
+  it("goes on after a poll that could not read how far it got", async () => {
+    const harness = await SupervisorHarness.start({ sync: { ...sync, ohlcv: false }, confirmEvery: 60 });
+    await harness.runUntilSettled();
+    const database = new Database(harness.path);
+    const rename = (from: string, to: string) => database.exec(`ALTER TABLE ${from} RENAME TO ${to}`);
+    database.pragma("legacy_alter_table = ON");
+    rename("publications", "hidden");
+    await harness.advance(120);
+    rename("hidden", "publications");
+    database.close();
+    expect(harness.failures.map(String).join()).toContain("publications");
+    const from = harness.requestCount;
+    await harness.advance(180);
+    expect(harness.requestsTo("/index-ticker", from).length).toBeGreaterThan(5);
   });
 });

@@ -4,6 +4,7 @@ import { decodeBody } from "../../model/response-body.ts";
 import { type HistoryStream, streamTable, WINDOW_MARGIN_MICROS } from "../../model/streams.ts";
 import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { Random } from "../../runtime/backoff.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
@@ -12,8 +13,83 @@ import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { findOtherServedSeries, hasRowsSince } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
-import { classifyError, toProblem } from "../context/error-policy.ts";
-import { confirmationOf, reportClaims, type SliceWalk, timingOf } from "./walk-slice.ts";
+import { classifyError, isInvalidResponse, toProblem } from "../context/error-policy.ts";
+import { retryUntilDone } from "../context/retry.ts";
+import type { SliceWalk, WalkedSeries } from "./slices.ts";
+import {
+  reportClaims,
+  type SliceResult,
+  timingOf,
+  unconfirmedFailure,
+  type WalkOptions,
+  walkSlice,
+} from "./walk-slice.ts";
+
+type WalkOutcome =
+  | {
+      readonly kind: "filled";
+      readonly result: SliceResult;
+      /** Set if the service claims not to have many stored rows: their range is open until it has repeated that. */
+      readonly unconfirmed: Failure | undefined;
+    }
+  /** An exploring walk found nothing. */
+  | { readonly kind: "empty" }
+  /** The index does not exist: the answer is about the whole series. */
+  | { readonly kind: "not_found" }
+  /** The profile lacks a scope, so the rest of the index family would fail too. */
+  | { readonly kind: "forbidden"; readonly error: unknown }
+  | {
+      readonly kind: "failed";
+      readonly error: unknown;
+      /** The service was answering, so the failure counts towards the maximum number of tries. */
+      readonly countsAsTry: boolean;
+    };
+
+interface RunWalkOptions extends WalkOptions {
+  /** Decides whether to trust a 404 or 400. Default: a 404 is believed, and changes nothing. */
+  readonly notFound?: NotFoundAnswers | undefined;
+  /** Repeats a walk that failed. Default: the caller plans again. */
+  readonly retries?: Random;
+}
+
+/** Walks one slice and says what came of it, for every source of walks. Throws only errors that end the run. */
+export async function runWalk(
+  context: SyncContext,
+  walk: SliceWalk,
+  { notFound, retries, ...options }: RunWalkOptions = {},
+): Promise<WalkOutcome> {
+  const { stats } = context;
+  const successesBefore = stats.successCount;
+  const work = () => walkSlice(context, walk, options);
+  try {
+    const result = await (retries ? retryUntilDone(context, retries, work) : work());
+    if (result.isUnexplored) return { kind: "empty" };
+    notFound?.recordFound(walk.series);
+    const unconfirmed = result.unconfirmed > 0 ? unconfirmedFailure(walk, result.unconfirmed) : undefined;
+    return { kind: "filled", result, unconfirmed };
+  } catch (error) {
+    const rejection = error instanceof Failure && error.code === "rejected" ? error : undefined;
+    switch (rejection && notFound ? "not_found" : classifyError(error, stats.successCount)) {
+      case "stop":
+        throw error;
+      case "not_found": {
+        const range = { from: options.progress?.from ?? walk.range.from, to: walk.range.to };
+        const doubt = await notFound?.commit(context, walk, range, rejection);
+        if (doubt) return { kind: "failed", error: doubt, countsAsTry: true };
+        stats.forStream(walk.series.key.stream).doneMicros += range.to - range.from;
+        return { kind: "not_found" };
+      }
+      case "forbidden":
+        return { kind: "forbidden", error };
+      default:
+        return {
+          kind: "failed",
+          error,
+          countsAsTry: isInvalidResponse(error) || stats.successCount > successesBefore,
+        };
+    }
+  }
+}
 
 /** How long the result of an endpoint probe is reused, because many series may get a 404 at once. */
 const PROBE_TTL_MS = 10_000;
@@ -32,7 +108,7 @@ export class NotFoundAnswers {
   }
 
   /** Call when the service has returned the series. */
-  recordFound({ key }: SliceWalk): void {
+  recordFound({ key }: WalkedSeries): void {
     this.#foundSeries.add(ledgerKeyText(key));
   }
 
@@ -43,30 +119,24 @@ export class NotFoundAnswers {
     range: TimeRange,
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
-    const error = wasNotFound(this.#reader, walk.key)
+    const { series } = walk;
+    const { key, indexType } = series;
+    const doubt = wasNotFound(this.#reader, key)
       ? undefined
       : await this.#findDoubt(context, walk, rejection);
-    if (error) return error;
-    const { key, indexType } = walk;
-    const answer = {
-      key,
-      indexType,
-      range,
-      timing: timingOf(walk),
-      confirmation: confirmationOf(context, walk),
-    };
-    const applied = await context.ingest.call("commitNotFound", answer, context.signal);
-    reportClaims(context, walk, applied);
+    if (doubt) return doubt;
+    const answer = { key, indexType, range, timing: timingOf(series), confirmation: context.withdrawals };
+    reportClaims(context, series, await context.ingest.call("commitNotFound", answer, context.signal));
     return undefined;
   }
 
   /** Why the answer does not count. */
   async #findDoubt(
     context: SyncContext,
-    walk: SliceWalk,
+    { series, isHead }: SliceWalk,
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
-    const { key, serviceWindow, indexType, isHead } = walk;
+    const { key, serviceWindow, indexType } = series;
     const servedSince = computeWindowStart(serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS;
     const isServed = hasRowsSince(this.#reader, key, servedSince);
     const isFound = this.#foundSeries.has(ledgerKeyText(key));
@@ -78,14 +148,16 @@ export class NotFoundAnswers {
     }
     if (!isServed) return undefined;
     // The index exists, and only this range fails. A delisted index fails at its head.
-    if (isFound && !isHead) return onlyRangeFailure(walk);
-    return (await this.#isEndpointHealthy(context, walk, servedSince)) ? undefined : endpointFailure(walk);
+    if (isFound && !isHead) return onlyRangeFailure(series);
+    return (await this.#isEndpointHealthy(context, series, servedSince))
+      ? undefined
+      : endpointFailure(series);
   }
 
   /** Whether the endpoint finds another stored series or, because all stored ones may be delisted, any series. */
   #isEndpointHealthy(
     context: SyncContext,
-    { key, indexType }: SliceWalk,
+    { key, indexType }: WalkedSeries,
     servedSince: Micros,
   ): Promise<boolean> {
     const at = context.clock.monotonic();
@@ -134,7 +206,7 @@ async function findsAny(
   return false;
 }
 
-function onlyRangeFailure({ key, indexType, name }: SliceWalk): Failure {
+function onlyRangeFailure({ key, indexType, name }: WalkedSeries): Failure {
   return new Failure(`${streamTable[key.stream].endpoint} no longer finds ${indexType} ${name} (404)`, {
     code: "denied",
     remedy: "the service serves its newest records, so the index exists: the older range stays open",
@@ -142,7 +214,7 @@ function onlyRangeFailure({ key, indexType, name }: SliceWalk): Failure {
   });
 }
 
-function endpointFailure({ key }: SliceWalk): Failure {
+function endpointFailure({ key }: WalkedSeries): Failure {
   return new Failure(
     `${streamTable[key.stream].endpoint} no longer finds any index that it has served (404)`,
     {
