@@ -1,6 +1,6 @@
 import type { ContractFilter } from "../../src/api-server/source.ts";
 import type { IndexType } from "../../src/model/stream-columns.ts";
-import type { DerivativeType } from "../../src/model/streams.ts";
+import type { DerivativeType, HistoryStream } from "../../src/model/streams.ts";
 import { listContracts } from "../../src/simulator/market/contracts.ts";
 import type { IndexSeries } from "../../src/simulator/market/indexes.ts";
 import type { DailyBarRecord } from "../../src/simulator/records/bar-history.ts";
@@ -31,6 +31,32 @@ export class Oracle {
     return listSteps(ticks, series, fromMs, toMs, nowMs)
       .filter((tick) => ticks.isPublished(series, tick, nowMs))
       .flatMap((tick) => ticks.record(series, tick, nowMs) ?? []);
+  }
+
+  /** The same ticks without ids and texts of times. */
+  indexTickFigures(type: IndexType, id: string, fromMs: number, toMs: number, nowMs: number) {
+    const { ticks } = this.#world;
+    const series = this.#findSeries(type, id);
+    return listSteps(ticks, series, fromMs, toMs, nowMs)
+      .filter((tick) => ticks.isPublished(series, tick, nowMs))
+      .map((tick) => ({ ...ticks.content(series, tick, nowMs), ts: tick * ticks.stepMs * 1000 }));
+  }
+
+  /** Whether REST serves any record of [fromMs, toMs) at `nowMs`. */
+  hasRecords(
+    stream: HistoryStream,
+    type: IndexType,
+    id: string,
+    fromMs: number,
+    toMs: number,
+    nowMs: number,
+  ): boolean {
+    const { ticks, bars } = this.#world;
+    const series = this.#findSeries(type, id);
+    if (stream === "ohlcv")
+      return listSteps(bars, series, fromMs, toMs, nowMs).some((day) => this.#dailyBar(series, day, nowMs));
+    const steps = listSteps(ticks, series, fromMs, toMs, nowMs);
+    return steps.some((tick) => ticks.isPublished(series, tick, nowMs));
   }
 
   /** The bars that REST serves at `nowMs` for the days that begin in [fromMs, toMs). */

@@ -36,7 +36,7 @@ export class BarHistory extends History<BarContent> {
     return isFinished || this.#summarize(series, day, nowMs) !== undefined;
   }
 
-  protected content(series: IndexSeries, day: number, nowMs: number): BarContent | undefined {
+  content(series: IndexSeries, day: number, nowMs: number): BarContent | undefined {
     const summary = this.#summarize(series, day, nowMs);
     if (!summary) return undefined;
     const { indexValues, quirks } = this.market;

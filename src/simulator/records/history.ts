@@ -25,7 +25,8 @@ export abstract class History<Content extends object = object> {
   abstract stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number };
   /** Whether the record exists by `nowMs`, for a step within `stepRange`. */
   abstract isPublished(series: IndexSeries, step: number, nowMs: number): boolean;
-  protected abstract content(series: IndexSeries, step: number, nowMs: number): Content | undefined;
+  /** A record without its id and its index. */
+  abstract content(series: IndexSeries, step: number, nowMs: number): Content | undefined;
 
   /** Whether this step and all older ones are final, except for leaving the window. */
   isSettled(step: number, nowMs: number): boolean {

@@ -37,7 +37,7 @@ export class TickHistory extends History<TickContent> {
     return this.market.calendar.isPublished(series, step, nowMs);
   }
 
-  protected content(series: IndexSeries, tick: number, nowMs: number): TickContent {
+  content(series: IndexSeries, tick: number, nowMs: number): TickContent {
     const { calendar, indexValues } = this.market;
     const log = indexValues.logPriceAt(series, tick) + calendar.priceError(series, tick, nowMs);
     const tickVolume = () => formatDecimal(indexValues.tickVolumeAt(series, tick), TICK_VOLUME_DIGITS);

@@ -116,11 +116,12 @@ function quietHead(
   asOf: Micros,
 ): readonly { from: Micros; to: Micros }[] {
   const period = Math.max(targetRow.step, targetRow.settleDelay / 2);
-  const recent = asOf - QUIET_MARGIN_MICROS - period;
-  if (readServedRows(simulator, targetRow, recent, asOf, asOf / 1000).length > 0) return [];
+  const { stream, indexType, indexId } = targetRow;
+  const hasRecordsSince = (from: Micros) =>
+    simulator.oracle.hasRecords(stream, indexType, indexId, from / 1000, asOf / 1000, asOf / 1000);
+  if (hasRecordsSince(asOf - QUIET_MARGIN_MICROS - period)) return [];
   // Without any record of the series, and none of others, REST may be up to a day late.
-  const hasRecords = readServedRows(simulator, targetRow, targetRow.from, asOf, asOf / 1000).length > 0;
-  const margin = hasRecords ? QUIET_MARGIN_MICROS : MICROS_PER_DAY;
+  const margin = hasRecordsSince(targetRow.from) ? QUIET_MARGIN_MICROS : MICROS_PER_DAY;
   const from = Math.floor((asOf - margin) / targetRow.step) * targetRow.step;
   return [{ from, to: Number.MAX_SAFE_INTEGER }];
 }
@@ -301,8 +302,8 @@ function readServedRows(
       record_id: bar.id,
     }));
   }
-  return oracle.indexTicks(indexType, indexId, from / 1000, to / 1000, nowMs).map((tick) => ({
-    ts: Date.parse(tick.timestamp) * 1000,
+  return oracle.indexTickFigures(indexType, indexId, from / 1000, to / 1000, nowMs).map((tick) => ({
+    ts: tick.ts,
     price: plain(tick.price),
     volume: plain(tick.volume),
     tick_volume: plain(tick.tickVolume),
