@@ -190,11 +190,9 @@ function socketOptions(client: SnapshotClient): Options {
   if (connection.silent) return { notice: () => client.noticeSilence() };
   const { world } = client;
   const last = marketsOf(world, refreshAt(world, client.now)).at(-1);
-  // A tick that arrives in the next period would say that this period is not missing.
-  const arrivesInPeriod = world.late === undefined || world.phase === undefined;
   return {
     disconnect: () => client.disconnect(),
-    silent: last !== undefined && arrivesInPeriod ? () => client.silence(last) : undefined,
+    silent: last !== undefined ? () => client.silence(last) : undefined,
   };
 }
 
