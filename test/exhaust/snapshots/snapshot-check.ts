@@ -7,6 +7,7 @@ import {
   type ListFault,
   listFaults,
   marketsOf,
+  partOf,
   refreshAt,
   type SnapshotSpec,
   type SnapshotWorld,
@@ -205,7 +206,8 @@ function pollOptions(client: SnapshotClient, hasExcluded: boolean): Options {
   const possible: Readonly<Record<ListFault, boolean>> = {
     cut: hasWhole(client, 0),
     "cut at once again": hasWhole(client, 0),
-    empty: client.hadRows || hasExcluded,
+    // After an empty list a further one is no shorter: nobody could tell that it is false.
+    empty: (client.hadRows && client.whole[partOf(world, "a")] !== 0) || hasExcluded,
     unreadable: true,
     stale: isDated(newest - 1),
     slow: isDated(refreshAt(world, client.now - 2)),
