@@ -51,7 +51,7 @@ export function decidePage(
   { contradiction, hasConflict }: PageDoubts,
 ): PageDecision {
   const { stored, rules } = known;
-  const { isStale, timestamps, rows = timestamps } = page;
+  const { isStale, timestamps } = page;
   // A stale page neither repeats nor disproves a claim.
   const pending = isStale || contradiction ? [] : known.pending;
   const said = contradiction
@@ -62,10 +62,9 @@ export function decidePage(
   // What a stale page has no records of, it does not prove.
   const isMute = staleProof !== undefined && said.claims.length === 0;
   const { claims, proven, isComplete, endsAt, bound } = alarm || isMute ? saysNothing : said;
-  const changes = reopen([...said.young, ...said.reopened]);
   const shown = { claims, shown: proven, oldest: timestamps.at(-1) };
   return {
-    ...decide(shown, { ...known, pending }, { rows, changes }),
+    ...decide(shown, { ...known, pending }, reopen([...said.young, ...said.reopened])),
     proven,
     isComplete,
     endsAt,
@@ -83,39 +82,20 @@ export function decideNotFound(range: TimeRange, known: Known): Decision {
   return decide({ claims: [claim], shown: undefined, oldest: undefined }, known);
 }
 
-/** What is written before the claims are applied. */
-interface Before {
-  readonly rows: readonly Micros[];
-  readonly changes: readonly LedgerChange[];
-}
-
-/** Each claim is applied to what those before it leave. */
+/** Each claim is applied to the ledger that `before` and the claims before it leave. It withdraws no rows of others, nor of the answer. */
 function decide(
   evidence: Pick<Evidence, "claims" | "shown" | "oldest">,
   { stored, pending, rules, confirmation, now }: Known,
-  before: Before = { rows: [], changes: [] },
+  before: readonly LedgerChange[] = [],
 ): Decision {
   const { windowStart } = rules;
   const { accepted, recorded, dropped } = confirm({ ...evidence, windowStart, now }, pending, confirmation);
   const unconfirmed = recorded.filter(({ acceptedAt }) => acceptedAt === null);
-  const changes = [...before.changes, ...unconfirmed.flatMap(applyPending)];
-  for (const claim of accepted) changes.push(...applyClaim(claim, readAfter(stored, before.rows, changes)));
-  return { changes, recorded, dropped };
-}
-
-/** What is stored after the rows and the changes. */
-function readAfter(
-  stored: StoredSeries,
-  rows: readonly Micros[],
-  changes: readonly LedgerChange[],
-): AppliedTo {
-  return {
+  const changes = [...before, ...unconfirmed.flatMap(applyPending)];
+  const after: AppliedTo = {
     settledRanges: (range) => changes.reduce(changeRanges, stored.settledRanges(range)),
-    rowsBeside(range, timestamps) {
-      const withdrawn = changes.flatMap((change) => (change.kind === "withdraw" ? change.timestamps : []));
-      const isIn = (ts: Micros) => range.from <= ts && ts < range.to && !timestamps.includes(ts);
-      const added = rows.filter(isIn).map((ts) => ({ ts, isPreview: false }));
-      return [...stored.rowsBeside(range, [...timestamps, ...rows, ...withdrawn]), ...added];
-    },
+    rowsBeside: (range, timestamps) => stored.rowsBeside(range, timestamps),
   };
+  for (const claim of accepted) changes.push(...applyClaim(claim, after));
+  return { changes, recorded, dropped };
 }

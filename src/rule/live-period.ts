@@ -1,8 +1,9 @@
 import type { ExchangeTick } from "../model/records.ts";
-import { MICROS_PER_SECOND, type Micros } from "../model/time.ts";
+import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import type { LedgerChange } from "./apply.ts";
-import { type StoredCoverage, settlePeriod } from "./snapshot.ts";
+import { disprovedRanges } from "./findings.ts";
+import { latestPresent, type StoredCoverage, settlePeriod } from "./snapshot.ts";
 
 /** What the socket delivers, and what it has delivered of the present periods. A batch that fails leaves it as it was. */
 export interface LiveFeed {
@@ -55,15 +56,12 @@ export function interruptFeed(feed: LiveFeed): LiveFeed {
   return { ...feed, exchanges: new Map() };
 }
 
-/** Ticks of the range are missing: takes back the periods that begin in it, and the last one's rest. */
+/** Ticks of the range are missing. The last one before may have come late: the period in which it came is open too. */
 export function missTicks({ from, to }: TimeRange, cadence: Micros): LedgerChange[] {
-  const begin = (Math.floor(from / cadence) + 1) * cadence;
+  const begin = Math.floor(from / cadence) * cadence;
   const end = Math.ceil(to / cadence) * cadence;
   return begin < end ? [{ kind: "retract", range: { from: begin, to: end } }] : [];
 }
-
-/** The service's time is known to about a second. */
-const CLOCK_UNCERTAINTY_MICROS = 2 * MICROS_PER_SECOND;
 
 /** What a batch of ticks, none of them from the future, changes: the feed, and the ledger of each exchange. */
 export function receiveTicks(
@@ -77,31 +75,44 @@ export function receiveTicks(
   const byExchange = exchanges.size > 0 ? Map.groupBy(ticks, ({ exchangeId }) => exchangeId) : new Map();
   for (const [exchangeId, live] of feed.exchanges) {
     const own: readonly ExchangeTick[] = exchangeId === null ? ticks : (byExchange.get(exchangeId) ?? []);
-    const received = settleWhole(addTicks(live, exchangeId, own, feed, now), feed.cadence, now);
+    const added = addTicks(live, exchangeId, own, feed, now);
+    const received = settleWhole(added.live, feed.cadence, now);
     exchanges.set(exchangeId, received.live);
-    const stored = received.whole.length > 0 ? storedOf(exchangeId) : undefined;
-    const settled = received.whole.flatMap(({ at, hasRows }) =>
-      stored ? settlePeriod({ from: at, to: at + feed.cadence }, hasRows, stored) : [],
-    );
+    if (received.whole.length === 0 && added.unproven.size === 0) continue;
+    const stored = storedOf(exchangeId);
+    const rangeOf = (at: Micros) => ({ from: at, to: at + feed.cadence });
+    // Settled as empty, and a row of it came after a reconnect, or late.
+    const isDisproved = (at: Micros) => disprovedRanges(stored.settledRanges(rangeOf(at)), [at]).length > 0;
+    const settled = [
+      ...received.whole.flatMap(({ at, hasRows }) => settlePeriod(rangeOf(at), hasRows, stored)),
+      ...[...added.unproven].filter(isDisproved).flatMap((at) => settlePeriod(rangeOf(at), true, stored)),
+    ];
     if (settled.length > 0) changes.set(exchangeId, settled);
   }
   return { feed: { ...feed, exchanges }, changes };
 }
 
-/** Adds the ticks to their periods; those before the subscription, or of a period that is long over, count no more. */
+/**
+ * Adds the ticks to their periods; those before the subscription, or of a period that is long over, count no more.
+ * `unproven`: the periods with rows that the subscription does not prove.
+ */
 function addTicks(
   { since, periods }: LiveExchange,
   exchangeId: string | null,
   ticks: readonly ExchangeTick[],
   { cadence, markets }: LiveFeed,
   now: Micros,
-): LiveExchange {
+): { readonly live: LiveExchange; readonly unproven: ReadonlySet<Micros> } {
+  const unproven = new Set<Micros>();
   const touched = new Map<Micros, LivePeriod & { markets: Set<string>; hasRows: boolean }>();
   let begun = periods.findLast(({ at }) => at <= now)?.at ?? Number.NEGATIVE_INFINITY;
   for (const { ts, exchangeId: of, marketId } of ticks) {
     const at = Math.floor(ts / cadence) * cadence;
     const known = touched.get(at) ?? periods.find((each) => each.at === at);
-    if (ts < since || (at < begun && !known)) continue;
+    const isRow = markets?.has(marketId) ?? true;
+    const isLate = at < begun && !known;
+    if (isRow && (isLate || at < since)) unproven.add(at);
+    if (isLate || ts < since) continue;
     if (at <= now) begun = Math.max(begun, at);
     let period = touched.get(at);
     if (!period) {
@@ -110,10 +121,11 @@ function addTicks(
       touched.set(at, period);
     }
     period.markets.add(exchangeId === null ? `${of} ${marketId}` : marketId);
-    if (markets?.has(marketId) ?? true) period.hasRows = true;
+    if (isRow) period.hasRows = true;
   }
   const untouched = periods.filter(({ at }) => !touched.has(at));
-  return { since, periods: [...untouched, ...touched.values()].sort((a, b) => a.at - b.at) };
+  const added = [...untouched, ...touched.values()].sort((a, b) => a.at - b.at);
+  return { live: { since, periods: added }, unproven };
 }
 
 /**
@@ -121,8 +133,9 @@ function addTicks(
  * A market may have left, so once it is over a tick of a later period settles it too. One that has not begun is not settled.
  */
 function settleWhole({ since, periods }: LiveExchange, cadence: Micros, now: Micros) {
-  const present = now + CLOCK_UNCERTAINTY_MICROS;
-  const isWhole = ({ at, markets }: LivePeriod, i: number) => {
+  const present = latestPresent(now);
+  const isWhole = ({ at, markets, settledWithRows }: LivePeriod, i: number) => {
+    if (settledWithRows !== undefined) return true;
     if (at < since || at > present) return false;
     const before = periods[i - 1];
     const isOver = i < periods.length - 1 && at + cadence <= present;

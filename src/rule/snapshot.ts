@@ -1,5 +1,5 @@
 import type { SnapshotStream } from "../model/streams.ts";
-import type { Micros } from "../model/time.ts";
+import { MICROS_PER_SECOND, type Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
 import type { StoredSeries } from "./answer.ts";
 import type { LedgerChange } from "./apply.ts";
@@ -102,6 +102,8 @@ function coverSnapshot(
   const current = timestamps.filter((ts) => newest - ts <= MAX_SPREAD_CADENCES * cadence);
   const ts = timestamps.length === 0 ? now : Math.min(...current);
   const period = periodOf(ts, cadence);
+  // Stamped ahead: what the service lists once the period has begun is not known.
+  if (period.from > latestPresent(now)) return { changes: [], state };
   const isInPeriod = (at: Micros) => at >= period.from && at < period.to;
   if (!parts.some(({ storedTimestamps }) => storedTimestamps.some(isInPeriod)))
     return { changes: settlePeriod(period, false, stored), state };
@@ -132,6 +134,11 @@ export function settlePeriod(range: TimeRange, hasRows: boolean, stored: StoredC
 /** The service denies access: the present period is lost, unless it is covered. */
 export function forbidPeriod(now: Micros, cadence: Micros): LedgerChange[] {
   return [{ kind: "settle", range: periodOf(now, cadence), proof: "lost", reason: FORBIDDEN }];
+}
+
+/** The service's time is known to about a second. */
+export function latestPresent(now: Micros): Micros {
+  return now + 2 * MICROS_PER_SECOND;
 }
 
 /** On the grid of the cadence: ranges merge only where they touch, and jitter would leave a short `lost` range per snapshot. */

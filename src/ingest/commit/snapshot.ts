@@ -34,9 +34,7 @@ export interface SnapshotCommitResult {
   readonly newestStored: Micros | undefined;
 }
 
-/**
- * Stores the records of a page. `takeSnapshot` decides whether the whole snapshot counts as coverage.
- */
+/** Stores the records of a page. `takeSnapshot` decides whether the whole snapshot counts as coverage. */
 export function commitSnapshot(
   warehouse: WarehouseWriter,
   { records, seconds, rejects, unknownFields }: Page<SnapshotStream>,
@@ -44,16 +42,14 @@ export function commitSnapshot(
 ): SnapshotCommitResult {
   const markets = stream === "exchange_ticks" ? list.markets : undefined;
   return warehouse.transaction((transaction) => {
-    storeRejects(transaction, stream, rejects, request);
-    countUnknownFields(transaction, stream, unknownFields);
     const isSelected = (record: SnapshotRecord) => markets?.has((record as ExchangeTick).marketId) ?? true;
     const selected = markets ? records.filter(isSelected) : records;
-    const { written, rejected } = writeSnapshot(
-      transaction,
-      stream,
-      { records: selected, seconds: seconds.filter(({ record }) => isSelected(record)) },
-      request,
-    );
+    const ownSeconds = seconds.filter(({ record }) => isSelected(record));
+    const chosen = chooseOfMoments(transaction, stream, { records: selected, seconds: ownSeconds });
+    const rejected = storeRejects(transaction, stream, chosen.seconds, request);
+    const written = writeRecords(transaction, stream, chosen.records, "rest");
+    storeRejects(transaction, stream, rejects, request);
+    countUnknownFields(transaction, stream, unknownFields);
     const latest = transaction.now + MAX_CLOCK_SKEW_MICROS;
     return {
       written,
@@ -68,16 +64,12 @@ export function commitSnapshot(
 type SnapshotRecord = ExchangeTick | MarketCap | DerivativeTick;
 
 /** The cast is safe: a page has only records of its own stream. */
-function writeSnapshot<S extends SnapshotStream>(
+function chooseOfMoments<S extends SnapshotStream>(
   transaction: Transaction,
   stream: S,
   listed: ListedPage<SnapshotRecord>,
-  request: string,
-): { readonly written: WriteRecordsResult; readonly rejected: number } {
-  const page = listed as ListedPage<StreamRecords[S]>;
-  const { records, seconds } = chooseRecords(transaction, stream, page);
-  const rejected = storeRejects(transaction, stream, seconds, request);
-  return { written: writeRecords(transaction, stream, records, "rest"), rejected };
+) {
+  return chooseRecords(transaction, stream, listed as ListedPage<StreamRecords[S]>);
 }
 
 function findNewestUntil(latest: Micros, records: readonly SnapshotRecord[]): Micros | undefined {

@@ -12,7 +12,7 @@ import type { Bulkhead } from "../http/bulkhead.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
 import { addressOf, timeoutFailure } from "../http/network-failures.ts";
 import { type FailureSign, networkSign, type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
-import type { LoadSign } from "../http/pace.ts";
+import { toLoadSign } from "../http/pace.ts";
 import {
   buildRequestPath,
   describePath,
@@ -23,7 +23,6 @@ import {
 import {
   deadEndpointFailure,
   failureFromStatus,
-  isServerFailure,
   unreachableFailure,
   withdrawnFailure,
 } from "../http/status-errors.ts";
@@ -243,12 +242,6 @@ async function send(
   const isOneEndpoint = sign === "rejected" && retryAfterMs > 0 && !outage.isAnyPaused(describePath(request));
   if (!isOneEndpoint) bulkhead.recordSign(sign, startedAt, retryAfterMs);
   return response;
-}
-
-function toLoadSign(status: number): LoadSign {
-  if (status === 429) return "rejected";
-  if (status === 503) return "overloaded";
-  return isServerFailure(status) ? "failure" : "success";
 }
 
 /** An attempt that was sent. */

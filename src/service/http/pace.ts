@@ -12,12 +12,19 @@ import {
   SAMPLE,
   START_AT_ONCE,
 } from "../limits.ts";
+import { isServerFailure } from "./status-errors.ts";
 
 /**
  * How a request ended, as far as it says something about what the service bears. `rejected`: 429; `overloaded`: 503, or no answer
  * in time; `failure`: any other 5xx or a broken connection, which only the retry budget pays for.
  */
 export type LoadSign = "success" | "rejected" | "overloaded" | "failure";
+
+export function toLoadSign(status: number): LoadSign {
+  if (status === 429) return "rejected";
+  if (status === 503) return "overloaded";
+  return isServerFailure(status) ? "failure" : "success";
+}
 
 /** A speed at which the service answered badly: requests started per second, or in flight at once. */
 interface SpeedLimit {

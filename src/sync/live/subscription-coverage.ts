@@ -128,8 +128,7 @@ export class SubscriptionCoverage {
       case "gap":
         for (const { subscription, liveSince, isAbsent } of this.#spans.values()) {
           if (liveSince === undefined) continue;
-          // The period of the last queued tick is incomplete too.
-          this.#reportMissed(subscription, message.from - this.#cadence, message.to);
+          this.#reportMissed(subscription, message.from, message.to);
           this.#setLiveSince(subscription, message.to, isAbsent);
         }
         return;
@@ -225,8 +224,11 @@ export class SubscriptionCoverage {
   /** Periods with missing ticks are to be retracted: the exchange's other subscriptions may have settled them. */
   #reportMissed(subscription: Subscription, missingSince: Micros | undefined, to: Micros): void {
     const state = this.#spans.get(subscriptionKey(subscription));
-    const from = missingSince ?? state?.liveSince;
-    if (!state?.exchange || from === undefined) return;
+    if (!state?.exchange) return;
+    const { liveSince } = state;
+    // The period in which the live span began is polled.
+    const from = missingSince ?? (liveSince === undefined ? undefined : liveSince + this.#cadence);
+    if (from === undefined) return;
     this.#missed.push({ exchangeId: state.exchange.exchangeId, from, to });
   }
 }

@@ -7,6 +7,7 @@ import {
   type ListFault,
   listFaults,
   marketsOf,
+  partOf,
   refreshAt,
   type SnapshotSpec,
   type SnapshotWorld,
@@ -190,11 +191,9 @@ function socketOptions(client: SnapshotClient): Options {
   if (connection.silent) return { notice: () => client.noticeSilence() };
   const { world } = client;
   const last = marketsOf(world, refreshAt(world, client.now)).at(-1);
-  // A tick that arrives in the next period would say that this period is not missing.
-  const arrivesInPeriod = world.late === undefined || world.phase === undefined;
   return {
     disconnect: () => client.disconnect(),
-    silent: last !== undefined && arrivesInPeriod ? () => client.silence(last) : undefined,
+    silent: last !== undefined ? () => client.silence(last) : undefined,
   };
 }
 
@@ -207,7 +206,8 @@ function pollOptions(client: SnapshotClient, hasExcluded: boolean): Options {
   const possible: Readonly<Record<ListFault, boolean>> = {
     cut: hasWhole(client, 0),
     "cut at once again": hasWhole(client, 0),
-    empty: client.hadRows || hasExcluded,
+    // After an empty list a further one is no shorter: nobody could tell that it is false.
+    empty: (client.hadRows && client.whole[partOf(world, "a")] !== 0) || hasExcluded,
     unreadable: true,
     stale: isDated(newest - 1),
     slow: isDated(refreshAt(world, client.now - 2)),

@@ -100,8 +100,7 @@ export class SnapshotClient {
     const sent = sentAt(this.world, this.now).filter(({ market }) => market !== connection.silent?.market);
     if (sent.length === 0) return;
     if (isDropped) {
-      // As SubscriptionCoverage does: the period of the last queued tick is incomplete too.
-      const missed = { from: connection.queuedAt - this.world.cadence, to: present };
+      const missed = { from: connection.queuedAt, to: present };
       this.#enqueue({ kind: "change", update: this.#liveSince(present), missed });
       this.connection = { ...connection, since: present, queuedAt: present };
       return;
@@ -126,9 +125,11 @@ export class SnapshotClient {
     const { connection, world } = this;
     if (!connection) return;
     let last = this.now;
-    while (last > 0 && !sentAt(world, last).some((tick) => tick.market === market)) last--;
-    // No tick is missing before its last one arrived.
-    const since = Math.max(connection.since, nowAt(world, last));
+    const isSent = () => sentAt(world, last).some((tick) => tick.market === market);
+    while (nowAt(world, last) > connection.since && !isSent()) last--;
+    // As SubscriptionCoverage does: since its last tick arrived, or else after the period in which the live span began.
+    const arrivedAt = nowAt(world, last);
+    const since = arrivedAt > connection.since ? arrivedAt : connection.since + world.cadence;
     this.connection = { ...connection, silent: { market, since } };
   }
 

@@ -43,6 +43,15 @@ export const snapshotPlans = {
     { shape: { stream: "exchange_ticks", lists: ofTwo }, bound: { ...both, depth: 4 } },
   ],
   mutants: [
+    // It arrives in the period after its own, or is dated with the period after that in which it was made.
+    {
+      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ late: "b" }], phases: [1] },
+      bound: { ...live, depth: 7 },
+    },
+    {
+      shape: { stream: "exchange_ticks", lists: pairs, more: [{ ahead: "abc" }], phases: [1] },
+      bound: { ...polled, depth: 6 },
+    },
     {
       shape: { stream: "exchange_ticks", lists: comes, more: [{ late: "b" }, { selected: "b", late: "b" }] },
       bound: { ...live, depth: 7 },
@@ -92,6 +101,15 @@ export const snapshotPlans = {
     { shape: { stream: "exchange_ticks", lists: [["ab"], ["abc", "a"]] }, bound: { ...both, depth: 6 } },
   ],
   full: [
+    // It arrives in the period after its own, or is dated with the period after that in which it was made.
+    {
+      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ late: "b" }], phases: [1] },
+      bound: { ...live, depth: 9 },
+    },
+    {
+      shape: { stream: "exchange_ticks", lists: pairs, more: [{ ahead: "abc" }], phases: [1] },
+      bound: { ...polled, depth: 7 },
+    },
     {
       shape: { stream: "exchange_ticks", lists: comes, more: [{ late: "b" }, { selected: "b", late: "b" }] },
       bound: { ...live, depth: 9 },

@@ -117,7 +117,7 @@ describe("live ticks", () => {
     // Ticks were missed: the period of the resubscription is incomplete.
     live.change({
       exchanges: [{ exchangeId: "kraken", since: at("12:02:40") }],
-      missed: [{ exchangeId: "kraken", from: at("12:00:59"), to: at("12:02:10") }],
+      missed: [{ exchangeId: "kraken", from: at("12:01:00"), to: at("12:02:10") }],
     });
     live.receive(exchangeTick("kraken", "btc", "12:02:45"), exchangeTick("kraken", "btc", "12:03:00"));
     expect(live.covered()).toEqual([["kraken", "12:00:30", "12:01:00"]]);

@@ -76,7 +76,8 @@ describe("a disconnect of the live feed", () => {
       "SELECT sum(to_ts - from_ts) / 30000000 AS covered FROM coverage WHERE stream = 'exchange_ticks'",
     );
     expect(covered).toBeLessThanOrEqual(Number(periods));
-    expect(covered).toBeGreaterThanOrEqual(Number(periods) - 2);
+    // The last tick before the silence may have come late: its period is open too.
+    expect(covered).toBeGreaterThanOrEqual(Number(periods) - 3);
   });
 
   it("that lasts shares a low request limit between history and polls", async () => {

@@ -52,7 +52,7 @@ it("a change that could not be committed is committed with the next one", async 
   await receive(tick("btc", "17:50:00"), tick("btc", "17:50:30"), tick("btc", "17:51:00"));
   expect(covered()).toEqual(["17:50:00 17:51:30"]);
   // The ticks of the other market are missing: what was covered without them is not.
-  const silent = { kind: "unconfirmed", reason: "silent", missingSince: at("17:50:29") } as const;
+  const silent = { kind: "unconfirmed", reason: "silent", missingSince: at("17:50:31") } as const;
   if (eth) coverage.apply({ ...silent, subscription: eth }, at("17:51:10"));
   await expect(committer.commit(failedBatch)).rejects.toThrow("out of order");
   expect(await committer.commit()).toBe(true);
