@@ -88,8 +88,6 @@ export interface ExportOptions {
   readonly stopping?: AbortSignal | undefined;
   readonly onProgress?: (progress: ExportProgress) => void;
   readonly onStep?: (step: ExportStep) => void;
-  /** For tests: the size of the parts in which a file is sent to a bucket. */
-  readonly partBytes?: number | undefined;
   /** For tests of a full disk. */
   readonly fileSystem?: FileSystemInfo | undefined;
 }
