@@ -1,9 +1,7 @@
 import { createHash } from "node:crypto";
-import { quoteName } from "../model/sql-text.ts";
 import type { ExportRelation, RelationColumnKind, RelationRow } from "../warehouse/read/export-relations.ts";
-import type { FileContent, SourceBlock } from "./parquet-writer.ts";
-
-const ROWS_PER_BLOCK = 8_192;
+import { tableContent } from "./parquet-table.ts";
+import type { FileContent } from "./parquet-writer.ts";
 
 const types: Readonly<Record<RelationColumnKind, string>> = {
   text: "VARCHAR",
@@ -23,32 +21,9 @@ export function relationFingerprint({ name }: ExportRelation, rows: Iterable<Rel
   return hash.digest("hex");
 }
 
-export function relationSource(relation: ExportRelation, rows: Iterable<RelationRow>): FileContent {
-  const entries = Object.entries(relation.columns);
-  const values = entries.map(([name, kind]) => {
-    const column = quoteName(name);
-    const value = kind === "integer" || kind === "real" ? `nullif(${column}, 'NaN'::DOUBLE)` : column;
-    return `CAST(${value} AS ${types[kind]}) AS ${column}`;
-  });
-  return {
-    source: {
-      columns: entries.map(([name, kind]) => ({
-        name,
-        kind: kind === "integer" || kind === "real" ? "number" : "text",
-      })),
-      blocks: inBlocks(rows),
-    },
-    select: `SELECT ${values.join(", ")} FROM handed_over()`,
-  };
-}
-
-function* inBlocks(rows: Iterable<RelationRow>): Generator<SourceBlock> {
-  let block: RelationRow[] = [];
-  for (const row of rows) {
-    block.push(row);
-    if (block.length < ROWS_PER_BLOCK) continue;
-    yield { prefix: [], rows: block };
-    block = [];
-  }
-  yield { prefix: [], rows: block };
+export function relationSource({ columns }: ExportRelation, rows: Iterable<RelationRow>): FileContent {
+  return tableContent(
+    Object.entries(columns).map(([name, type]) => ({ name, type })),
+    rows,
+  );
 }
