@@ -25,7 +25,7 @@ import {
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
-import { CatalogueWriter, columnsDigest, wholeRelations } from "./catalogue/catalogue.ts";
+import { columnsDigest, wholeRelations, writeCatalogue } from "./catalogue/catalogue.ts";
 import {
   assertNoOnlyCopy,
   coverageRow,
@@ -152,7 +152,6 @@ async function exportTo(
   const { place, work } = store;
   const startedAt = clock.monotonic();
   const writer = await ParquetWriter.open(work);
-  let catalogueWriter: CatalogueWriter | undefined;
   try {
     onStep("started");
     const previous = previousExport(store, connection);
@@ -179,21 +178,14 @@ async function exportTo(
     // Read the ledger first: all rows that it covers now are among the rows that are read later.
     const start = await readStart(connection);
     await assertNoOnlyCopy(writer, store, start.ledger);
-    const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
-    if (catalogue)
-      catalogueWriter = await CatalogueWriter.begin(catalogue, {
-        ...start.state,
-        clockSkew: start.clockSkew,
-        folder: place,
-      });
     await writeFiles(fileWriter, start, { connection, writer, store, previous, since });
     // An export that did not read everything knows no more of the rest than the one before.
     const state = since === undefined ? start.state : previous?.state;
     const manifest = { ...manifestOf(store, fileWriter.files, connection, { ...options, since }), state };
-    if (catalogueWriter) {
-      await catalogueWriter.finish(manifest.files);
-      await catalogueWriter.close();
-      catalogueWriter = undefined;
+    const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
+    if (catalogue) {
+      const { clockSkew } = start;
+      await writeCatalogue(catalogue, manifest.files, { ...start.state, clockSkew, folder: place });
       onStep("catalogue written");
     }
     if (options.stopping?.aborted) throw exportStopped(place);
@@ -227,7 +219,6 @@ async function exportTo(
       ...(warning !== undefined && { warning }),
     };
   } finally {
-    await catalogueWriter?.close();
     writer.close();
   }
 }
