@@ -164,7 +164,11 @@ export class Metrics {
     this.set("serve_clients", status?.clients.length ?? 0);
     if (!status) return;
     const { requests, failures, messages, dropped } = status;
-    for (const name of ["serve_requests_total", "serve_messages_total", "serve_dropped_clients_total"] as const)
+    for (const name of [
+      "serve_requests_total",
+      "serve_messages_total",
+      "serve_dropped_clients_total",
+    ] as const)
       this.#counter(name).reset();
     this.increment("serve_requests_total", failures, { outcome: "failed" });
     this.increment("serve_requests_total", Math.max(0, requests - failures), { outcome: "answered" });
