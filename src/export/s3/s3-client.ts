@@ -60,8 +60,6 @@ export class S3Client {
   readonly #target: S3Target;
   readonly #options: S3ClientOptions;
   readonly #dispatcher: Dispatcher;
-  /** One per day: to derive it costs four times as much as to sign with it. */
-  readonly #signingKeys = new Map<string, ArrayBuffer>();
 
   constructor(target: S3Target, options: S3ClientOptions) {
     this.#target = target;
@@ -192,7 +190,6 @@ export class S3Client {
       headers: { ...headers, "x-amz-content-sha256": payloadHash },
       service: "s3",
       region,
-      cache: this.#signingKeys,
       datetime: new Date(this.#options.clock.now()).toISOString().replaceAll(/[-:]|\.\d{3}/g, ""),
     });
     const signed = await signer.sign();
