@@ -25,7 +25,7 @@ import {
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
-import { columnsDigest, wholeRelations, writeCatalogue } from "./catalogue/catalogue.ts";
+import { columnsDigest, relationColumns, wholeRelations, writeCatalogue } from "./catalogue/catalogue.ts";
 import {
   assertNoOnlyCopy,
   coverageRow,
@@ -49,7 +49,6 @@ import {
   type ManifestFile,
 } from "./manifest.ts";
 import { ParquetWriter } from "./parquet-writer.ts";
-import { relationColumns } from "./relation-files.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
 import { exportStreams, fileColumns } from "./stream-files.ts";
 

@@ -9,12 +9,12 @@ import {
   type ExportRelation,
   exportRelations,
   gapsRelation,
+  type RelationColumnKind,
 } from "../../warehouse/read/export-relations.ts";
 import { sharedNamesView } from "../../warehouse/views/coverage-views.ts";
 import { liveColumns, MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { CATALOGUE, type ManifestFile } from "../manifest.ts";
 import { openDuckDb } from "../parquet-writer.ts";
-import { relationColumns } from "../relation-files.ts";
 import { decimalsOf, exportStreams, fileColumns } from "../stream-files.ts";
 import { barMacro, catalogueBarViews, catalogueComparisonViews } from "./comparison-views.ts";
 import { duckDbDialect } from "./duckdb-dialect.ts";
@@ -22,6 +22,17 @@ import { catalogueResearchViews } from "./research-views.ts";
 
 /** The relations that an export writes as one file each. */
 export const wholeRelations: readonly ExportRelation[] = [...exportRelations, coverageRelation, gapsRelation];
+
+const storedTypes: Readonly<Record<RelationColumnKind, string>> = {
+  text: "VARCHAR",
+  integer: "BIGINT",
+  real: "DOUBLE",
+  timestamp: "TIMESTAMP",
+};
+
+export function relationColumns({ columns }: ExportRelation): { name: string; type: string }[] {
+  return Object.entries(columns).map(([name, kind]) => ({ name, type: storedTypes[kind] }));
+}
 
 /** Changes whenever the columns of an exported file change. */
 export function columnsDigest(): string {
