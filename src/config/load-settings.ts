@@ -114,7 +114,7 @@ export function isSectionSet({ origins }: Pick<LoadedSettings, "origins">, secti
 }
 
 /** The name of a flag without its placeholder: `--base-url`. */
-export function flagName(flag: string | undefined): string {
+function flagName(flag: string | undefined): string {
   return flag?.split(" ")[0] ?? "";
 }
 
@@ -211,6 +211,11 @@ function unknownVariableWarnings(env: SettingsSources["env"]): SettingsWarning[]
           ]
         : [];
     });
+}
+
+/** The value of a setting such as `service.baseUrl`. */
+export function settingAt(settings: object, path: string): unknown {
+  return path.split(".").reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], settings);
 }
 
 function setAtPath(settings: Record<string, unknown>, path: string, value: unknown): void {

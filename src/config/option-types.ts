@@ -1,4 +1,4 @@
-import { validate } from "node-cron";
+import { Cron } from "croner";
 import type { Selector } from "../model/selector.ts";
 import { findUrlProblem, isHost, listServerUrls } from "../model/service-url.ts";
 import { type DerivativeType, derivativeTypes, serviceScopes } from "../model/streams.ts";
@@ -100,13 +100,21 @@ export const exportTargetOption = textKind(
   (raw) => !/^\w+:/.test(raw) || /^s3:\/\/[^/]+/.test(raw),
 );
 
-/** Five numeric fields. node-cron also accepts seconds, names and nicknames, which the schedule does not support. */
+/** Five numeric fields: no seconds, names or nicknames. */
 const cronPattern = /^[\d*,/-]+( +[\d*,/-]+){4}$/;
+
+function hasTimes(expression: string): boolean {
+  try {
+    return new Cron(expression, { timezone: "UTC" }).nextRun() !== null;
+  } catch {
+    return false;
+  }
+}
 
 /** Five cron fields, in UTC; empty: never. */
 export const cronOption = textKind(
   'five cron fields in UTC such as "10 0 * * *" (minute hour day month weekday), or "" for never',
-  (raw) => raw === "" || (cronPattern.test(raw) && validate(raw)),
+  (raw) => raw === "" || (cronPattern.test(raw) && hasTimes(raw)),
 );
 
 /** A URL, stored verbatim because it is also the token's audience. */

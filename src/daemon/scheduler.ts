@@ -1,6 +1,6 @@
-import { parse } from "node-cron";
+import { Cron } from "croner";
 import { failureCode } from "../model/failure.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../model/time.ts";
+import { MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { JobRun } from "../warehouse/tables/job-runs.ts";
@@ -102,56 +102,32 @@ async function runOnce(
   }
 }
 
-const MICROS_PER_MINUTE = 60_000 * MICROS_PER_MS;
-/** 29 February occurs at least once in eight years, even around 2100. */
-const MAX_SEARCH_DAYS = 8 * 366 + 1;
+const MINUTE_MS = 60_000;
 
-/**
- * The times of a cron expression in UTC. node-cron parses the expression, but it computes only future times, only from its
- * own clock, and only days that both fields name.
- */
+/** The times of a cron expression in UTC. */
 export class CronSchedule {
-  /** Minutes since midnight, ascending. */
-  readonly #minutesOfDay: readonly number[];
-  readonly #isScheduledDay: (midnight: Micros) => boolean;
+  readonly #cron: Cron;
 
   constructor(expression: string) {
-    const { minute, hour, dayOfMonth, month, dayOfWeek } = parse(expression);
-    this.#minutesOfDay = hour
-      .flatMap((each) => minute.map((within) => each * 60 + within))
-      .toSorted((a, b) => a - b);
-    const days = new Set(dayOfMonth.map(Number));
-    const months = new Set(month);
-    const weekdays = new Set(dayOfWeek.map((day) => Number(day) % 7));
     const [, , dayField = "*", , weekdayField = "*"] = expression.trim().split(/\s+/);
     // As cron has it: if both fields name days, a day that one of them names will do.
-    const isEither = !dayField.startsWith("*") && !weekdayField.startsWith("*");
-    this.#isScheduledDay = (midnight) => {
-      const date = new Date(midnight / MICROS_PER_MS);
-      const named = [days.has(date.getUTCDate()), weekdays.has(date.getUTCDay())];
-      return months.has(date.getUTCMonth() + 1) && (isEither ? named.includes(true) : !named.includes(false));
-    };
+    const domAndDow = dayField.startsWith("*") || weekdayField.startsWith("*");
+    this.#cron = new Cron(expression, { timezone: "UTC", paused: true, domAndDow });
   }
 
   /** The latest scheduled time at or before `at`. */
   latest(at: Micros): Micros {
-    return this.#search(at, -1, (time) => time <= at);
+    const minute = Math.floor(at / MICROS_PER_MS / MINUTE_MS);
+    return toMicros(this.#cron.previousRuns(1, new Date((minute + 1) * MINUTE_MS))[0]);
   }
 
   /** The first scheduled time after `at`. */
   next(at: Micros): Micros {
-    return this.#search(at, 1, (time) => time > at);
+    return toMicros(this.#cron.nextRun(new Date(at / MICROS_PER_MS)));
   }
+}
 
-  #search(at: Micros, step: 1 | -1, matches: (time: Micros) => boolean): Micros {
-    const today = Math.floor(at / MICROS_PER_DAY) * MICROS_PER_DAY;
-    for (let day = 0; day < MAX_SEARCH_DAYS; day++) {
-      const midnight = today + step * day * MICROS_PER_DAY;
-      if (!this.#isScheduledDay(midnight)) continue;
-      const times = this.#minutesOfDay.map((minute) => midnight + minute * MICROS_PER_MINUTE);
-      const found = step === 1 ? times.find(matches) : times.findLast(matches);
-      if (found !== undefined) return found;
-    }
-    throw new Error("the cron expression never matches a date");
-  }
+function toMicros(time: Date | null | undefined): Micros {
+  if (!time) throw new Error("the cron expression never matches a date");
+  return time.getTime() * MICROS_PER_MS;
 }

@@ -103,7 +103,7 @@ export function toBucketFailure(
   if (code === "AccessDenied" || code === "HTTP 403")
     return exportRefused(`${url} refused the request (${code})`, `allow ${right} to these credentials`);
   const isPassing = status < 300 || status === 409 || status === 429 || status >= 500;
-  if (isPassing || code === "NoSuchUpload") return bucketUnreachable(url, code);
+  if (isPassing) return bucketUnreachable(url, code);
   const [remedy, exit] = bucketRemedies[code] ?? [
     "check the address, the region and the rights",
     status === 401 || status === 403 ? exitCode.credentials : exitCode.usage,

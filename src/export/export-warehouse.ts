@@ -25,7 +25,7 @@ import {
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
-import { CatalogueWriter, columnsDigest, wholeRelations } from "./catalogue/catalogue.ts";
+import { columnsDigest, relationColumns, wholeRelations, writeCatalogue } from "./catalogue/catalogue.ts";
 import {
   assertNoOnlyCopy,
   coverageRow,
@@ -49,7 +49,6 @@ import {
   type ManifestFile,
 } from "./manifest.ts";
 import { ParquetWriter } from "./parquet-writer.ts";
-import { relationColumns } from "./relation-files.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
 import { exportStreams, fileColumns } from "./stream-files.ts";
 
@@ -88,8 +87,6 @@ export interface ExportOptions {
   readonly stopping?: AbortSignal | undefined;
   readonly onProgress?: (progress: ExportProgress) => void;
   readonly onStep?: (step: ExportStep) => void;
-  /** For tests: the size of the parts in which a file is sent to a bucket. */
-  readonly partBytes?: number | undefined;
   /** For tests of a full disk. */
   readonly fileSystem?: FileSystemInfo | undefined;
 }
@@ -154,7 +151,6 @@ async function exportTo(
   const { place, work } = store;
   const startedAt = clock.monotonic();
   const writer = await ParquetWriter.open(work);
-  let catalogueWriter: CatalogueWriter | undefined;
   try {
     onStep("started");
     const previous = previousExport(store, connection);
@@ -181,21 +177,14 @@ async function exportTo(
     // Read the ledger first: all rows that it covers now are among the rows that are read later.
     const start = await readStart(connection);
     await assertNoOnlyCopy(writer, store, start.ledger);
-    const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
-    if (catalogue)
-      catalogueWriter = await CatalogueWriter.begin(catalogue, {
-        ...start.state,
-        clockSkew: start.clockSkew,
-        folder: place,
-      });
     await writeFiles(fileWriter, start, { connection, writer, store, previous, since });
     // An export that did not read everything knows no more of the rest than the one before.
     const state = since === undefined ? start.state : previous?.state;
     const manifest = { ...manifestOf(store, fileWriter.files, connection, { ...options, since }), state };
-    if (catalogueWriter) {
-      await catalogueWriter.finish(manifest.files);
-      await catalogueWriter.close();
-      catalogueWriter = undefined;
+    const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
+    if (catalogue) {
+      const { clockSkew } = start;
+      await writeCatalogue(catalogue, manifest.files, { ...start.state, clockSkew, folder: place });
       onStep("catalogue written");
     }
     if (options.stopping?.aborted) throw exportStopped(place);
@@ -229,7 +218,6 @@ async function exportTo(
       ...(warning !== undefined && { warning }),
     };
   } finally {
-    await catalogueWriter?.close();
     writer.close();
   }
 }

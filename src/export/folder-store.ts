@@ -321,7 +321,7 @@ function writeSynced(file: string, text: string): void {
   writeFileSync(file, text, { flush: true });
 }
 
-function digestOf(file: string): string {
+export function digestOf(file: string): string {
   const hash = createHash("sha256");
   const buffer = Buffer.allocUnsafe(1024 * 1024);
   const descriptor = openSync(file, "r");

@@ -1,51 +1,73 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { quoteName } from "../model/sql-text.ts";
-import { ParquetWriter, type SourceColumn, type SourceRow } from "./parquet-writer.ts";
+import { type FileContent, ParquetWriter, type SourceBlock, type SourceRow } from "./parquet-writer.ts";
 
-/** A column of a single table, and how its values are stored. */
+const ROWS_PER_BLOCK = 2_048;
+
+const number = (name: string) => `nullif(${name}, 'NaN'::DOUBLE)`;
+
+/** By type: what DuckDB gets for a value, and how it is stored. */
+const columnTypes = {
+  text: { kind: "text", store: (name: string) => name },
+  real: { kind: "number", store: number },
+  integer: { kind: "number", store: (name: string) => `CAST(${number(name)} AS BIGINT)` },
+  /** An integer as text, because a double rounds beyond 2^53. */
+  digits: { kind: "text", store: (name: string) => `CAST(${name} AS BIGINT)` },
+  flag: { kind: "number", store: (name: string) => `${number(name)} = 1` },
+  /** A moment in microseconds since 1970. */
+  micros: { kind: "number", store: (name: string) => `make_timestamp(CAST(${number(name)} AS BIGINT))` },
+  /** A moment as text, in UTC. */
+  timestamp: { kind: "text", store: (name: string) => `CAST(${name} AS TIMESTAMP)` },
+} as const;
+
+/** A column of a single table. */
 export interface TableColumn {
   readonly name: string;
-  /** `timestamp`: given in microseconds since 1970, stored as TIMESTAMP in UTC. */
-  readonly type: "text" | "real" | "integer" | "flag" | "timestamp";
+  readonly type: keyof typeof columnTypes;
 }
 
-const storedTypes = {
-  text: (name: string) => name,
-  real: (name: string) => `nullif(${name}, 'NaN'::DOUBLE)`,
-  integer: (name: string) => `CAST(nullif(${name}, 'NaN'::DOUBLE) AS BIGINT)`,
-  flag: (name: string) => `nullif(${name}, 'NaN'::DOUBLE) = 1`,
-  timestamp: (name: string) => `make_timestamp(CAST(nullif(${name}, 'NaN'::DOUBLE) AS BIGINT))`,
-} as const satisfies Record<TableColumn["type"], (name: string) => string>;
+/** Rows with a value for each column, as a file has them. */
+export function tableContent(columns: readonly TableColumn[], rows: Iterable<SourceRow>): FileContent {
+  // The source has names of its own: those of the columns may contain any character.
+  const selected = columns.map(
+    ({ name, type }, at) => `${columnTypes[type].store(`c${at}`)} AS ${quoteName(name)}`,
+  );
+  return {
+    source: {
+      columns: columns.map(({ type }, at) => ({ name: `c${at}`, kind: columnTypes[type].kind })),
+      blocks: inBlocks(rows),
+    },
+    select: `SELECT ${selected.join(", ")} FROM handed_over()`,
+  };
+}
+
+function* inBlocks(rows: Iterable<SourceRow>): Generator<SourceBlock> {
+  let block: SourceRow[] = [];
+  for (const row of rows) {
+    if (block.push(row) < ROWS_PER_BLOCK) continue;
+    yield { prefix: [], rows: block };
+    block = [];
+  }
+  yield { prefix: [], rows: block };
+}
 
 /** Writes one Parquet file. DuckDB pulls the blocks as it needs them: memory does not grow with the file. */
 export async function writeParquetTable(
   file: string,
   columns: readonly TableColumn[],
-  blocks: Iterator<readonly SourceRow[]>,
+  rows: Iterable<SourceRow>,
 ): Promise<void> {
   const work = mkdtempSync(join(dirname(file), ".mds-parquet-"));
   try {
     const writer = await ParquetWriter.open(work);
     try {
-      // The source has names of its own: those of the columns may contain any character.
-      const sourceColumns = columns.map(
-        ({ type }, at): SourceColumn => ({ name: `c${at}`, kind: type === "text" ? "text" : "number" }),
-      );
-      const selected = columns.map(
-        ({ name, type }, at) => `${storedTypes[type](`c${at}`)} AS ${quoteName(name)}`,
-      );
-      const source = { columns: sourceColumns, blocks: toSourceBlocks(blocks) };
-      await writer.write(file, source, `SELECT ${selected.join(", ")} FROM handed_over()`);
+      const { source, select } = tableContent(columns, rows);
+      await writer.write(file, source, select);
     } finally {
       writer.close();
     }
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
-}
-
-function* toSourceBlocks(blocks: Iterator<readonly SourceRow[]>) {
-  for (let next = blocks.next(); next.done !== true; next = blocks.next())
-    yield { prefix: [], rows: next.value };
 }

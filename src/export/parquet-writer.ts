@@ -7,7 +7,6 @@ import {
   VARCHAR,
 } from "@duckdb/node-api";
 import { quoteText } from "../model/sql-text.ts";
-import { runAfterPendingMessages } from "../runtime/loop.ts";
 
 /** Numbers are passed as doubles and null as NaN, because setting a validity bit costs more than setting a value. */
 export interface SourceColumn {
@@ -52,9 +51,6 @@ export class ParquetWriter {
   #source: RowSource | undefined;
   #block: SourceBlock | undefined;
   #at = 0;
-  /** Blocks that were read while DuckDB compressed rows. */
-  #ahead: SourceBlock[] = [];
-  #rowsInGroup = 0;
   #error: unknown;
 
   private constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
@@ -107,10 +103,7 @@ export class ParquetWriter {
   async #run(source: RowSource, sql: string): Promise<void> {
     this.#source = source;
     this.#block = undefined;
-    this.#ahead = [];
-    this.#rowsInGroup = 0;
     this.#error = undefined;
-    this.#readAhead(source);
     try {
       await this.#connection.run(sql);
     } catch (error) {
@@ -158,39 +151,13 @@ export class ParquetWriter {
       vector.flush();
     });
     this.#at += count;
-    this.#rowsInGroup += count;
-    if (this.#rowsInGroup < ROWS_PER_GROUP) return;
-    this.#rowsInGroup = 0;
-    this.#readAhead(this.#source);
-  }
-
-  /** DuckDB now compresses a group of rows. Meanwhile, reads as many, and returns to DuckDB after each block. */
-  #readAhead(source: RowSource): void {
-    runAfterPendingMessages(() => {
-      if (this.#source !== source || this.#error !== undefined) return;
-      try {
-        const next = source.blocks.next();
-        if (next.done === true) return;
-        this.#ahead.push(next.value);
-      } catch (error) {
-        this.#error = error;
-        return;
-      }
-      const rows = this.#ahead.reduce((sum, block) => sum + block.rows.length, 0);
-      if (rows < ROWS_PER_GROUP) this.#readAhead(source);
-    });
   }
 
   #nextBlock(): SourceBlock | undefined {
     while (!this.#block || this.#at >= this.#block.rows.length) {
-      let block = this.#ahead.shift();
-      if (!block) {
-        if (this.#error !== undefined) throw this.#error;
-        const next = this.#source?.blocks.next();
-        if (!next || next.done === true) return undefined;
-        block = next.value;
-      }
-      this.#block = block;
+      const next = this.#source?.blocks.next();
+      if (!next || next.done === true) return undefined;
+      this.#block = next.value;
       this.#at = 0;
     }
     return this.#block;

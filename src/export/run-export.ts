@@ -1,13 +1,9 @@
-import { deserialiseFailure, type SerialisedFailure } from "../model/failure.ts";
 import { resolveSiblingModule, runChildProcess } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { exportStopped } from "./errors.ts";
 import type { ExportOptions, ExportResult } from "./export-warehouse.ts";
 
 export type ExportRequest = Pick<ExportOptions, "warehouse" | "to" | "since" | "program">;
-
-/** The message that the process sends before it ends. */
-export type ExportReport = { readonly result: ExportResult } | { readonly failure: SerialisedFailure };
 
 /**
  * Exports in a process of low priority, so that the threads of the daemon do not wait. The process is killed when
@@ -19,14 +15,13 @@ export async function exportInProcess(
 ): Promise<ExportResult> {
   const release = clock.beginWork();
   try {
-    const { message: report } = await runChildProcess<ExportReport>(
+    const { result } = await runChildProcess<ExportResult>(
       resolveSiblingModule("./export-process", import.meta.url),
       [JSON.stringify(request)],
       { signal: stopping },
     );
-    if (report === undefined) throw exportStopped(request.to);
-    if ("failure" in report) throw deserialiseFailure(report.failure);
-    return report.result;
+    if (result === undefined) throw exportStopped(request.to);
+    return result;
   } finally {
     release();
   }

@@ -3,6 +3,12 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
+import {
+  deserialiseFailure,
+  type FailureCode,
+  type SerialisedFailure,
+  serialiseFailure,
+} from "../model/failure.ts";
 
 /** On Linux, except for a few ARM systems with larger ones: there a limit is reached later. */
 const PAGE_BYTES = 4096;
@@ -14,25 +20,28 @@ interface ChildProcessOptions {
   readonly stderr?: "inherit" | "ignore";
 }
 
-interface ChildProcessResult<Message> {
-  /** The one message that it sent; undefined if it was killed or crashed first. */
-  readonly message: Message | undefined;
+interface ChildProcessResult<Result> {
+  /** Undefined if it was killed or crashed first. */
+  readonly result: Result | undefined;
   readonly pid: number | undefined;
 }
 
-/** Runs a module in a child process: for work that cannot be aborted, because a process can be killed. */
-export async function runChildProcess<Message>(
+/** The one message of a child process. */
+type Report<Result> = { readonly result: Result } | { readonly failure: SerialisedFailure };
+
+/** Runs a module in a child process, which can be killed: for work that cannot be aborted. Throws the failure of its work. */
+export async function runChildProcess<Result>(
   file: string,
   args: readonly string[],
   { signal, stderr = "inherit" }: ChildProcessOptions,
-): Promise<ChildProcessResult<Message>> {
+): Promise<ChildProcessResult<Result>> {
   const child = fork(file, args, {
     stdio: ["ignore", "ignore", stderr, "ipc"],
     execArgv: [...process.execArgv, "--enable-source-maps"],
   });
-  let message: Message | undefined;
+  let report: Report<Result> | undefined;
   child.once("message", (received) => {
-    message = received as Message;
+    report = received as Report<Result>;
   });
   const kill = () => void child.kill("SIGKILL");
   signal.addEventListener("abort", kill, { once: true });
@@ -42,7 +51,8 @@ export async function runChildProcess<Message>(
   } finally {
     signal.removeEventListener("abort", kill);
   }
-  return { message, pid: child.pid };
+  if (report && "failure" in report) throw deserialiseFailure(report.failure);
+  return { result: report?.result, pid: child.pid };
 }
 
 /**
@@ -67,9 +77,15 @@ export function readResidentBytes(pid: number): number | undefined {
   }
 }
 
-/** Called in the child process: sends the result to its parent, then exits. */
-export function sendMessageAndExit<Message>(message: Message): void {
-  process.send?.(message, () => process.exit());
+/** Called in the child process: sends the result of `work` or its failure to the parent, then exits. */
+export async function reportAndExit(work: () => unknown, bugCode: FailureCode): Promise<void> {
+  let report: Report<unknown>;
+  try {
+    report = { result: await work() };
+  } catch (error) {
+    report = { failure: serialiseFailure(error, bugCode) };
+  }
+  process.send?.(report, () => process.exit());
 }
 
 /** The path of a module near `moduleUrl` that runs in its own thread or process. The build puts them all into one folder. */

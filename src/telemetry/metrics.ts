@@ -71,7 +71,6 @@ export class Metrics {
   readonly #labels = new Map<string, BoundedLabel>();
   readonly #clock: Pick<Clock, "now">;
   readonly #collectors: (() => void)[] = [];
-  #served: ServeStatus | undefined;
 
   constructor(clock: Pick<Clock, "now">, version: string) {
     this.#clock = clock;
@@ -159,29 +158,21 @@ export class Metrics {
     for (const [state, count] of Object.entries(counts)) this.set("feed_subscriptions", count, { state });
   }
 
-  /** The thread of `serve` counts since its own start; undefined: it is not running. */
+  /** The thread of `serve` counts since its own start: a counter that begins again is usual. Undefined: it is not running. */
   setServe(status: ServeStatus | undefined): void {
     this.set("serve_clients", status?.clients.length ?? 0);
-    const before = this.#served;
-    this.#served = status;
     if (!status) return;
-    const grown = (of: (status: ServeStatus) => number) => {
-      const last = before ? of(before) : 0;
-      return of(status) < last ? of(status) : of(status) - last;
-    };
-    const failed = grown(({ failures }) => failures);
-    this.increment("serve_requests_total", failed, { outcome: "failed" });
-    this.increment("serve_requests_total", Math.max(0, grown(({ requests }) => requests) - failed), {
-      outcome: "answered",
-    });
-    this.increment(
+    const { requests, failures, messages, dropped } = status;
+    for (const name of [
+      "serve_requests_total",
       "serve_messages_total",
-      grown(({ messages }) => messages),
-    );
-    this.increment(
       "serve_dropped_clients_total",
-      grown(({ dropped }) => dropped),
-    );
+    ] as const)
+      this.#counter(name).reset();
+    this.increment("serve_requests_total", failures, { outcome: "failed" });
+    this.increment("serve_requests_total", Math.max(0, requests - failures), { outcome: "answered" });
+    this.increment("serve_messages_total", messages);
+    this.increment("serve_dropped_clients_total", dropped);
   }
 
   /** One transaction that stored records of a stream. */

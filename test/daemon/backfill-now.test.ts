@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Clock } from "../../src/runtime/clock.ts";
@@ -99,7 +101,11 @@ describe("mds-sync backfill beside a daemon", () => {
     const runAlone = () =>
       daemon.clock.runUntil(runBackfill(daemon, ["--now", "--log-level", "silent"], daemon.clock));
     expect((await runAlone()).status).toBe(0);
-    writeFileSync(`${daemon.path}.control`, JSON.stringify({ port: 1, token: "x" }));
+    const closed = createServer().listen(0, "127.0.0.1");
+    await once(closed, "listening");
+    const { port } = closed.address() as AddressInfo;
+    closed.close();
+    writeFileSync(`${daemon.path}.control`, JSON.stringify({ port, token: "x" }));
     expect((await runAlone()).status).toBe(0);
     expect(daemon.query("SELECT count(*) > 5000 AS hasRows FROM index_ticks")).toEqual([{ hasRows: 1 }]);
   });

@@ -74,7 +74,7 @@ const IMPORTERS: Record<string, string[]> = {
   yaml: ["config", "warehouse"],
   "@duckdb": ["export"],
   aws4fetch: ["export"],
-  "node-cron": ["config", "daemon"],
+  croner: ["config", "daemon"],
   pg: ["share"],
   "pg-copy-streams": ["share"],
   // Only for browsers, and not installed with the package: the bundle contains them.

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
-import type { LoadedSettings } from "../../config/load-settings.ts";
+import { type LoadedSettings, settingAt } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
 import { errorCode } from "../../model/failure.ts";
 import { packageFolder, programFile } from "../../runtime/package-files.ts";
@@ -86,10 +86,7 @@ function readGivenValues({ settings, origins }: LoadedSettings): Map<string, str
   const values = new Map<string, string>();
   for (const { path } of optionEntries) {
     if (!/^(--|MDS_)/.test(origins.get(path) ?? "")) continue;
-    const value = path
-      .split(".")
-      .reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], settings);
-    values.set(path, toYaml(String(value)));
+    values.set(path, toYaml(String(settingAt(settings, path))));
   }
   return values;
 }

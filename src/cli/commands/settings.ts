@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { settingAt } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
 import { formatTable } from "../output/text.ts";
 import type { CommandContext } from "../support/context.ts";
@@ -37,9 +38,7 @@ export function addSettingsCommand(program: Command, context: CommandContext): v
 }
 
 function formatSetting(setting: string, origin: string, settings: object): string[] {
-  const value = setting
-    .split(".")
-    .reduce<unknown>((node, key) => (node as Record<string, unknown>)[key], settings);
+  const value = settingAt(settings, setting);
   const option = optionEntries.find(({ path }) => path === setting)?.option;
   return [setting, (option ? option.format(value) : String(value)) || "-", origin];
 }

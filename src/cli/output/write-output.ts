@@ -14,7 +14,6 @@ export async function writePieces(
   stream: NodeJS.WritableStream,
   pieces: Iterable<string>,
   clock: Pick<Clock, "monotonic">,
-  stopping?: AbortSignal,
 ): Promise<void> {
   let pending = "";
   let writtenAt = clock.monotonic();
@@ -22,11 +21,9 @@ export async function writePieces(
     pending += piece;
     if (pending.length < WRITE_CHUNK_CHARS && clock.monotonic() - writtenAt < MAX_WRITE_DELAY_MS) continue;
     if (!stream.write(pending)) await once(stream, "drain");
-    stopping?.throwIfAborted();
     pending = "";
     writtenAt = clock.monotonic();
   }
-  stopping?.throwIfAborted();
   stream.write(pending);
 }
 
@@ -50,12 +47,11 @@ export async function writeTextFile(
   file: string,
   pieces: Iterable<string>,
   clock: Pick<Clock, "monotonic">,
-  stopping: AbortSignal,
 ): Promise<void> {
   const stream = createWriteStream(file);
   try {
     await once(stream, "open");
-    await writePieces(stream, pieces, clock, stopping);
+    await writePieces(stream, pieces, clock);
     stream.end();
     await finished(stream);
   } finally {

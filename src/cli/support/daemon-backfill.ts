@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
-import { type IncomingMessage, request } from "node:http";
 import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
 import {
   type BackfillLine,
   CONTROL_PATH,
@@ -25,14 +25,10 @@ export async function backfillThroughDaemon(
 ): Promise<BackfillReport | undefined> {
   const address = readControlAddress(controlFileOf(options.warehousePath));
   const response = address && (await send(address, options));
-  if (!response) return undefined;
-  if (response.statusCode !== 200) {
-    response.resume();
-    // A killed daemon leaves its file, and another program may have its port.
-    return undefined;
-  }
+  // A killed daemon leaves its file, and another program may have its port.
+  if (!response?.body || response.status !== 200) return void (await response?.body?.cancel());
   try {
-    for await (const text of createInterface({ input: response })) {
+    for await (const text of createInterface({ input: Readable.fromWeb(response.body) })) {
       const line = JSON.parse(text) as BackfillLine;
       if ("report" in line) return line.report;
       if ("failure" in line) throw deserialiseFailure(line.failure);
@@ -60,27 +56,19 @@ function readControlAddress(file: string): ControlAddress | undefined {
 }
 
 /** Returns undefined if nothing listens there. */
-function send(
+async function send(
   { port, token }: ControlAddress,
-  { request: body, stopping }: DaemonBackfillOptions,
-): Promise<IncomingMessage | undefined> {
-  return new Promise((resolve, reject) => {
-    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-    const options = {
-      host: "127.0.0.1",
-      port,
+  { request, stopping }: DaemonBackfillOptions,
+): Promise<Response | undefined> {
+  try {
+    return await fetch(`http://127.0.0.1:${port}${CONTROL_PATH}`, {
       method: "POST",
-      path: CONTROL_PATH,
-      headers,
-      agent: false,
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify(request),
       signal: stopping,
-    };
-    const sent = request(options, resolve);
-    sent.on("error", (error) =>
-      errorCode(error) === "ECONNREFUSED"
-        ? resolve(undefined)
-        : reject(unfinishedFailure(stopping.reason, "the daemon ended")),
-    );
-    sent.end(JSON.stringify(body));
-  });
+    });
+  } catch (error) {
+    if (error instanceof Error && errorCode(error.cause) === "ECONNREFUSED") return undefined;
+    throw unfinishedFailure(stopping.reason, "the daemon ended");
+  }
 }

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { flagName, type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
+import { type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -70,7 +70,7 @@ export function loadSettingsFromFlags(command: Command, context: CommandContext)
   const given = command.opts<Record<string, string | undefined>>();
   const flags: Record<string, string> = {};
   for (const { path, option } of optionEntries) {
-    const value = option.flag ? given[commanderKey(option.flag)] : undefined;
+    const value = option.flag ? given[new Option(option.flag).attributeName()] : undefined;
     if (value !== undefined) flags[path] = value;
   }
   const { env, directory } = context;
@@ -78,11 +78,4 @@ export function loadSettingsFromFlags(command: Command, context: CommandContext)
   // This must run once the path is known and before anything opens the warehouse.
   ensureTempFolder(loaded.settings.warehouse.path, env);
   return loaded;
-}
-
-/** `--base-url <url>` → `baseUrl`, the key in commander's options. */
-function commanderKey(flag: string): string {
-  return flagName(flag)
-    .slice(2)
-    .replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import type { DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import type { Column } from "../../model/column.ts";
 import { quoteName, quoteText } from "../../model/sql-text.ts";
 import { isDaily, type RowStream, streamTable } from "../../model/streams.ts";
@@ -10,12 +9,12 @@ import {
   type ExportRelation,
   exportRelations,
   gapsRelation,
+  type RelationColumnKind,
 } from "../../warehouse/read/export-relations.ts";
 import { sharedNamesView } from "../../warehouse/views/coverage-views.ts";
 import { liveColumns, MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import { CATALOGUE, type ManifestFile } from "../manifest.ts";
 import { openDuckDb } from "../parquet-writer.ts";
-import { relationColumns } from "../relation-files.ts";
 import { decimalsOf, exportStreams, fileColumns } from "../stream-files.ts";
 import { barMacro, catalogueBarViews, catalogueComparisonViews } from "./comparison-views.ts";
 import { duckDbDialect } from "./duckdb-dialect.ts";
@@ -23,6 +22,17 @@ import { catalogueResearchViews } from "./research-views.ts";
 
 /** The relations that an export writes as one file each. */
 export const wholeRelations: readonly ExportRelation[] = [...exportRelations, coverageRelation, gapsRelation];
+
+const storedTypes: Readonly<Record<RelationColumnKind, string>> = {
+  text: "VARCHAR",
+  integer: "BIGINT",
+  real: "DOUBLE",
+  timestamp: "TIMESTAMP",
+};
+
+export function relationColumns({ columns }: ExportRelation): { name: string; type: string }[] {
+  return Object.entries(columns).map(([name, kind]) => ({ name, type: storedTypes[kind] }));
+}
 
 /** Changes whenever the columns of an exported file change. */
 export function columnsDigest(): string {
@@ -40,84 +50,46 @@ export interface CatalogueOptions {
   readonly refreshPeriods: Readonly<Record<RowStream, Micros>>;
 }
 
-/** By view, whose columns depend on nothing but this program: to describe them takes as long as to create the view. */
-const emptyColumns = new Map<string, string>();
-
 /**
  * Writes the DuckDB file whose views read the Parquet files. DuckDB binds each new view through all views below it down to
  * the files, which takes a second in all. So an empty temporary table with its columns hides each view that others read.
- * Most views do not name a file: they are created while the files are written.
  */
-export class CatalogueWriter {
-  readonly #options: CatalogueOptions;
-  readonly #instance: DuckDBInstance;
-  readonly #connection: DuckDBConnection;
-  readonly #upperViews: Promise<void>;
-
-  private constructor(options: CatalogueOptions, instance: DuckDBInstance, connection: DuckDBConnection) {
-    this.#options = options;
-    this.#instance = instance;
-    this.#connection = connection;
-    this.#upperViews = this.#createUpperViews();
-    // Its failure counts when the files are there.
-    this.#upperViews.catch(() => {});
-  }
-
-  static async begin(file: string, options: CatalogueOptions): Promise<CatalogueWriter> {
-    const instance = await openDuckDb(file);
-    return new CatalogueWriter(options, instance, await instance.connect());
-  }
-
-  /** Creates the views that read the files. */
-  async finish(files: readonly ManifestFile[]): Promise<void> {
-    await this.#upperViews;
-    for (const [name, sql] of Object.entries(fileViews(files, this.#options))) await this.#create(name, sql);
-    await this.#connection.run("COMMIT; CHECKPOINT");
-  }
-
-  /** Call it even after a failure. */
-  async close(): Promise<void> {
-    await this.#upperViews.catch(() => {});
-    this.#connection.closeSync();
-    this.#instance.closeSync();
-  }
-
-  async #createUpperViews(): Promise<void> {
-    const { folder, present } = this.#options;
+export async function writeCatalogue(
+  file: string,
+  files: readonly ManifestFile[],
+  options: CatalogueOptions,
+): Promise<void> {
+  const { folder, present } = options;
+  const instance = await openDuckDb(file);
+  const connection = await instance.connect();
+  const create = (name: string, sql: string) => connection.run(`CREATE VIEW ${name} AS ${sql}`);
+  /** Creates a temporary table without rows that has the columns of `sql`: it comes before the view of that name. */
+  const createEmpty = async (name: string, sql: string) => {
+    const described = (await connection.runAndReadAll(`DESCRIBE ${sql}`)).getRowsJS();
+    const columns = described.map(([name, type]) => `${quoteName(String(name))} ${type}`).join(", ");
+    await connection.run(`CREATE TEMP TABLE ${name} (${columns})`);
+  };
+  try {
     // The catalogue is in the work folder until it is complete, where `mds_folder()` would not find the files.
-    await this.#connection.run(`SET VARIABLE mds_export = ${quoteText(`${folder}/`)}`);
+    await connection.run(`SET VARIABLE mds_export = ${quoteText(`${folder}/`)}`);
     // One transaction: DuckDB syncs its log at each commit.
-    await this.#connection.run("BEGIN");
-    for (const macro of [folderMacro(folder), digitsMacro, decimalMacro]) await this.#connection.run(macro);
-    for (const [name, sql] of Object.entries(fileViews([], this.#options)))
-      await this.#createEmpty(name, sql);
-    const views = Object.entries(upperViews(this.#options));
+    await connection.run("BEGIN");
+    for (const macro of [folderMacro(folder), digitsMacro, decimalMacro]) await connection.run(macro);
+    for (const [name, sql] of Object.entries(fileViews([], options))) await createEmpty(name, sql);
+    const views = Object.entries(upperViews(options));
     const tableMacros = [asOfMacro, barMacro(present)];
     const isRead = (name: string) =>
       [...views.map(([, sql]) => sql), ...tableMacros].some((sql) => new RegExp(`\\b${name}\\b`).test(sql));
     for (const [name, sql] of views) {
-      if (isRead(name)) await this.#createEmpty(name, sql);
-      await this.#create(name, sql);
+      if (isRead(name)) await createEmpty(name, sql);
+      await create(name, sql);
     }
-    for (const macro of tableMacros) await this.#connection.run(macro);
-  }
-
-  async #create(name: string, sql: string): Promise<void> {
-    await this.#connection.run(`CREATE VIEW ${name} AS ${sql}`);
-  }
-
-  /** Creates a temporary table without rows that has the columns of `sql`: it comes before the view of that name. */
-  async #createEmpty(name: string, sql: string): Promise<void> {
-    let columns = emptyColumns.get(name);
-    if (columns === undefined) {
-      const described = await this.#connection.runAndReadAll(`DESCRIBE ${sql}`);
-      columns = described
-        .getRowsJS()
-        .map(([name, type]) => `${quoteName(String(name))} ${type}`)
-        .join(", ");
-      emptyColumns.set(name, columns);
-    }
-    await this.#connection.run(`CREATE TEMP TABLE ${name} (${columns})`);
+    for (const macro of tableMacros) await connection.run(macro);
+    for (const [name, sql] of Object.entries(fileViews(files, options))) await create(name, sql);
+    await connection.run("COMMIT; CHECKPOINT");
+  } finally {
+    connection.closeSync();
+    instance.closeSync();
   }
 }
 

@@ -3,6 +3,7 @@ import { optionGreeksView } from "../../warehouse/views/option-greeks.ts";
 import {
   buildResearchViews,
   ifUsd,
+  joinedBest,
   MAX_INDEX_AGE,
   MAX_QUOTE_PERIODS,
   type ResearchParts,
@@ -81,14 +82,7 @@ const researchParts = (tickerPeriod: Micros): ResearchParts => ({
     ts: `CASE WHEN ${average} IS NOT NULL THEN w.ts WHEN ${recent("b", "ts")} < ${quoteTs} THEN b.ts ELSE ${quoteTs} END`,
     source: `CASE WHEN ${average} IS NOT NULL THEN 'MWA' WHEN ${crossRate} IS NOT NULL THEN 'GWA' END`,
   },
-  best: {
-    bid: "best.bid",
-    bid_exchange: "best.bid_exchange",
-    ask: "best.ask",
-    ask_exchange: "best.ask_exchange",
-    bid_any: "best.bid_any",
-    ask_any: "best.ask_any",
-  },
+  best: joinedBest,
   standsStill: still("t", tickerPeriod),
   fromContractTicks: (ticks, type) => `FROM ${ticks} t
   LEFT JOIN derivative_contracts c ON c.derivative_type = t.derivative_type AND c.id = t.contract_id

@@ -11,7 +11,7 @@ import { type QueryRemedies, runReadQuery } from "../../warehouse/query/query.ts
 import { openReader, toReaderFailure } from "../../warehouse/reader.ts";
 import { SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
 import { type QueryRequest, replacedFailure } from "./query-request.ts";
-import { renderScreenRows, toParquetSource } from "./query-result.ts";
+import { renderScreenRows, toParquetTable } from "./query-result.ts";
 
 /** What the process is told. */
 export interface QueryTask extends QueryRequest {
@@ -117,12 +117,10 @@ async function writeParquet(
   folder: string,
 ): Promise<void> {
   // Loaded only here: DuckDB takes as long to load as most queries take.
-  const { ParquetWriter } = await import("../parquet-writer.ts");
+  const { writeParquetTable } = await import("../parquet-table.ts");
   const file = join(folder, "result.parquet");
-  const writer = await ParquetWriter.open(folder);
-  const { source, select } = toParquetSource(columns, rows);
-  await writer.write(file, source, select);
-  writer.close();
+  const table = toParquetTable(columns, rows);
+  await writeParquetTable(file, table.columns, table.rows);
   await tell({ isReady: true });
   for await (const chunk of createReadStream(file)) await write(chunk);
 }

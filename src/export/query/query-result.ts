@@ -1,8 +1,8 @@
 import type { ScreenValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
 import { toCellText } from "../../model/row-text.ts";
-import { quoteName } from "../../model/sql-text.ts";
-import type { FileContent, RowSource, SourceRow } from "../parquet-writer.ts";
+import type { TableColumn } from "../parquet-table.ts";
+import type { SourceRow } from "../parquet-writer.ts";
 
 type ResultRow = readonly unknown[];
 
@@ -11,7 +11,6 @@ export const MAX_SCREEN_ROWS = 10_000;
 const MAX_SCREEN_CHARS = 16 * 1024 * 1024;
 /** The types of a Parquet file are concluded from so many rows. */
 const SAMPLE_ROWS = 5_000;
-const BLOCK_ROWS = 2_048;
 
 /** Rows as JSON arrays in one line, for the screen. */
 export function renderScreenRows(rows: Iterable<ResultRow>): { rows: string; count: number; isCut: boolean } {
@@ -34,51 +33,33 @@ function toScreenValue(value: unknown): ScreenValue {
   return Buffer.isBuffer(value) ? value.toString("hex") : (value as ScreenValue);
 }
 
-type ParquetType = "BIGINT" | "DOUBLE" | "TIMESTAMP" | "VARCHAR";
-
 /** The columns that are moments, by their names, and the text of a moment. */
 const timeColumn = /^(?:time|first_seen|last_moved|listing|expiration)$|_(?:time|at)$/i;
 const moment = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 const isMoment = (value: unknown): value is string => typeof value === "string" && moment.test(value);
 
 /**
- * The rows as DuckDB takes them, and the SELECT that gives the columns their types. SQLite has a type per value, Parquet
+ * The rows with the types of their columns. SQLite has a type per value, Parquet
  * one per column: a column that mixes text and numbers fails, because a silent NULL would be a loss.
  */
-export function toParquetSource(columns: readonly string[], rows: Iterator<ResultRow>): FileContent {
+export function toParquetTable(
+  names: readonly string[],
+  rows: Iterator<ResultRow>,
+): { readonly columns: readonly TableColumn[]; readonly rows: Iterable<SourceRow> } {
   const sample: ResultRow[] = [];
   for (let next = rows.next(); !next.done; next = rows.next())
     if (sample.push(next.value) >= SAMPLE_ROWS) break;
-  const names = toUniqueNames(columns);
-  const types = columns.map((name, at) =>
-    concludeType(
-      name,
-      sample.map((row) => row[at]),
-    ),
-  );
-  const convert = (row: ResultRow): SourceRow =>
-    row.map((value, at) => toSourceValue(value, types[at] ?? "VARCHAR", names[at] ?? ""));
-  function* blocks() {
-    for (let at = 0; at < sample.length; at += BLOCK_ROWS)
-      yield { prefix: [], rows: sample.slice(at, at + BLOCK_ROWS).map(convert) };
-    let block: SourceRow[] = [];
-    for (let next = rows.next(); !next.done; next = rows.next()) {
-      if (block.push(convert(next.value)) < BLOCK_ROWS) continue;
-      yield { prefix: [], rows: block };
-      block = [];
-    }
-    if (block.length > 0) yield { prefix: [], rows: block };
-  }
-  const source: RowSource = {
-    // DuckDB gets integers as text: a double would round beyond 2^53.
-    columns: names.map((_, at) => ({ name: `c${at}`, kind: types[at] === "DOUBLE" ? "number" : "text" })),
-    blocks: blocks(),
-  };
-  const selected = names.map((name, at) => {
-    const value = types[at] === "DOUBLE" ? `nullif(c${at}, 'NaN'::DOUBLE)` : `CAST(c${at} AS ${types[at]})`;
-    return `${value} AS ${quoteName(name)}`;
+  const unique = toUniqueNames(names);
+  const columns = names.map((name, at): TableColumn => {
+    const values = sample.map((row) => row[at]);
+    return { name: unique[at] ?? name, type: concludeType(name, values) };
   });
-  return { source, select: `SELECT ${selected.join(", ")} FROM handed_over()` };
+  const convert = (row: ResultRow): SourceRow => columns.map((column, at) => toSourceValue(row[at], column));
+  function* converted() {
+    yield* sample.map(convert);
+    for (let next = rows.next(); !next.done; next = rows.next()) yield convert(next.value);
+  }
+  return { columns, rows: converted() };
 }
 
 /** A file cannot have two columns of one name, in whatever case. */
@@ -92,26 +73,26 @@ function toUniqueNames(columns: readonly string[]): string[] {
   });
 }
 
-function concludeType(name: string, values: readonly unknown[]): ParquetType {
+function concludeType(name: string, values: readonly unknown[]): TableColumn["type"] {
   const known = values.filter((value) => value !== null);
-  if (known.length > 0 && timeColumn.test(name) && known.every(isMoment)) return "TIMESTAMP";
+  if (known.length > 0 && timeColumn.test(name) && known.every(isMoment)) return "timestamp";
   if (known.length === 0 || known.some((value) => typeof value !== "bigint" && typeof value !== "number"))
-    return "VARCHAR";
-  return known.every((value) => typeof value === "bigint") ? "BIGINT" : "DOUBLE";
+    return "text";
+  return known.every((value) => typeof value === "bigint") ? "digits" : "real";
 }
 
-function toSourceValue(value: unknown, type: ParquetType, column: string): number | string | null {
+function toSourceValue(value: unknown, { name, type }: TableColumn): number | string | null {
   if (value === null) return null;
-  if (type === "VARCHAR") return toCellText(value);
-  if (type === "BIGINT" && typeof value === "bigint") return String(value);
-  if (type === "DOUBLE" && (typeof value === "number" || typeof value === "bigint")) return Number(value);
+  if (type === "text") return toCellText(value);
+  if (type === "digits" && typeof value === "bigint") return String(value);
+  if (type === "real" && (typeof value === "number" || typeof value === "bigint")) return Number(value);
   // Without its zone, which is UTC in every file.
-  if (type === "TIMESTAMP" && isMoment(value)) return value.slice(0, -1);
-  throw new Failure(`the column ${column} has values of several types`, {
+  if (type === "timestamp" && isMoment(value)) return value.slice(0, -1);
+  throw new Failure(`the column ${name} has values of several types`, {
     code: "bad_query",
     remedy:
-      type === "TIMESTAMP"
+      type === "timestamp"
         ? "give the column a name that is not one of a time"
-        : `write CAST(${column} AS TEXT) or CAST(${column} AS REAL)`,
+        : `write CAST(${name} AS TEXT) or CAST(${name} AS REAL)`,
   });
 }

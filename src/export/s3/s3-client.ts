@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { closeSync, openSync, readSync, statSync, writeFileSync } from "node:fs";
+import { createReadStream, statSync, writeFileSync } from "node:fs";
 import { AwsV4Signer } from "aws4fetch";
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
 import { errorCode } from "../../model/failure.ts";
@@ -7,6 +7,7 @@ import { isLoopback } from "../../model/service-url.ts";
 import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { bucketUnreachable, toBucketFailure } from "../errors.ts";
+import { digestOf } from "../folder-store.ts";
 import type { S3Target } from "./s3-target.ts";
 
 export interface S3Object {
@@ -17,16 +18,21 @@ export interface S3Object {
 }
 
 interface S3Request {
-  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  readonly method: "GET" | "PUT" | "DELETE";
   /** Undefined: the bucket itself. */
   readonly key?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array | string;
+  readonly body?: string | UploadedFile;
   /** Statuses that are an answer, beside success. */
   readonly accepts?: readonly number[];
-  /** The XML element that success consists of: proxies answer 200 with a page, and S3 with an error. */
+  /** The XML element that success consists of: proxies answer 200 with a page. */
   readonly result?: string;
+}
+
+interface UploadedFile {
+  readonly file: string;
+  readonly sha256: string;
 }
 
 interface S3Response {
@@ -40,15 +46,11 @@ interface S3Response {
 export interface S3ClientOptions {
   readonly clock: Pick<Clock, "now" | "sleep">;
   readonly stopping?: AbortSignal | undefined;
-  /** For tests: the size from which a file is sent in parts, and of a part. */
-  readonly partBytes?: number | undefined;
 }
 
 const MAX_ATTEMPTS = 6;
 const RETRY_DELAY = { baseMs: 250, maxMs: 8000, jitter: 0 };
 const SOCKET_TIMEOUT_MS = 60_000;
-/** S3 allows 10,000 parts of at least 5 MiB. */
-const PART_BYTES = 16 * 1024 * 1024;
 const MAX_ERROR_BYTES = 4096;
 /** 409: two conditional writes at the same moment. */
 const transientStatuses = new Set([409, 429, 500, 502, 503, 504]);
@@ -58,8 +60,6 @@ export class S3Client {
   readonly #target: S3Target;
   readonly #options: S3ClientOptions;
   readonly #dispatcher: Dispatcher;
-  /** One per day: to derive it costs four times as much as to sign with it. */
-  readonly #signingKeys = new Map<string, ArrayBuffer>();
 
   constructor(target: S3Target, options: S3ClientOptions) {
     this.#target = target;
@@ -74,7 +74,7 @@ export class S3Client {
     const objects: S3Object[] = [];
     let token: string | undefined;
     do {
-      const text = await this.#text({
+      const { body } = await this.#send({
         method: "GET",
         result: "ListBucketResult",
         query: {
@@ -84,6 +84,7 @@ export class S3Client {
           ...(token === undefined ? {} : { "continuation-token": token }),
         },
       });
+      const text = body.toString();
       for (const [, entry = ""] of text.matchAll(/<Contents>(.*?)<\/Contents>/gs))
         objects.push({
           key: decodeURIComponent(elementOf(entry, "Key")).slice(this.#target.prefix.length),
@@ -132,73 +133,14 @@ export class S3Client {
     await this.#send({ method: "DELETE", key, accepts: [404] });
   }
 
-  /** A large file is sent in parts; the object exists once all of them are there. */
+  /** Sends a file as it is read: no file of an export is near the 5 GiB that S3 takes in one request. */
   async upload(key: string, file: string): Promise<void> {
-    const { size } = statSync(file);
-    const partBytes = this.#options.partBytes ?? PART_BYTES;
-    if (size <= partBytes) {
-      await this.#send({ method: "PUT", key, body: readPart(file, 0, size) });
-      return;
-    }
-    const begin = {
-      method: "POST",
-      key,
-      query: { uploads: "" },
-      result: "InitiateMultipartUploadResult",
-    } as const;
-    const begun = await this.#text(begin);
-    const uploadId = elementOf(begun, "UploadId");
-    try {
-      const parts: string[] = [];
-      for (let from = 0; from < size; from += partBytes) {
-        const query = { partNumber: String(parts.length + 1), uploadId };
-        const body = readPart(file, from, Math.min(partBytes, size - from));
-        const response = await this.#send({ method: "PUT", key, query, body });
-        parts.push(
-          `<Part><PartNumber>${query.partNumber}</PartNumber><ETag>${response.headers.etag}</ETag></Part>`,
-        );
-      }
-      const body = `<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>`;
-      const result = "CompleteMultipartUploadResult";
-      try {
-        await this.#send({ method: "POST", key, query: { uploadId }, body, result });
-      } catch (error) {
-        // An attempt whose answer was lost or unreadable may have completed it.
-        if (!(await this.#hasObject(key, size).catch(() => false))) throw error;
-      }
-    } catch (error) {
-      await this.#abortUpload(key, uploadId).catch(() => {});
-      throw error;
-    }
-  }
-
-  async #hasObject(key: string, size: number): Promise<boolean> {
-    const { headers } = await this.#send({ method: "HEAD", key });
-    return Number(headers["content-length"]) === size;
-  }
-
-  /** Removes the parts that killed exports have left, which cost space although no list shows them. */
-  async abortUploads(prefix: string, beforeMs: number): Promise<void> {
-    const query = { uploads: "", "encoding-type": "url", prefix: this.#target.prefix + prefix };
-    const text = await this.#text({ method: "GET", query, result: "ListMultipartUploadsResult" });
-    for (const [, upload = ""] of text.matchAll(/<Upload>(.*?)<\/Upload>/gs))
-      if (Date.parse(elementOf(upload, "Initiated")) < beforeMs)
-        await this.#abortUpload(
-          decodeURIComponent(elementOf(upload, "Key")).slice(this.#target.prefix.length),
-          elementOf(upload, "UploadId"),
-        );
+    const body = { file, sha256: digestOf(file) };
+    await this.#send({ method: "PUT", key, body });
   }
 
   async close(): Promise<void> {
     await this.#dispatcher.destroy();
-  }
-
-  async #abortUpload(key: string, uploadId: string): Promise<void> {
-    await this.#send({ method: "DELETE", key, query: { uploadId }, accepts: [404] });
-  }
-
-  async #text(request: S3Request): Promise<string> {
-    return (await this.#send(request)).body.toString();
   }
 
   async #send(request: S3Request): Promise<S3Response> {
@@ -234,14 +176,13 @@ export class S3Client {
   }
 
   async #sendOnce(request: S3Request): Promise<Dispatcher.ResponseData> {
-    const { method, key, query = {}, headers = {}, body } = request;
+    const { method, key, query = {}, headers = {}, body = "" } = request;
     const { origin, root, prefix, region, credentials } = this.#target;
     const path = key === undefined ? root.replace(/(?<=.)\/$/, "") : root + prefix + key;
     const url = new URL(path.split("/").map(encodeURIComponent).join("/"), origin);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-    const payloadHash = createHash("sha256")
-      .update(body ?? "")
-      .digest("hex");
+    const isFile = typeof body === "object";
+    const payloadHash = isFile ? body.sha256 : createHash("sha256").update(body).digest("hex");
     const signer = new AwsV4Signer({
       ...credentials,
       method,
@@ -249,7 +190,6 @@ export class S3Client {
       headers: { ...headers, "x-amz-content-sha256": payloadHash },
       service: "s3",
       region,
-      cache: this.#signingKeys,
       datetime: new Date(this.#options.clock.now()).toISOString().replaceAll(/[-:]|\.\d{3}/g, ""),
     });
     const signed = await signer.sign();
@@ -259,43 +199,23 @@ export class S3Client {
       origin,
       // As it was signed, to the letter.
       path: encodedSearch === "" ? encodedPath : `${encodedPath}?${encodedSearch}`,
-      headers: Object.fromEntries(signed.headers),
-      body: body ?? null,
+      headers: {
+        ...Object.fromEntries(signed.headers),
+        ...(isFile && { "content-length": String(statSync(body.file).size) }),
+      },
+      body: isFile ? createReadStream(body.file) : body,
       signal: this.#options.stopping ?? null,
     });
   }
 }
 
 /** The right that a request needs, and whether it must not replace an object. */
-function operationOf({ method, key, query = {}, headers = {} }: S3Request) {
-  const isUpload = "uploads" in query || "uploadId" in query;
-  const write = {
-    GET: "GetObject",
-    HEAD: "GetObject",
-    PUT: "PutObject",
-    POST: "PutObject",
-    DELETE: isUpload ? "AbortMultipartUpload" : "DeleteObject",
-  };
-  const list = isUpload ? "ListBucketMultipartUploads" : "ListBucket";
+function operationOf({ method, key, headers = {} }: S3Request) {
+  const right = { GET: "GetObject", PUT: "PutObject", DELETE: "DeleteObject" }[method];
   return {
-    right: `s3:${key === undefined ? list : write[method]}`,
+    right: `s3:${key === undefined ? "ListBucket" : right}`,
     isConditional: "if-none-match" in headers,
   };
-}
-
-function readPart(file: string, from: number, length: number): Uint8Array {
-  const bytes = Buffer.allocUnsafe(length);
-  const descriptor = openSync(file, "r");
-  try {
-    for (let read = 0; read < length; ) {
-      const count = readSync(descriptor, bytes, read, length - read, from + read);
-      if (count === 0) throw new Error(`${file} is shorter than it was`);
-      read += count;
-    }
-    return bytes;
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 /** Whether the outermost element of the answer is the one that was asked for. */

@@ -161,7 +161,6 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
       if (newest !== undefined && sizes.has(PROBE)) await client.remove(PROBE);
       for (const { key, modifiedMs } of generations.slice(0, -MIN_GENERATIONS))
         if (nowMs - modifiedMs > keep / MICROS_PER_MS) await client.remove(key);
-      await client.abortUploads("versions/", nowMs - MIN_LEFTOVER_AGE_MS);
     },
     // What this export has uploaded is removed a day later: another export may have uploaded the same file meanwhile.
     removeLeftovers: async () => {},

@@ -12,8 +12,6 @@ const FIRST_MONDAY = 4;
  * consist of whole days of the time zone, counted from 1970-01-01; weeks begin on Monday.
  */
 export interface BarGrid {
-  /** As given: `10m`, `1d`. */
-  readonly every: string;
   /** The usual length: a day is shorter or longer when clocks change. */
   readonly length: Micros;
   readonly zone: TimeZone;
@@ -35,7 +33,7 @@ export function createBarGrid(every: string, zone: TimeZone = utcZone): BarGrid 
   const isDays = /[dw]$/.test(every);
   const origin = every.endsWith("w") ? FIRST_MONDAY : 0;
   const grid = isDays && zone !== utcZone ? dayGrid : fixedGrid;
-  return { every, length, zone, ...grid(length, origin, zone) };
+  return { length, zone, ...grid(length, origin, zone) };
 }
 
 type GridFunctions = Pick<BarGrid, "startOf" | "endOf">;

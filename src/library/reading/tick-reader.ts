@@ -1,4 +1,4 @@
-import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -94,8 +94,6 @@ export function* readTickRows(
 }
 
 const inRange = "FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts";
-/** Columns are read in windows of this length: short-lived values cost less than half a million at once. */
-const WINDOW_MICROS = MICROS_PER_DAY;
 
 /**
  * Reads the ticks of a series as columns. One query per column: it returns bare numbers, which costs a third of rows.
@@ -108,60 +106,25 @@ export function readTickArrays(
   numbers: readonly TickNumber[],
 ): TickArrays {
   const { key, index_type, index_id, name } = series;
-  const columns: Record<TickNumber | "ts", Float64Array[]> = {
-    ts: [],
-    price: [],
-    volume: [],
-    tick_volume: [],
-  };
-  if (key !== null) {
-    const next = connection.statement<Micros>(`SELECT ts ${inRange} LIMIT 1`).pluck();
-    for (let start = next.get([key, from, to]) ?? to; start < to; ) {
-      const end = Math.min(to, start + WINDOW_MICROS);
-      for (const column of ["ts", ...numbers] as const) {
-        const values = connection.values<number | null>(`SELECT ${column} ${inRange}`, [key, start, end]);
-        columns[column].push(toNumbers(values));
-      }
-      start = next.get([key, end, to]) ?? to;
-    }
-  }
-  const ts = toTimestamps(join(columns.ts));
+  const read = (column: TickNumber | "ts") =>
+    toNumbers(key === null ? [] : connection.values(`SELECT ${column} ${inRange}`, [key, from, to]));
+  const readNumbers = (column: TickNumber) => (numbers.includes(column) ? read(column) : new Float64Array());
+  const ts = toTimestamps(read("ts"));
   return {
     index_type,
     index_id,
     name,
     length: ts.length,
     ts,
-    price: join(columns.price),
-    volume: join(columns.volume),
-    tick_volume: join(columns.tick_volume),
+    price: readNumbers("price"),
+    volume: readNumbers("volume"),
+    tick_volume: readNumbers("tick_volume"),
   };
 }
 
-function join(parts: readonly Float64Array[]): Float64Array {
-  const result = new Float64Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    result.set(part, at);
-    at += part.length;
-  }
-  return result;
-}
-
-const WORD = 2 ** 32;
-const isLittleEndian = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
-
-/** Writes the two halves of each integer: making a BigInt of each would take three times as long. */
 export function toTimestamps(values: ArrayLike<Micros>): BigInt64Array {
   const result = new BigInt64Array(values.length);
-  const words = new Uint32Array(result.buffer);
-  const [low, high] = isLittleEndian ? [0, 1] : [1, 0];
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i] as number;
-    const upper = Math.floor(value / WORD);
-    words[2 * i + low] = value - upper * WORD;
-    words[2 * i + high] = upper;
-  }
+  for (let i = 0; i < values.length; i++) result[i] = BigInt(values[i] as Micros);
   return result;
 }
 

@@ -15,9 +15,6 @@ const MAX_OFFSET_MICROS = 16 * HOUR_MICROS;
 
 /** A zone of the IANA database. Only what people see depends on it: texts of time, and where a day begins. */
 export interface TimeZone {
-  readonly name: string;
-  /** What its clocks add to UTC. */
-  offsetAt(ts: Micros): Micros;
   /** `2026-03-29T03:00:00.000000+02:00`, in UTC with `Z`. */
   format(ts: Micros): string;
   /** The number of days from 1970-01-01 to the local date. */
@@ -29,8 +26,6 @@ export interface TimeZone {
 const twoDigits = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, "0"));
 
 export const utcZone: TimeZone = {
-  name: "UTC",
-  offsetAt: () => 0,
   format: formatTimestamp,
   dayOf: (ts) => Math.floor(ts / MICROS_PER_DAY),
   startOfDay: (day) => day * MICROS_PER_DAY,
@@ -57,10 +52,10 @@ export function findTimeZone(name: string): TimeZone {
       remedy: "give a name such as Europe/Berlin or America/New_York",
     });
   }
-  return createZone(format.resolvedOptions().timeZone, (ms) => readOffset(format, ms));
+  return createZone((ms) => readOffset(format, ms));
 }
 
-function createZone(name: string, readOffsetMs: (ms: number) => number): TimeZone {
+function createZone(readOffsetMs: (ms: number) => number): TimeZone {
   const offsets = new Map<number, Micros>();
   const offsetAt = (ts: Micros): Micros => {
     const block = Math.floor(ts / OFFSET_BLOCK_MICROS);
@@ -73,8 +68,6 @@ function createZone(name: string, readOffsetMs: (ms: number) => number): TimeZon
   };
   const dayOf = (ts: Micros) => Math.floor((ts + offsetAt(ts)) / MICROS_PER_DAY);
   return {
-    name,
-    offsetAt,
     dayOf,
     format: (ts) => {
       const offset = offsetAt(ts);

@@ -3,6 +3,7 @@ import { optionGreeksView } from "../../warehouse/views/option-greeks.ts";
 import {
   buildResearchViews,
   ifUsd,
+  joinedBest,
   MAX_INDEX_AGE,
   MAX_QUOTE_PERIODS,
   type ResearchParts,
@@ -65,14 +66,7 @@ export function sharedResearchViews(
       ts: `CASE WHEN wt.price IS NOT NULL THEN wt.ts WHEN bt.ts < ${quoteTs} THEN bt.ts ELSE ${quoteTs} END`,
       source: `CASE WHEN wt.price IS NOT NULL THEN 'MWA' WHEN ${crossRate} IS NOT NULL THEN 'GWA' END`,
     },
-    best: {
-      bid: "best.bid",
-      bid_exchange: "best.bid_exchange",
-      ask: "best.ask",
-      ask_exchange: "best.ask_exchange",
-      bid_any: "best.bid_any",
-      ask_any: "best.ask_any",
-    },
+    best: joinedBest,
     standsStill: seekStandsStill(
       "t",
       `(t.unmoved_seconds * ${MICROS_PER_SECOND})`,

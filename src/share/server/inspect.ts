@@ -7,53 +7,32 @@ import {
   SCHEMA_VERSION,
 } from "../schema/migrate.ts";
 import { isCompiling } from "./compilation.ts";
-import type { ServerName } from "./postgres-errors.ts";
-import { parseServerAddress, type ServerAddress } from "./server-address.ts";
+import { parseServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
 
-/** What `doctor` reports about the shared warehouse. */
-export interface ServerInspection {
-  readonly address: ServerAddress;
-  readonly server: ServerName;
+/** What one statement tells. */
+interface FoundSettings {
   readonly version: string;
-  readonly isTooOld: boolean;
-  readonly hasSchema: boolean;
-  /** Undefined: the schema does not exist yet, or has no tables of this program. */
-  readonly schemaVersion: number | undefined;
-  readonly knownSchemaVersion: number;
-  /** Relations of someone else's schema `mds` that have our names. */
-  readonly foreignRelations: readonly string[];
-  /** Whether the user may create the schema, or write into the existing one. */
-  readonly hasRights: boolean;
-  readonly isReadOnly: boolean;
-  /** A pool gives each transaction another connection. */
-  readonly isPooled: boolean;
-  readonly isEncrypted: boolean;
-  readonly synchronousCommit: string;
-  readonly hasFsync: boolean;
-  /** Sessions of this database compile their queries (JIT). */
-  readonly isCompiling: boolean;
-  /** The name of the daemon that holds the lease; undefined: nobody does. */
-  readonly forwardedBy: string | undefined;
-}
-
-interface FoundSettings
-  extends Pick<
-    ServerInspection,
-    "version" | "hasSchema" | "isReadOnly" | "isEncrypted" | "synchronousCommit" | "hasFsync"
-  > {
   readonly number: number;
+  readonly hasSchema: boolean;
   readonly canCreate: boolean;
   readonly canRead: boolean;
   readonly canWrite: boolean;
+  readonly isReadOnly: boolean;
+  readonly isEncrypted: boolean;
+  readonly synchronousCommit: string;
+  readonly hasFsync: boolean;
 }
+
+/** What `doctor` reports about the shared warehouse. */
+export type ServerInspection = Awaited<ReturnType<typeof inspectServer>>;
 
 /** Connects, looks, and changes nothing. */
 export async function inspectServer(options: {
   readonly url: string;
   readonly readPassword: () => string | undefined;
   readonly clock: Clock;
-}): Promise<ServerInspection> {
+}) {
   const address = parseServerAddress(options.url);
   const session = await SharedSession.connect({ ...options, address, holder: "mds-sync doctor" });
   try {
@@ -77,12 +56,17 @@ export async function inspectServer(options: {
       address,
       server: session.server,
       isTooOld: number < MIN_SERVER_VERSION,
+      /** Undefined: the schema does not exist yet, or has no tables of this program. */
       schemaVersion,
+      /** Relations of someone else's schema `mds` that have our names. */
       foreignRelations: canRead && schemaVersion === undefined ? await findOurRelations(session) : [],
       knownSchemaVersion: SCHEMA_VERSION,
+      /** Whether the user may create the schema, or write into the existing one. */
       hasRights: settings.hasSchema ? canWrite : canCreate,
       isCompiling: await isCompiling(session),
+      /** A pool gives each transaction another connection. */
       isPooled: await session.isPooled(),
+      /** The name of the daemon that holds the lease; undefined: nobody does. */
       forwardedBy: canRead ? await readHolder(session) : undefined,
     };
   } finally {

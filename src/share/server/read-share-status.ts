@@ -5,7 +5,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
 import type { ShareThreadSettings } from "../thread/share-messages.ts";
-import { describePlace, parseServerAddress } from "./server-address.ts";
+import { parseServerAddress, statusAtStart } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
 
 /** Whoever asks for the status does not wait longer for a server that is down. */
@@ -18,18 +18,7 @@ interface ReadShareStatusOptions extends Omit<ShareThreadSettings, "leaseSeconds
 
 /** How far PostgreSQL is behind the file, as PostgreSQL itself tells: for a daemon that cannot be asked. */
 export async function readShareStatus(options: ReadShareStatusOptions): Promise<ShareStatus> {
-  const { url, role, name } = options;
-  const address = parseServerAddress(url);
-  const status = {
-    server: describePlace(address),
-    name,
-    role,
-    forwarded_by: null,
-    lag_seconds: null,
-    rows_forwarded: 0,
-    last_error: null,
-    peers: null,
-  };
+  const status = statusAtStart(options);
   try {
     return { ...status, ...(await readState(options)) };
   } catch (error) {

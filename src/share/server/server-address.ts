@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import { Failure } from "../../model/failure.ts";
 import { isLoopback, listServerUrls } from "../../model/service-url.ts";
+import type { ShareStatus } from "../../model/status/share-status.ts";
 import type { ServerName } from "./postgres-errors.ts";
 
 /** Where the shared warehouse is. No property holds the password, so that logging this object is safe. */
@@ -62,6 +63,25 @@ export function parseServerAddress(url: string): ServerAddress {
 export function describePlace({ servers, database }: Pick<ServerAddress, "servers" | "database">): string {
   const names = servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
   return `${names.join(",")}/${database}`;
+}
+
+/** Before anything is known of PostgreSQL. */
+export function statusAtStart({
+  url,
+  role,
+  name,
+}: Pick<ShareStatus, "role" | "name"> & { readonly url: string }): ShareStatus {
+  return {
+    server: describePlace(parseServerAddress(url)),
+    name,
+    role,
+    state: "connecting",
+    forwarded_by: null,
+    lag_seconds: null,
+    rows_forwarded: 0,
+    last_error: null,
+    peers: null,
+  };
 }
 
 function readCertificate(file: string): string {

@@ -5,7 +5,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { Thread } from "../../runtime/thread.ts";
 import { threadEndedFailure } from "../server/postgres-errors.ts";
-import { describePlace, parseServerAddress } from "../server/server-address.ts";
+import { statusAtStart } from "../server/server-address.ts";
 import type { ShareCalls, ShareHostCalls, ShareReport, ShareThreadSettings } from "./share-messages.ts";
 
 interface ShareThreadOptions extends ShareThreadSettings {
@@ -33,17 +33,7 @@ export class ShareThread {
   constructor(options: ShareThreadOptions) {
     const { warehouse, url, role, name, leaseSeconds, clock, log, readPassword } = options;
     this.#options = options;
-    this.#status = {
-      server: describePlace(parseServerAddress(options.url)),
-      name,
-      role,
-      state: "connecting",
-      forwarded_by: null,
-      lag_seconds: null,
-      rows_forwarded: 0,
-      last_error: null,
-      peers: null,
-    };
+    this.#status = statusAtStart(options);
     this.#thread = new Thread({
       name: "share",
       file: resolveSiblingModule("./share-worker", import.meta.url),

@@ -1,5 +1,5 @@
 import { errorCode } from "../../model/failure.ts";
-import { sendMessageAndExit } from "../../runtime/child-process.ts";
+import { reportAndExit } from "../../runtime/child-process.ts";
 import { connectReader } from "./connection.ts";
 
 /** The output of `PRAGMA quick_check`, or the code of the error that stopped it. */
@@ -19,4 +19,4 @@ function quickCheckFile(path: string): QuickCheckReport {
   }
 }
 
-sendMessageAndExit(quickCheckFile(process.argv[2] ?? ""));
+await reportAndExit(() => quickCheckFile(process.argv[2] ?? ""), "ingest_bug");

@@ -16,7 +16,7 @@ export async function runQuickCheck(
   const release = clock.beginWork();
   const cancel = clock.after(deadlineMs, () => timeout.abort());
   try {
-    const { message: report } = await runChildProcess<QuickCheckReport>(
+    const { result: report } = await runChildProcess<QuickCheckReport>(
       resolveSiblingModule("./quick-check-process", import.meta.url),
       [path],
       { signal: signal ? AbortSignal.any([timeout.signal, signal]) : timeout.signal, stderr: "ignore" },

@@ -15,9 +15,19 @@ export const MAX_INDEX_AGE = 300 * MICROS_PER_SECOND;
 export const MAX_QUOTE_PERIODS = 2;
 
 /** SQL for the best quotes of a market as of a ticker: of those that move, and of any. */
-export type BestQuotes = Readonly<
+type BestQuotes = Readonly<
   Record<"bid" | "bid_exchange" | "ask" | "ask_exchange" | "bid_any" | "ask_any", string>
 >;
+
+/** Where a join `best` has them. */
+export const joinedBest: BestQuotes = {
+  bid: "best.bid",
+  bid_exchange: "best.bid_exchange",
+  ask: "best.ask",
+  ask_exchange: "best.ask_exchange",
+  bid_any: "best.bid_any",
+  ask_any: "best.ask_any",
+};
 
 /** What the views read, in the terms of one engine. */
 export interface ResearchParts {

@@ -39,7 +39,6 @@ export const testKeys = {
 export class S3Server {
   readonly bucket = "lake";
   readonly objects = new Map<string, StoredObject>();
-  readonly uploads = new Map<string, { key: string; initiated: Date; parts: Map<number, Buffer> }>();
   readonly requests: S3Log[] = [];
   /** Called for each request after its signature was checked. */
   fault: (request: S3Log) => S3Fault | undefined | Promise<S3Fault | undefined> = () => undefined;
@@ -135,7 +134,6 @@ export class S3Server {
     if (fault?.status) return answerFault(fault);
     if (typeof answer.code === "string") return refuse(answer.status, answer.code);
     response.statusCode = answer.status;
-    if (answer.etag) response.setHeader("etag", answer.etag);
     response.setHeader("content-length", answer.body?.length ?? 0);
     response.end(answer.body ?? "");
   }
@@ -145,45 +143,14 @@ export class S3Server {
     query: URLSearchParams,
     headers: IncomingMessage["headers"],
     body: Buffer,
-  ): { status: number; code?: string; body?: string | Buffer; etag?: string } {
-    const uploadId = query.get("uploadId");
-    if (method === "GET" && key === "")
-      return { status: 200, body: query.has("uploads") ? this.#listUploads() : this.#list(query) };
-    if (method === "POST" && query.has("uploads")) {
-      const id = `upload-${this.requests.length}`;
-      this.uploads.set(id, { key, initiated: this.now(), parts: new Map() });
-      return {
-        status: 200,
-        body: `<InitiateMultipartUploadResult><UploadId>${id}</UploadId></InitiateMultipartUploadResult>`,
-      };
-    }
-    if (uploadId !== null) {
-      const upload = this.uploads.get(uploadId);
-      if (!upload || upload.key !== key) return { status: 404, code: "NoSuchUpload" };
-      if (method === "PUT") {
-        upload.parts.set(Number(query.get("partNumber")), body);
-        return { status: 200, etag: etagOf(body) };
-      }
-      this.uploads.delete(uploadId);
-      if (method === "DELETE") return { status: 204 };
-      const named = [...body.toString().matchAll(/<PartNumber>(\d+)<\/PartNumber><ETag>([^<]*)<\/ETag>/g)];
-      const parts = named.map(([, number, etag]) => {
-        const part = upload.parts.get(Number(number));
-        return part && etagOf(part) === etag?.replaceAll("&quot;", '"') ? part : undefined;
-      });
-      if (parts.some((part) => !part) || parts.length !== upload.parts.size)
-        return { status: 400, code: "InvalidPart" };
-      this.objects.set(key, { bytes: Buffer.concat(parts as Buffer[]), modified: this.now() });
-      // Amazon keeps the connection alive with white space until it knows the result.
-      const result = `<CompleteMultipartUploadResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Key>x</Key></CompleteMultipartUploadResult>`;
-      return { status: 200, body: `<?xml version="1.0" encoding="UTF-8"?>\n \n${result}` };
-    }
+  ): { status: number; code?: string; body?: string | Buffer } {
+    if (method === "GET" && key === "") return { status: 200, body: this.#list(query) };
     const object = this.objects.get(key);
     if (method === "PUT") {
       if (headers["if-none-match"] === "*" && object && !this.ignoresConditions)
         return { status: 412, code: "PreconditionFailed" };
       this.objects.set(key, { bytes: body, modified: this.now() });
-      return { status: 200, etag: etagOf(body) };
+      return { status: 200 };
     }
     if (method === "DELETE") {
       this.objects.delete(key);
@@ -205,17 +172,7 @@ export class S3Server {
     const token = isTruncated ? `<NextContinuationToken>${page.at(-1)}</NextContinuationToken>` : "";
     return `<ListBucketResult><IsTruncated>${isTruncated}</IsTruncated>${token}${entries.join("")}</ListBucketResult>`;
   }
-
-  #listUploads(): string {
-    const entries = [...this.uploads].map(
-      ([id, { key, initiated }]) =>
-        `<Upload><Key>${encodeURIComponent(key)}</Key><UploadId>${id}</UploadId><Initiated>${initiated.toISOString()}</Initiated></Upload>`,
-    );
-    return `<ListMultipartUploadsResult>${entries.join("")}</ListMultipartUploadsResult>`;
-  }
 }
-
-const etagOf = (bytes: Buffer) => `"${createHash("md5").update(bytes).digest("hex")}"`;
 
 /** The error code that S3 answers to a request with a wrong signature; undefined if it is right. */
 function verifySignature(

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { deserialiseFailure, Failure } from "../../../model/failure.ts";
+import { Failure } from "../../../model/failure.ts";
 import { MICROS_PER_MS } from "../../../model/time.ts";
 import { resolveSiblingModule, runChildProcess } from "../../../runtime/child-process.ts";
 import { removePartialCopyOf } from "../../../warehouse/backup.ts";
@@ -8,7 +8,6 @@ import { restoreWarehouse } from "../../../warehouse/restore.ts";
 import { formatBytes } from "../../output/text.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
-import type { BackupProcessReport } from "./backup-process.ts";
 
 interface BackupFlags {
   force?: boolean;
@@ -45,12 +44,12 @@ async function copyInProcess(
   force: boolean,
   stopping: AbortSignal,
 ): Promise<number> {
-  const { message: report, pid } = await runChildProcess<BackupProcessReport>(
+  const { result: bytes, pid } = await runChildProcess<number>(
     resolveSiblingModule("./backup-process", import.meta.url),
     [warehouse, file, ...(force ? ["force"] : [])],
     { signal: stopping },
   );
-  if (report === undefined) {
+  if (bytes === undefined) {
     if (pid !== undefined) removePartialCopyOf(file, pid);
     throw new Failure(`the copy to ${file} was stopped before it was complete`, {
       family: "retry",
@@ -58,8 +57,7 @@ async function copyInProcess(
       remedy: "start it again",
     });
   }
-  if ("failure" in report) throw deserialiseFailure(report.failure);
-  return report.bytes;
+  return bytes;
 }
 
 export function addRestoreCommand(program: Command, context: CommandContext): void {

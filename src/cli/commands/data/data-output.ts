@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { TableColumn } from "../../../export/parquet-table.ts";
 import { drawBars, isTerminal } from "../../output/progress-bar.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../../output/row-formats.ts";
 import { formatElapsed, pluralize } from "../../output/text.ts";
@@ -10,8 +9,6 @@ import type { Cell, OutputColumn } from "./output-columns.ts";
 
 const DATA_FORMATS = [...QUERY_FORMATS, "parquet"] as const;
 type DataFormat = (typeof DATA_FORMATS)[number];
-
-const ROWS_PER_BLOCK = 2_048;
 
 /** Flags of every command that writes rows. */
 export interface OutputFlags {
@@ -63,6 +60,7 @@ export async function writeData<Row>(
   const cells = (function* (): Generator<Cell[]> {
     for (const row of rows) {
       count++;
+      context.stopping.throwIfAborted();
       yield columns.map(({ read }) => read(row));
     }
   })();
@@ -80,11 +78,13 @@ export async function writeData<Row>(
       ? drawBars(context.clock, context.stderr, () => [["rows", { rows: count, done: count, planned }]])
       : undefined;
     try {
-      await writeAtomically(file, (unfinished) =>
-        format === "parquet"
-          ? writeParquet(unfinished, columns, cells, context.stopping)
-          : writeTextFile(unfinished, rowRenderers[format](names, cells), context.clock, context.stopping),
-      );
+      await writeAtomically(file, async (unfinished) => {
+        if (format !== "parquet")
+          return writeTextFile(unfinished, rowRenderers[format](names, cells), context.clock);
+        // Loaded lazily, so that other formats do not load DuckDB.
+        const { writeParquetTable } = await import("../../../export/parquet-table.ts");
+        await writeParquetTable(unfinished, columns, cells);
+      });
     } finally {
       bar?.end();
     }
@@ -97,26 +97,5 @@ export async function writeData<Row>(
 /** Parquet has moments, in UTC; a text of time in another zone stays a text. */
 function asTimestamp<Row>(column: OutputColumn<Row>): OutputColumn<Row> {
   const { name, readTs } = column;
-  return readTs ? { name, type: "timestamp", read: readTs } : column;
-}
-
-async function writeParquet(
-  file: string,
-  columns: readonly TableColumn[],
-  cells: Iterator<Cell[]>,
-  stopping: AbortSignal,
-): Promise<void> {
-  // Loaded lazily, so that other formats do not load DuckDB.
-  const { writeParquetTable } = await import("../../../export/parquet-table.ts");
-  const blocks = (function* (): Generator<Cell[][]> {
-    for (;;) {
-      stopping.throwIfAborted();
-      const block: Cell[][] = [];
-      for (let next = cells.next(); next.done !== true; next = cells.next())
-        if (block.push(next.value) >= ROWS_PER_BLOCK) break;
-      if (block.length === 0) return;
-      yield block;
-    }
-  })();
-  await writeParquetTable(file, columns, blocks);
+  return readTs ? { name, type: "micros", read: readTs } : column;
 }
