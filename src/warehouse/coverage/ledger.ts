@@ -17,12 +17,6 @@ export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
 /** The key of a series that has a history. */
 export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 
-/** A key with its ranges, or a part of them. */
-export interface KeyRanges<Range extends TimeRange> {
-  readonly key: LedgerKey;
-  readonly ranges: readonly Range[];
-}
-
 /** The key as text, for maps. */
 export function ledgerKeyText({ stream, series }: LedgerKey): string {
   return `${stream} ${series}`;
