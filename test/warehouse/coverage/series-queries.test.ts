@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { namedKeyText, readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
@@ -11,6 +10,7 @@ import {
 } from "../../../src/warehouse/coverage/series-queries.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const rules = { settleDelay: 60, period: 30, step: 1, serviceWindow: 1000 };
