@@ -14,7 +14,7 @@ import { type KeyRange, readKeyRanges, readStreamRanges } from "../coverage/seri
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { GapSums } from "./gap-summary.ts";
-import { buildDayGrid, buildHourGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
+import { buildGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
 import { type ChartSeries, SeriesSearch } from "./series-search.ts";
 import { readCoveredSpan } from "./status.ts";
 
@@ -242,8 +242,8 @@ function buildGrids(
   const columns = (step: HeatmapStep, length: Micros, min: number, max: number) =>
     Math.min(max, Math.max(min, Math.floor(now / length) - Math.floor(first(step) / length) + 1));
   return {
-    hour: buildHourGrid(now, columns("hour", MICROS_PER_HOUR, MIN_HOURS, MAX_HOURS + 1)),
-    day: buildDayGrid(now, columns("day", MICROS_PER_DAY, MIN_DAYS, MAX_DAYS)),
+    hour: buildGrid(now, "hour", columns("hour", MICROS_PER_HOUR, MIN_HOURS, MAX_HOURS + 1)),
+    day: buildGrid(now, "day", columns("day", MICROS_PER_DAY, MIN_DAYS, MAX_DAYS)),
     month: buildMonthGrid(firstMonth, now, MAX_MONTHS),
   };
 }
