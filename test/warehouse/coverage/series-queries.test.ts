@@ -4,7 +4,6 @@ import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
   indexKey,
   readIndexLedgers,
-  readSelectedIndices,
   readSeriesCoverage,
   readSeriesHeads,
 } from "../../../src/warehouse/coverage/series-queries.ts";
@@ -58,15 +57,6 @@ describe("the heads", () => {
       expect.objectContaining(publication),
       undefined,
     ]);
-  });
-
-  it("are of the selected indices", () => {
-    const { warehouse } = openLedger();
-    expect(readSelectedIndices(warehouse.connection, "index_ticks")).toEqual([
-      { indexType: "GWA", indexId: "btc" },
-      { indexType: "GWA", indexId: "eth" },
-    ]);
-    expect(readSelectedIndices(warehouse.connection, "ohlcv")).toEqual([]);
   });
 });
 
