@@ -30,6 +30,7 @@ export interface Decision extends Pick<Confirmed, "recorded" | "dropped"> {
 }
 
 export interface PageDecision extends Decision, Omit<Interpretation, "claims" | "young" | "reopened"> {
+  /** The page has records where the ledger said that there are none, or nothing older: that range is open again. */
   readonly hasReopened: boolean;
   /** The service has not published the range up to the end of the gap. */
   readonly isUnpublished: boolean;

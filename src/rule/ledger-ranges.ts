@@ -1,26 +1,31 @@
 import { assertNormalised, formatRange, normalise, subtract, type TimeRange } from "../model/time-range.ts";
-import type { Proof, SettledRange } from "./answer.ts";
+import type { SettledRange } from "./answer.ts";
 import type { LedgerChange } from "./apply.ts";
 
 /*
- * The ledger of one series as a list of settled ranges: ascending, disjoint, merged where proof and reason are equal. Every
- * function takes the ranges that overlap or touch the changed one, and returns what stands in their place.
+ * The ledger of one series as a list of settled ranges: ascending, disjoint, merged where proof and reason are equal.
  */
 
-/** `rows` and `empty` replace what was settled before; `lost` only fills what is not covered. */
-export function settleRange(
+/**
+ * `touched`: the ranges that overlap or touch the changed one. Returns what stands in their place, `touched` itself if nothing has
+ * changed. `withdraw` is about rows.
+ */
+export function changeRanges(
   touched: readonly SettledRange[],
-  range: TimeRange,
-  proof: Proof,
-  reason: string | null,
+  change: LedgerChange,
 ): readonly SettledRange[] {
+  if (change.kind === "withdraw") return touched;
+  const { range } = change;
+  if (change.kind === "retract") return touched.flatMap((settled) => cutOut(settled, range));
+  const { proof, reason, isDeleted } = change;
+  // `rows` and `empty` replace what was settled before; `lost` only fills what is not covered, unless its rows are deleted.
   const covered = touched.filter((settled) => settled.proof !== "lost");
-  const parts = proof === "lost" ? subtract([range], normalise(covered)) : [range];
+  const parts = proof === "lost" && !isDeleted ? subtract([range], normalise(covered)) : [range];
   return parts.reduce((ranges, part) => replaceRange(ranges, { ...part, proof, reason }), touched);
 }
 
 /** Puts a range in the place of whatever was settled there. */
-export function replaceRange(
+function replaceRange(
   touched: readonly SettledRange[],
   { from, to, proof, reason }: SettledRange,
 ): readonly SettledRange[] {
@@ -34,25 +39,6 @@ export function replaceRange(
     .flatMap((settled) => cutOut(settled, { from, to }));
   const merged = normalise([{ from, to }, ...same]).map((range) => ({ ...range, proof, reason }));
   return [...others, ...merged].sort((a, b) => a.from - b.from);
-}
-
-/** Takes back what was settled: the range is open again. */
-export function retractRange(touched: readonly SettledRange[], range: TimeRange): readonly SettledRange[] {
-  return touched.flatMap((settled) => cutOut(settled, range));
-}
-
-/** What a change leaves of the ranges; `withdraw` is about rows. */
-export function changeRanges(
-  touched: readonly SettledRange[],
-  change: LedgerChange,
-): readonly SettledRange[] {
-  if (change.kind === "withdraw") return touched;
-  const { range } = change;
-  if (change.kind === "retract") return retractRange(touched, range);
-  const { proof, reason, isDeleted } = change;
-  return isDeleted
-    ? replaceRange(touched, { ...range, proof, reason })
-    : settleRange(touched, range, proof, reason);
 }
 
 /** The parts of a settled range that lie outside `range`. */

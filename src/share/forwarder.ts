@@ -2,6 +2,7 @@ import { hasHistory, historyStreams, type RowStream, rowStreams } from "../model
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
+import { readStoredRanges } from "../warehouse/coverage/ledger.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
   type NewestRow,
@@ -10,7 +11,6 @@ import {
   readRange,
   readSettledKeys,
   readSubscriptions,
-  readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
 import {
   type Change,
@@ -178,7 +178,7 @@ export class Forwarder {
     const read = connection.database.transaction(() =>
       keys().map((key) => ({
         ...key,
-        ledger: readWholeLedger(connection, key),
+        ledger: readStoredRanges(connection, key),
       })),
     );
     return read();
@@ -313,7 +313,7 @@ export class Forwarder {
   /** Where only another daemon has proven a range, a changed row of this one says nothing about it. */
   #findAffected(stream: RowStream, series: number, changes: readonly Change[]): TimeRanges {
     if (this.writer.role === "alone") return normalise(changes);
-    const own = readWholeLedger(this.#options.connection, { stream, series });
+    const own = readStoredRanges(this.#options.connection, { stream, series });
     const [shared, covered] = [this.writer.rows.ledgerFor(stream, series), own].map((ledger) =>
       rangesOf(ledger, "rows", "empty"),
     ) as [TimeRanges, TimeRanges];

@@ -1,11 +1,11 @@
 import { hasHistory, type RowStream, rowStreams } from "../model/streams.ts";
 import { intersect, normalise, subtract, type TimeRanges } from "../model/time-range.ts";
+import { readStoredRanges } from "../warehouse/coverage/ledger.ts";
 import {
   readRange,
   readRowKeys,
   readSettledKeys,
   readSubscriptions,
-  readWholeLedger,
 } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { rangesOf } from "./ledger-difference.ts";
@@ -83,7 +83,7 @@ function readCoverage(connection: Connection, stream: RowStream): (key: number) 
       new Map(
         readSettledKeys(connection)
           .filter((each) => each.stream === stream)
-          .map((each) => [each.series, rangesOf(readWholeLedger(connection, each), "rows", "empty")]),
+          .map((each) => [each.series, rangesOf(readStoredRanges(connection, each), "rows", "empty")]),
       ),
   );
   const ledgers = readLedgers();

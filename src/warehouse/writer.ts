@@ -39,7 +39,7 @@ import { beginCommits, Commits } from "./tables/commits.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
 import { Journal } from "./tables/journal.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
-import { Transaction } from "./tables/transaction.ts";
+import { Transaction, type WriterMemory } from "./tables/transaction.ts";
 
 export interface WriterOptions {
   /** This machine's, which dates commits. */
@@ -66,14 +66,8 @@ export class WarehouseWriter {
   /** Damaged files that were found at the path, under their new names. */
   readonly quarantined: readonly QuarantinedFiles[];
   readonly connection: Connection;
-  readonly #dictionary: KeyDictionary;
-  readonly #highWaterMarks: HighWaterMarks;
-  readonly #journal: Journal;
-  readonly #commits: Commits;
-  readonly #clock: Pick<Clock, "now">;
-  readonly #serviceNow: () => number;
-  readonly #onCommit: WriterOptions["onCommit"];
-  readonly #fileSystem: FileSystemInfo;
+  readonly #memory: WriterMemory;
+  readonly #options: WriterOptions;
   readonly #lock: WriterLock;
   readonly #fileIdentity: FileIdentity;
   readonly #epoch: number;
@@ -88,33 +82,29 @@ export class WarehouseWriter {
   #commitCount = 0;
   #fatalFailure: unknown;
 
-  constructor(parts: {
-    connection: Connection;
-    lock: WriterLock;
-    clock: Pick<Clock, "now">;
-    serviceNow: WriterOptions["serviceNow"];
-    fileSystem: FileSystemInfo;
-    inspection: InspectionResult;
-    onCommit: WriterOptions["onCommit"];
-  }) {
-    this.connection = parts.connection;
-    this.path = parts.connection.path;
-    this.quarantined = parts.inspection.quarantined;
-    this.#isChecked = parts.inspection.isChecked;
-    this.#dictionary = new KeyDictionary(parts.connection);
-    this.#highWaterMarks = new HighWaterMarks(parts.connection);
-    this.#journal = new Journal(parts.connection);
-    this.#commits = new Commits(parts.connection);
-    this.#lock = parts.lock;
-    this.#clock = parts.clock;
-    this.#serviceNow = parts.serviceNow ?? (() => parts.clock.now());
-    this.#onCommit = parts.onCommit;
-    this.#fileSystem = parts.fileSystem;
+  constructor(
+    connection: Connection,
+    lock: WriterLock,
+    { quarantined, isChecked }: InspectionResult,
+    options: WriterOptions,
+  ) {
+    this.connection = connection;
+    this.path = connection.path;
+    this.quarantined = quarantined;
+    this.#isChecked = isChecked;
+    this.#memory = {
+      dictionary: new KeyDictionary(connection),
+      highWaterMarks: new HighWaterMarks(connection),
+      journal: new Journal(connection),
+      commits: new Commits(connection),
+    };
+    this.#lock = lock;
+    this.#options = options;
     this.#fileIdentity = captureFileIdentity(this.path);
-    this.#epoch = translateErrors(this.path, () => advanceEpoch(parts.connection));
-    translateErrors(this.path, () => beginCommits(parts.connection, this.#now()));
+    this.#epoch = translateErrors(this.path, () => advanceEpoch(connection));
+    translateErrors(this.path, () => beginCommits(connection, this.#now()));
     this.#walInode = readInode(`${this.path}-wal`);
-    this.#walCheckpointer = new WalCheckpointer(parts.connection);
+    this.#walCheckpointer = new WalCheckpointer(connection);
   }
 
   /**
@@ -141,24 +131,22 @@ export class WarehouseWriter {
     if (this.#fatalFailure) throw this.#fatalFailure;
     this.#assertFreeSpace();
     const { database } = this.connection;
+    const { journal, commits } = this.#memory;
     try {
       database.exec("BEGIN IMMEDIATE");
       this.#assertEpoch();
       const now = this.#now();
-      this.#commits.begin(now);
+      commits.begin(now);
       const result = work();
-      const news = this.#journal.write();
-      if (news) this.#commits.write(this.#readServiceTime() - now);
+      const news = journal.write();
+      if (news) commits.write(this.#readServiceTime() - now);
       database.exec("COMMIT");
       this.#commitCount++;
-      if (news) this.#onCommit?.(news);
+      if (news) this.#options.onCommit?.(news);
       return result;
     } catch (error) {
       // The caches may contain keys and marks that are rolled back.
-      this.#dictionary.clear();
-      this.#highWaterMarks.clear();
-      this.#journal.clear();
-      this.#commits.clear();
+      for (const part of Object.values(this.#memory)) part.clear();
       for (const undo of this.#undoOnRollback) undo();
       const failure = this.#toFailure(error);
       // After some errors, such as a full disk, SQLite has already rolled back.
@@ -170,16 +158,17 @@ export class WarehouseWriter {
   }
 
   #now(): Micros {
-    return Math.round(this.#clock.now() * MICROS_PER_MS);
+    return Math.round(this.#options.clock.now() * MICROS_PER_MS);
   }
 
   #readServiceTime(): Micros {
-    return Math.round(this.#serviceNow() * MICROS_PER_MS);
+    const { clock, serviceNow } = this.#options;
+    return Math.round((serviceNow?.() ?? clock.now()) * MICROS_PER_MS);
   }
 
   #assertFreeSpace(): void {
     try {
-      assertFreeSpace(this.path, MIN_FREE_BYTES, this.#fileSystem);
+      assertFreeSpace(this.path, MIN_FREE_BYTES, this.#options.fileSystem);
     } catch (error) {
       // The whole folder may be gone.
       this.assertFileInPlace();
@@ -188,14 +177,8 @@ export class WarehouseWriter {
   }
 
   #run<T>(work: (transaction: Transaction) => T): T {
-    const transaction = new Transaction(this.connection, {
-      dictionary: this.#dictionary,
-      highWaterMarks: this.#highWaterMarks,
-      journal: this.#journal,
-      commits: this.#commits,
-      undoOnRollback: this.#undoOnRollback,
-      now: this.#readServiceTime(),
-    });
+    const now = this.#readServiceTime();
+    const transaction = new Transaction(this.connection, this.#memory, this.#undoOnRollback, now);
     this.#inTransaction = true;
     try {
       const result = work(transaction);
@@ -249,8 +232,11 @@ export class WarehouseWriter {
       return describe(gone, `it is now ${moved}, with the data written since: move it back, then restart`);
     try {
       translateErrors(path, () => createFolder(dirname(path)));
-      const copy = findAsideName(path, this.#clock.now() * MICROS_PER_MS);
-      backUp(this.connection, copy, { access: this.#fileIdentity.access, fileSystem: this.#fileSystem });
+      const copy = findAsideName(path, this.#options.clock.now() * MICROS_PER_MS);
+      backUp(this.connection, copy, {
+        access: this.#fileIdentity.access,
+        fileSystem: this.#options.fileSystem,
+      });
       return describe(
         `${gone}: its content is in ${copy}`,
         `stop the daemon, then \`mds-sync restore ${copy}\``,
@@ -299,7 +285,7 @@ export class WarehouseWriter {
   #quarantineLeftoverWal(): void {
     if (this.#walInode === undefined || readInode(`${this.path}-wal`) !== this.#walInode) return;
     const reason = "the -wal file of a database that was moved away";
-    quarantine(this.path, reason, this.#clock.now() * MICROS_PER_MS, "wal");
+    quarantine(this.path, reason, this.#options.clock.now() * MICROS_PER_MS, "wal");
   }
 
   #writeShutdownMarker(isSuspect: boolean): void {
@@ -348,8 +334,7 @@ export class WarehouseWriter {
 
 /** Acquires the writer lock, inspects the file and migrates it. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
-  const { clock, serviceNow, log = silentLog, fileSystem = fileSystemInfo, onCommit } = options;
-  const { mayDeferCheck = false } = options;
+  const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false } = options;
   const logUpgrade = (upgrade: Upgrade) =>
     log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
   const onUpgrade = options.onUpgrade ?? logUpgrade;
@@ -369,15 +354,7 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
     connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
     const opened = connection;
     translateErrors(path, () => migrate(opened, { fileSystem, onUpgrade }));
-    const warehouse = new WarehouseWriter({
-      connection,
-      lock,
-      clock,
-      serviceNow,
-      fileSystem,
-      inspection,
-      onCommit,
-    });
+    const warehouse = new WarehouseWriter(connection, lock, inspection, options);
     // Logged once it is open: while the disk is full, the opening is repeated every few seconds.
     if (isSymbolicLink(given)) log.warn({ link: given, path }, "warehouse path is a symbolic link");
     return warehouse;

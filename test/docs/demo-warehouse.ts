@@ -11,7 +11,6 @@ import { dirname, join } from "node:path";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { streams } from "../../src/model/streams.ts";
 import { type Micros, parseTimestamp } from "../../src/model/time.ts";
-import { retract } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { keepPastRow } from "../../src/warehouse/rows/row-sql.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
@@ -22,6 +21,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { runBackfill, serviceEnv } from "../support/sync/sync-session.ts";
 import { TEMPLATE_VARIABLE } from "../support/warehouse/empty-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
+import { retract } from "../support/warehouse/settle.ts";
 
 const START = "2026-03-01T12:00:07Z";
 const SECOND = 1_000_000;

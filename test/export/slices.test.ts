@@ -2,7 +2,6 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import type { Micros } from "../../src/model/time.ts";
-import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { periodOf } from "../../src/warehouse/read/export-periods.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
@@ -12,6 +11,7 @@ import { expectSame, exportIn, inCatalogue, shareExport } from "../support/expor
 import { month, monthStart } from "../support/export/sample-data.ts";
 import { DAY, HOUR } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { settle } from "../support/warehouse/settle.ts";
 
 const start = monthStart(1);
 const now = start + 2 * DAY + 10.75 * HOUR;

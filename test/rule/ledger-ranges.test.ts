@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TimeRange } from "../../src/model/time-range.ts";
 import type { Proof, SettledRange } from "../../src/rule/answer.ts";
-import { assertValidLedger, replaceRange, retractRange, settleRange } from "../../src/rule/ledger-ranges.ts";
+import { assertValidLedger, changeRanges } from "../../src/rule/ledger-ranges.ts";
 
 const range = (
   from: number,
@@ -60,15 +60,19 @@ function applyNaively(steps: readonly Step[]): (string | undefined)[] {
   return states;
 }
 
+const settling = ({ from, to }: TimeRange, proof: Proof, reason: string | null) =>
+  ({ kind: "settle", range: { from, to }, proof, reason }) as const;
+
 function applyStep(ledger: readonly SettledRange[], step: Step): readonly SettledRange[] {
   const isTouched = ({ from, to }: SettledRange) => from <= step.to && to >= step.from;
   const touched = ledger.filter(isTouched);
   const changed =
     step.act === "retract"
-      ? retractRange(touched, step)
-      : step.act === "replace"
-        ? replaceRange(touched, range(step.from, step.to, step.proof, step.reason))
-        : settleRange(touched, { from: step.from, to: step.to }, step.proof, step.reason);
+      ? changeRanges(touched, { kind: "retract", range: step })
+      : changeRanges(touched, {
+          ...settling(step, step.proof, step.reason),
+          isDeleted: step.act === "replace",
+        });
   return [...ledger.filter((each) => !isTouched(each)), ...changed].sort((a, b) => a.from - b.from);
 }
 
@@ -92,9 +96,11 @@ describe("the ranges of a ledger", () => {
 
   it("stay the same list, if they have the change already", () => {
     const ledger = [range(0, 50, "rows")];
-    expect(settleRange(ledger, { from: 10, to: 50 }, "rows", null)).toBe(ledger);
-    expect(settleRange(ledger, { from: 10, to: 50 }, "lost", "aged out")).toBe(ledger);
-    expect(settleRange(ledger, { from: 10, to: 51 }, "rows", null)).toEqual([range(0, 51, "rows")]);
+    expect(changeRanges(ledger, settling({ from: 10, to: 50 }, "rows", null))).toBe(ledger);
+    expect(changeRanges(ledger, settling({ from: 10, to: 50 }, "lost", "aged out"))).toBe(ledger);
+    expect(changeRanges(ledger, settling({ from: 10, to: 51 }, "rows", null))).toEqual([
+      range(0, 51, "rows"),
+    ]);
   });
 });
 

@@ -7,7 +7,6 @@ import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { collectPlainTicks } from "../../src/model/tick-columns.ts";
 import { type BarWidth, barWidths, MICROS_PER_DAY } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
 import { writeRecords, writeTickColumns } from "../../src/warehouse/rows/row-writer.ts";
@@ -19,6 +18,7 @@ import { usePostgres } from "../support/postgres.ts";
 import { bothStores, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
+import { settle } from "../support/warehouse/settle.ts";
 
 const server = usePostgres();
 const T = parseTs("2026-03-01T00:00:00Z");

@@ -2,7 +2,6 @@ import { hostname } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
 import type { IndexTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
 import { readJournalPosition } from "../../src/warehouse/tables/journal.ts";
@@ -17,6 +16,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { settle } from "../support/warehouse/settle.ts";
 
 const server = usePostgres();
 const START = Date.UTC(2026, 0, 30) * 1000;

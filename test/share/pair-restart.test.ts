@@ -2,7 +2,6 @@ import { expect, it } from "vitest";
 import { normalise } from "../../src/model/time-range.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { openShare, type ShareOptions } from "../../src/share/share-once.ts";
-import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
@@ -19,6 +18,7 @@ import {
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { settle } from "../support/warehouse/settle.ts";
 
 const server = usePostgres();
 /** A lease of ten minutes lasts a second here, but not in the database. */

@@ -2,7 +2,6 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { barWidths, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { type OpenShare, openShare } from "../../src/share/share-once.ts";
-import { retract, settle } from "../../src/warehouse/coverage/ledger.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { findRowsBeside, withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
@@ -12,6 +11,7 @@ import { usePostgres } from "../support/postgres.ts";
 import { shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
+import { retract, settle } from "../support/warehouse/settle.ts";
 import { settleSnapshot } from "../support/warehouse/settle-snapshot.ts";
 
 const server = usePostgres();

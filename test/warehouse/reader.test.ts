@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import type { ExchangeTick } from "../../src/model/records.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { settle } from "../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { runReadQuery } from "../../src/warehouse/query/query.ts";
 import { readStatus } from "../../src/warehouse/read/status.ts";
@@ -22,6 +21,7 @@ import {
   queryRows,
 } from "../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
+import { settle } from "../support/warehouse/settle.ts";
 import { settleSnapshot } from "../support/warehouse/settle-snapshot.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;

@@ -1,4 +1,4 @@
-import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../../model/records.ts";
+import type { ExchangeTick, IndexTick, UnknownField } from "../../model/records.ts";
 import { DEFAULT_CADENCE } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -23,7 +23,7 @@ import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-
 import { isBlocking } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
-import { LiveEventReader } from "../decode/live-event.ts";
+import { decodeLiveMessages, type LiveMessages, type LiveTicks } from "../decode/live-event.ts";
 import { AHEAD_REASON, truncateRaw } from "../decode/page.ts";
 import { MAX_CLOCK_SKEW_MICROS } from "../decode/read-page.ts";
 import { SkippedTickDetector, type SkippedTicks } from "./skipped-ticks.ts";
@@ -77,8 +77,6 @@ export function commitLiveFeedChange(
   live.feed = feed;
 }
 
-type LiveStream = "index_ticks" | typeof exchangeStream;
-
 /**
  * Commits a batch of websocket messages in one transaction. Exchange ticks settle their periods, index ticks nothing:
  * docs/decisions/live-ticks.md.
@@ -90,11 +88,11 @@ export function commitLiveMessages(
 ): LiveCommitResult {
   const { cadence } = live.feed;
   try {
-    const decoded = decodeMessages(messages);
+    const decoded = decodeLiveMessages(messages);
     const { feed, plausibleTicks, written } = warehouse.transaction((transaction) => {
       const fit = rejectUnfit(transaction, decoded, cadence);
-      const decided = decideLivePeriods(transaction, live.feed, fit.exchangeTicks);
-      const batch = writeLiveMessages(transaction, live.feed, { ...decoded, ...fit });
+      const decided = decideLivePeriods(transaction, live.feed, fit.exchange_ticks.ticks);
+      const batch = writeLiveMessages(transaction, live.feed, fit);
       for (const [exchangeId, changes] of decided.changes)
         applySnapshotChanges(transaction, { stream: exchangeStream, exchangeId, cadence }, changes);
       return { feed: decided.feed, ...batch };
@@ -119,24 +117,25 @@ function decideLivePeriods(transaction: Transaction, feed: LiveFeed, ticks: read
 function writeLiveMessages(
   transaction: Transaction,
   { cadence, markets }: LiveFeed,
-  { indexTicks, exchangeTicks, rejects, fields, events }: Omit<DecodedMessages, "texts">,
+  { events, ...streams }: LiveMessages,
 ) {
   for (const stream of ["index_ticks", "exchange_ticks"] as const) {
-    storeRejects(transaction, stream, rejects[stream], null);
-    countUnknownFields(transaction, stream, fields[stream]);
+    storeRejects(transaction, stream, streams[stream].rejects, null);
+    countUnknownFields(transaction, stream, streams[stream].fields);
   }
   for (const event of events) countUnknownEvent(transaction, event);
+  const { index_ticks: index, exchange_ticks: exchange } = streams;
   // A subscription may include more markets than are selected.
-  const selected = markets ? exchangeTicks.filter(({ marketId }) => markets.has(marketId)) : exchangeTicks;
-  const plausibleTicks = indexTicks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS);
+  const selected = markets ? exchange.ticks.filter(({ marketId }) => markets.has(marketId)) : exchange.ticks;
+  const plausibleTicks = index.ticks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS);
   extendLiveSpans(transaction, plausibleTicks);
   const written = {
     // Within half a period of a REST row a tick is that row, stamped by another clock.
-    indexTicks: writeRecords(transaction, "index_ticks", indexTicks, "live", cadence / 2),
+    indexTicks: writeRecords(transaction, "index_ticks", index.ticks, "live", cadence / 2),
     exchangeTicks: writeRecords(transaction, "exchange_ticks", selected, "live"),
-    rejected: rejects.index_ticks.length + rejects.exchange_ticks.length,
+    rejected: index.rejects.length + exchange.rejects.length,
     unknownEvents: events.length,
-    newest: findNewest(indexTicks, selected),
+    newest: findNewest(index.ticks, selected),
   };
   return { plausibleTicks, written };
 }
@@ -154,69 +153,23 @@ function findNewest(...lists: readonly (readonly { readonly ts: Micros }[])[]): 
   return newest;
 }
 
-interface DecodedMessages {
-  readonly indexTicks: readonly IndexTick[];
-  readonly exchangeTicks: readonly ExchangeTick[];
-  /** The messages of the ticks, in the same order. */
-  readonly texts: Readonly<Record<LiveStream, readonly string[]>>;
-  readonly rejects: Readonly<Record<LiveStream, readonly Reject[]>>;
-  readonly fields: Readonly<Record<LiveStream, readonly UnknownField[]>>;
-  readonly events: readonly UnknownField[];
-}
-
-function decodeMessages(messages: readonly string[]): DecodedMessages {
-  const indexTicks: IndexTick[] = [];
-  const exchangeTicks: ExchangeTick[] = [];
-  const texts: Record<LiveStream, string[]> = { index_ticks: [], exchange_ticks: [] };
-  const rejects: Record<LiveStream, Reject[]> = { index_ticks: [], exchange_ticks: [] };
-  const events: UnknownField[] = [];
-  const reader = new LiveEventReader();
-  for (const message of messages) {
-    const event = reader.read(message);
-    switch (event.kind) {
-      case "index_tick":
-        indexTicks.push(event.tick);
-        texts.index_ticks.push(message);
-        break;
-      case "exchange_tick":
-        exchangeTicks.push(event.tick);
-        texts.exchange_ticks.push(message);
-        break;
-      case "rejected_tick":
-        rejects[event.stream].push(event.reject);
-        break;
-      case "unknown":
-        events.push({ name: event.event, count: 1, sample: event.sample });
-        break;
-    }
-  }
-  return { indexTicks, exchangeTicks, texts, rejects, fields: reader.unknownFields(), events };
-}
-
 /** A tick of such an index would select it for good: REST serves what it has missed once it lists it. */
 const UNLISTED_REASON = "REST does not list the index";
 const listedSql =
   "SELECT 1 FROM targets w JOIN series s ON s.series = w.series WHERE s.index_type = 'LX' LIMIT 1";
 
 /** Moves ticks from the future, and of liquid indices that are not among those of REST, to the rejects. */
-function rejectUnfit(
-  transaction: Transaction,
-  { indexTicks, exchangeTicks, texts, rejects }: DecodedMessages,
-  cadence: Micros,
-) {
+function rejectUnfit(transaction: Transaction, messages: LiveMessages, cadence: Micros): LiveMessages {
   const latest = transaction.now + cadence + MAX_CLOCK_SKEW_MICROS;
-  const unfit: Record<LiveStream, Reject[]> = { index_ticks: [], exchange_ticks: [] };
-  const keepFit = <T extends { readonly ts: Micros }>(
-    stream: LiveStream,
-    ticks: readonly T[],
-    findReason: (tick: T) => string | undefined,
-  ) => {
-    if (!ticks.some((tick) => findReason(tick) !== undefined)) return ticks;
-    return ticks.filter((tick, at) => {
+  const keepFit = <R>(live: LiveTicks<R>, findReason: (tick: R) => string | undefined): LiveTicks<R> => {
+    if (!live.ticks.some((tick) => findReason(tick) !== undefined)) return live;
+    const rejects = [...live.rejects];
+    const ticks = live.ticks.filter((tick, at) => {
       const reason = findReason(tick);
-      if (reason !== undefined) unfit[stream].push({ reason, raw: truncateRaw(texts[stream][at] ?? "") });
+      if (reason !== undefined) rejects.push({ reason, raw: truncateRaw(live.texts[at] ?? "") });
       return reason === undefined;
     });
+    return { ...live, ticks, rejects };
   };
   const isUnlisted = ({ indexType, indexId }: IndexTick) =>
     indexType === "LX" &&
@@ -224,15 +177,11 @@ function rejectUnfit(
     transaction.findRow(listedSql, []) !== undefined;
   const findAhead = ({ ts }: { readonly ts: Micros }) => (ts > latest ? AHEAD_REASON : undefined);
   return {
-    indexTicks: keepFit(
-      "index_ticks",
-      indexTicks,
+    ...messages,
+    index_ticks: keepFit(
+      messages.index_ticks,
       (tick) => findAhead(tick) ?? (isUnlisted(tick) ? UNLISTED_REASON : undefined),
     ),
-    exchangeTicks: keepFit("exchange_ticks", exchangeTicks, findAhead),
-    rejects: {
-      index_ticks: [...rejects.index_ticks, ...unfit.index_ticks],
-      exchange_ticks: [...rejects.exchange_ticks, ...unfit.exchange_ticks],
-    },
+    exchange_ticks: keepFit(messages.exchange_ticks, findAhead),
   };
 }

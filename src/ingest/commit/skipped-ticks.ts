@@ -1,7 +1,5 @@
 import type { IndexTick } from "../../model/records.ts";
 import type { Micros } from "../../model/time.ts";
-import { readSelectedIndices } from "../../warehouse/coverage/series-queries.ts";
-import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
 /**
  * Two consecutive live ticks of an index (at `after` and `at`) between which at least one tick is missing.
@@ -13,13 +11,8 @@ export interface SkippedTicks {
   readonly at: Micros;
 }
 
-/** A selected index that has not ticked lately. */
-export interface SilentIndex {
-  readonly indexType: string;
-  readonly indexId: string;
-  /** Undefined: no tick arrived since the start. */
-  readonly lastTickTs: Micros | undefined;
-}
+/** The newest live tick of an index since the start. */
+type NewestTick = Readonly<Pick<IndexTick, "indexType" | "indexId" | "ts">>;
 
 interface TickProgress {
   newest: Micros;
@@ -35,12 +28,10 @@ export class SkippedTickDetector {
   /** By index type and index id. */
   readonly #progress = new Map<string, Map<string, TickProgress>>();
 
-  /** The selected indices without a tick at `since` or later. */
-  listSilentIndices(warehouse: WarehouseWriter, since: Micros): readonly SilentIndex[] {
-    return readSelectedIndices(warehouse.connection, "index_ticks").flatMap(({ indexType, indexId }) => {
-      const lastTickTs = this.#progress.get(indexType)?.get(indexId)?.newest;
-      return lastTickTs !== undefined && lastTickTs >= since ? [] : [{ indexType, indexId, lastTickTs }];
-    });
+  listNewestTicks(): NewestTick[] {
+    return [...this.#progress].flatMap(([indexType, progressById]) =>
+      [...progressById].map(([indexId, { newest }]) => ({ indexType, indexId, ts: newest })),
+    );
   }
 
   /** Returns the skips that no late tick filled before the next tick. Call it after the batch is committed. */

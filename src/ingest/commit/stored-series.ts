@@ -1,7 +1,6 @@
 import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
-import type { Publication, StoredSeries } from "../../rule/answer.ts";
+import type { StoredSeries } from "../../rule/answer.ts";
 import {
   findEndsAbove,
   findTargetStart,
@@ -27,27 +26,26 @@ export function readStoredSeries(
   const { stream, series } = key;
   const hasLiveFeed = streamTable[stream].event !== null;
   return {
-    settledRanges: (range: TimeRange) => findTouching(transaction, key, range),
-    rowsBeside: (range: TimeRange, timestamps: readonly Micros[]) =>
+    settledRanges: (range) => findTouching(transaction, key, range),
+    rowsBeside: (range, timestamps) =>
       findRowsBeside(
         transaction,
         key,
         range,
         replaced.length > 0 ? [...timestamps, ...replaced] : timestamps,
       ),
-    newestRow: (ts: Micros) => findNewestRow(transaction, key, ts),
-    newestServed: (range: TimeRange) => findNewestServedRow(transaction, key, range),
-    newestLive: (range: TimeRange) =>
-      hasLiveFeed ? findNewestLiveRow(transaction, series, range) : undefined,
-    endsAbove: (ts: Micros) => findEndsAbove(transaction, key, ts),
-    get targetStart(): Micros | undefined {
+    newestRow: (ts) => findNewestRow(transaction, key, ts),
+    newestServed: (range) => findNewestServedRow(transaction, key, range),
+    newestLive: (range) => (hasLiveFeed ? findNewestLiveRow(transaction, series, range) : undefined),
+    endsAbove: (ts) => findEndsAbove(transaction, key, ts),
+    get targetStart() {
       return findTargetStart(transaction, key);
     },
-    get publication(): Publication | undefined {
+    get publication() {
       return readPublication(transaction, key);
     },
-    hasOtherPublished: (ts: Micros) => hasOtherPublished(transaction, key, indexType, ts),
-    get servesRunningDay(): boolean {
+    hasOtherPublished: (ts) => hasOtherPublished(transaction, key, indexType, ts),
+    get servesRunningDay() {
       return servesRunningDay(transaction, stream);
     },
   };

@@ -13,7 +13,6 @@ import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import {
   decayLateness,
-  type Lateness,
   readLateness,
   recordHeadPage,
   recordLowerPage,
@@ -31,7 +30,7 @@ import { type AnswerRules, type AppliedClaims, rulesOfStream, storeClaims } from
 import type { CommittedPages } from "./committed-pages.ts";
 import { findLateness } from "./late-records.ts";
 import { readStoredSeries } from "./stored-series.ts";
-import { type PageRows, readPageRows, recordsOf, secondRecordsOf, writePageRows } from "./write-page.ts";
+import { readPageRows, recordsOf, secondRecordsOf, writePageRows } from "./write-page.ts";
 
 /** The position of a page in its walk. */
 export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "isContinued" | "anchor"> {
@@ -53,7 +52,9 @@ export interface WalkPage extends Pick<PageAnswer, "isLast" | "isHead" | "isSile
   readonly shouldCountMissing?: boolean;
 }
 
-export interface WalkPageCommitResult extends AppliedClaims {
+export interface WalkPageCommitResult
+  extends AppliedClaims,
+    Pick<PageDecision, "proven" | "isComplete" | "isUnpublished" | "hasReopened" | "alarm" | "endsAt"> {
   readonly written: WriteRecordsResult;
   /** How much later the websocket stamps ticks than REST, if this page showed it for the first time. */
   readonly learnedOffset: Micros | undefined;
@@ -62,18 +63,6 @@ export interface WalkPageCommitResult extends AppliedClaims {
   readonly missing: number;
   /** Records of other series; stored under their own series where nothing is known yet. */
   readonly foreign: number;
-  /** What the page proves by its records alone. Rows that it lacks may be a pending claim: their part is open. */
-  readonly proven: TimeRange | undefined;
-  /** The walk has proven its gap down to the start, as far up as the service has published it, or its end is claimed. */
-  readonly isComplete: boolean;
-  /** The service has not published the range up to the end of the gap. */
-  readonly isUnpublished: boolean;
-  /** The page has records where the ledger said that there are none, or nothing older: that range is open again. */
-  readonly hasReopened: boolean;
-  /** Why the page settled nothing; the gap must be walked again from its start. */
-  readonly alarm: PageAlarm | undefined;
-  /** Set if stored rows are older than everything that the service still serves: its oldest record. */
-  readonly endsAt?: Micros | undefined;
 }
 
 /** With more rejects than this, the service's format has probably changed: the page proves nothing. */
@@ -104,19 +93,6 @@ export function commitWalkPage(
 }
 
 /** A page, and what is stored of its series before it is written. */
-interface ReadPage {
-  readonly answer: PageAnswer;
-  readonly known: Known;
-  readonly contradiction: PageAlarm | undefined;
-  readonly hasConflict: (proven: TimeRange) => boolean;
-  readonly rows: PageRows;
-  readonly previews: MatchedPreviews;
-  /** The first page of a head. */
-  readonly isNewest: boolean;
-  readonly lateness: Lateness | undefined;
-  readonly missing: number;
-}
-
 function readPage(
   transaction: Transaction,
   key: SeriesKey,
@@ -124,7 +100,7 @@ function readPage(
   decoded: Page,
   committedPages: CommittedPages,
   now: Micros,
-): ReadPage {
+) {
   const { stream, series } = key;
   const { rules, confirmation } = page;
   const extent = findExtent(page, decoded);
@@ -140,20 +116,21 @@ function readPage(
   const lateness = isNewest ? findLateness(transaction, key, { ...rules, timestamps, asOf }) : undefined;
   const late = lateness ?? readLateness(transaction, stream);
   const hasPreviews = stream === "index_ticks" && !isStale && !contradiction && timestamps.length > 0;
-  const previews = hasPreviews
+  const previews: MatchedPreviews = hasPreviews
     ? matchPreviews(transaction, series, timestamps, previewTolerance(rules))
     : { confirmed: 0, replaced: [], offset: undefined };
+  const known: Known = {
+    stored: readStoredSeries(transaction, key, page.series.indexType, previews.replaced),
+    pending: readClaims(transaction, key),
+    rules: { ...rules, ...rulesOfStream(stream), lateness: late ? decayLateness(late, asOf) : 0 },
+    confirmation,
+    now: transaction.now,
+  };
   return {
     answer,
-    known: {
-      stored: readStoredSeries(transaction, key, page.series.indexType, previews.replaced),
-      pending: readClaims(transaction, key),
-      rules: { ...rules, ...rulesOfStream(stream), lateness: late ? decayLateness(late, asOf) : 0 },
-      confirmation,
-      now: transaction.now,
-    },
+    known,
     contradiction,
-    hasConflict: (proven) => hasConflict(transaction, key, answer, decoded, proven),
+    hasConflict: (proven: TimeRange) => hasConflict(transaction, key, answer, decoded, proven),
     rows: readPageRows(transaction, key, page, decoded),
     previews,
     isNewest,
@@ -226,7 +203,7 @@ function writePage(
   key: SeriesKey,
   page: WalkPage,
   decoded: Page,
-  { answer, rows, previews, isNewest, lateness, missing }: ReadPage,
+  { answer, rows, previews, isNewest, lateness, missing }: ReturnType<typeof readPage>,
   decision: PageDecision,
   committedPages: CommittedPages,
 ): WalkPageCommitResult {

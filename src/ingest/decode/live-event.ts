@@ -3,73 +3,80 @@ import { truncateRaw } from "./page.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
 import { type ReadRecord, recordReaders } from "./records.ts";
 
-/** A decoded websocket message. */
-type LiveEvent =
-  | { kind: "index_tick"; tick: IndexTick }
-  | { kind: "exchange_tick"; tick: ExchangeTick }
-  | { kind: "rejected_tick"; stream: "index_ticks" | "exchange_ticks"; reject: Reject }
-  | { kind: "unknown"; event: string; reason: string; sample: string };
+/** What a batch of websocket messages has of one stream. */
+export interface LiveTicks<R> {
+  readonly ticks: readonly R[];
+  /** The messages of the ticks, in the same order. */
+  readonly texts: readonly string[];
+  readonly rejects: readonly Reject[];
+  /** The fields of all ticks that this version does not know. */
+  readonly fields: readonly UnknownField[];
+}
 
+export interface LiveMessages {
+  readonly index_ticks: LiveTicks<IndexTick>;
+  readonly exchange_ticks: LiveTicks<ExchangeTick>;
+  /** Messages that this version does not know, by their event. */
+  readonly events: readonly UnknownField[];
+}
+
+const MAX_NAME_LENGTH = 200;
 const MAX_SAMPLE_LENGTH = 2_000;
 
-/** Decodes the ticks of one stream. */
+/** Decodes the ticks of one stream. One instance per batch: the setup takes a quarter of the time of one message. */
 class LiveTickReader<R> {
-  readonly tally = new UnknownTally();
+  readonly #ticks: R[] = [];
+  readonly #texts: string[] = [];
+  readonly #rejects: Reject[] = [];
+  readonly #tally = new UnknownTally();
   readonly #read: ReadRecord<R>;
   readonly #reader: RecordReader;
   #text = "";
 
   constructor(read: ReadRecord<R>) {
     this.#read = read;
-    this.#reader = new RecordReader(() => this.#text, this.tally);
+    this.#reader = new RecordReader(() => this.#text, this.#tally);
   }
 
-  read(message: Properties, text: string): { tick: R } | { reject: Reject } {
+  read(message: Properties, text: string): void {
     this.#text = text;
     this.#reader.begin(message, 0);
     const tick = this.#read(this.#reader, message, {});
     const { rejection } = this.#reader;
-    return rejection === null ? { tick } : { reject: { reason: rejection, raw: truncateRaw(text) } };
+    if (rejection === null) {
+      this.#ticks.push(tick);
+      this.#texts.push(text);
+    } else this.#rejects.push({ reason: rejection, raw: truncateRaw(text) });
+  }
+
+  finish(): LiveTicks<R> {
+    return { ticks: this.#ticks, texts: this.#texts, rejects: this.#rejects, fields: this.#tally.fields() };
   }
 }
 
-/**
- * Decodes a batch of messages. One instance per batch: the setup takes a quarter of the time of one message.
- */
-export class LiveEventReader {
-  readonly #index = new LiveTickReader(recordReaders.index_ticks);
-  readonly #exchange = new LiveTickReader(recordReaders.exchange_ticks);
-
-  /** The fields of all ticks so far that this version does not know. */
-  unknownFields(): Record<"index_ticks" | "exchange_ticks", UnknownField[]> {
-    return { index_ticks: this.#index.tally.fields(), exchange_ticks: this.#exchange.tally.fields() };
-  }
-
-  /** Decodes one message and counts its unknown fields. Never throws. */
-  read(text: string): LiveEvent {
-    let message: unknown;
-    try {
-      message = JSON.parse(text);
-    } catch {
-      return unknownEvent("(none)", "not JSON", text);
-    }
-    if (!isProperties(message)) return unknownEvent("(none)", "not an object", text);
+/** Never throws: what is no tick is an unknown event. */
+export function decodeLiveMessages(messages: readonly string[]): LiveMessages {
+  const index = new LiveTickReader(recordReaders.index_ticks);
+  const exchange = new LiveTickReader(recordReaders.exchange_ticks);
+  const events: UnknownField[] = [];
+  for (const text of messages) {
+    const message = parseMessage(text);
     const { event } = message;
-    if (event === "INDEX_TICKER") {
-      const read = this.#index.read(message, text);
-      if ("reject" in read) return { kind: "rejected_tick", stream: "index_ticks", reject: read.reject };
-      return { kind: "index_tick", tick: read.tick };
+    if (event === "INDEX_TICKER") index.read(message, text);
+    else if (event === "EXCHANGE_TICKER") exchange.read(message, text);
+    else {
+      const name = typeof event === "string" ? event.slice(0, MAX_NAME_LENGTH) : "(none)";
+      events.push({ name, count: 1, sample: text.slice(0, MAX_SAMPLE_LENGTH) });
     }
-    if (event === "EXCHANGE_TICKER") {
-      const read = this.#exchange.read(message, text);
-      if ("reject" in read) return { kind: "rejected_tick", stream: "exchange_ticks", reject: read.reject };
-      return { kind: "exchange_tick", tick: read.tick };
-    }
-    if (typeof event !== "string") return unknownEvent("(none)", "no event name", text);
-    return unknownEvent(event, "not an event that this version knows", text);
   }
+  return { index_ticks: index.finish(), exchange_ticks: exchange.finish(), events };
 }
 
-function unknownEvent(event: string, reason: string, text: string): LiveEvent {
-  return { kind: "unknown", event: event.slice(0, 200), reason, sample: text.slice(0, MAX_SAMPLE_LENGTH) };
+function parseMessage(text: string): Properties {
+  try {
+    const message: unknown = JSON.parse(text);
+    return isProperties(message) ? message : {};
+  } catch {
+    return {};
+  }
 }

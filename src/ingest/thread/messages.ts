@@ -89,7 +89,7 @@ export interface WalkPageCall
 /** Operations that need neither disk space nor the write lock, and change nothing that a later commit depends on. */
 const unorderedOperations: ReadonlySet<string> = new Set([
   ...["closePages", "ping", "close", "checkStorage"],
-  ...["recordIntegrityCheck", "listSilentIndices", "hasNoContracts"],
+  ...["recordIntegrityCheck", "listNewestTicks", "hasNoContracts"],
 ]);
 
 /** Nothing is committed before an ordered call that came earlier. */

@@ -97,9 +97,8 @@ const operations = {
     ),
   commitLiveFeedChange: ({ warehouse, live }: OperationContext, change: LiveFeedChange) =>
     commitLiveFeedChange(warehouse, live, change),
-  /** The selected indices without a live tick at `since` or later. */
-  listSilentIndices: ({ warehouse, live }: OperationContext, since: Micros) =>
-    live.skips.listSilentIndices(warehouse, since),
+  /** The newest live tick of each index since the start. */
+  listNewestTicks: ({ live }: OperationContext, _: undefined) => live.skips.listNewestTicks(),
   /** Commits the pages that the reader has read since the last commit. */
   commitSnapshot({ warehouse, pages }: OperationContext, { reader, ...list }: SnapshotList & ReadBy) {
     const results = pages.list(list.stream, reader).map((page) => commitSnapshot(warehouse, page, list));

@@ -8,9 +8,9 @@ import type { Random } from "../../runtime/backoff.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
 import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
-import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
+import { hasRowsInRange, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
-import { findOtherServedSeries, hasRowsSince } from "../../warehouse/rows/row-queries.ts";
+import { findOtherServedSeries } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { classifyError, isInvalidResponse, toProblem } from "../context/error-policy.ts";
@@ -138,7 +138,7 @@ export class NotFoundAnswers {
   ): Promise<Failure | undefined> {
     const { key, serviceWindow, indexType } = series;
     const servedSince = computeWindowStart(serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS;
-    const isServed = hasRowsSince(this.#reader, key, servedSince);
+    const isServed = hasRowsInRange(this.#reader, key, { from: servedSince, to: Number.MAX_SAFE_INTEGER });
     const isFound = this.#foundSeries.has(ledgerKeyText(key));
     if (rejection) {
       if (isFound || isServed) return rejection;

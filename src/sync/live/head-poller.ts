@@ -226,15 +226,14 @@ export class HeadPoller {
     const { ingest, signal } = this.#context;
     if (![...this.#entriesByIndex.values()].some(({ head }) => head.span !== undefined)) return;
     const since = serviceNow(this.#context) - MAX_SILENT_PERIODS * this.#timing.cadence;
-    const silent = await ingest.call("listSilentIndices", since, signal);
-    const lastTicks = new Map(
-      silent.map(({ indexType, indexId, lastTickTs = 0 }) => [indexKey(indexType, indexId), lastTickTs]),
-    );
+    const newest = await ingest.call("listNewestTicks", undefined, signal);
+    const lastTicks = new Map(newest.map(({ indexType, indexId, ts }) => [indexKey(indexType, indexId), ts]));
     const now = serviceNow(this.#context);
     let hasChanged = false;
     for (const [key, entry] of this.#entriesByIndex) {
       const before = entry.head;
-      entry.head = listen(before, lastTicks.get(key), now);
+      const lastTick = lastTicks.get(key) ?? 0;
+      entry.head = listen(before, lastTick < since ? lastTick : undefined, now);
       hasChanged ||= entry.head !== before;
     }
     if (!hasChanged) return;

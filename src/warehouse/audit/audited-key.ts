@@ -1,7 +1,7 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
-import type { LedgerKey } from "../coverage/ledger.ts";
+import { type LedgerKey, readStoredRanges } from "../coverage/ledger.ts";
 import { targetsOfKey } from "../coverage/targets.ts";
 import type { TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
@@ -68,9 +68,6 @@ export function createFinding(
 }
 
 const keysSql = `SELECT stream, series FROM targets UNION SELECT stream, series FROM settled_ranges`;
-/** Not `readSettledRanges`, which throws if the ledger is inconsistent. */
-const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
-  WHERE stream = ? AND series = ? ORDER BY from_ts`;
 const namesSql = "SELECT index_type AS indexType, index_id AS indexId, name FROM series WHERE series = ?";
 
 /** Reads the ledger key by key: that of a snapshot stream may have hundreds of thousands of ranges. */
@@ -81,7 +78,7 @@ export function* readAuditedKeys(connection: Connection): Generator<AuditedKey> 
       key,
       names: connection.findRow<SeriesNames>(namesSql, [key.series]) ?? null,
       targets: rows,
-      settled: connection.rows<SettledRange>(settledSql, [key.stream, key.series]),
+      settled: readStoredRanges(connection, key),
       cadence: rows.at(-1)?.period ?? 1,
     };
   }

@@ -1,7 +1,7 @@
 import type { LedgerChange } from "../../rule/apply.ts";
 import { withdrawRows } from "../rows/withdraw-rows.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { type LedgerKey, retract, type SeriesKey, settle, settleAsLost } from "./ledger.ts";
+import { changeLedger, type LedgerKey, type SeriesKey } from "./ledger.ts";
 
 /** Writes what the rule decided, in the transaction of the rows. Nothing else changes the ledger. Returns how many rows it withdrew. */
 export function applyChanges(
@@ -11,12 +11,9 @@ export function applyChanges(
 ): number {
   let withdrawn = 0;
   for (const change of changes) {
-    if (change.kind === "retract") retract(transaction, key, change.range);
+    if (change.kind !== "withdraw") changeLedger(transaction, key, change);
     // Only the rule of histories withdraws rows.
-    else if (change.kind === "withdraw")
-      withdrawn += withdrawRows(transaction, key as SeriesKey, change.timestamps);
-    else if (change.isDeleted) settleAsLost(transaction, key, change.range, change.reason ?? "");
-    else settle(transaction, key, change.range, change.proof, change.reason);
+    else withdrawn += withdrawRows(transaction, key as SeriesKey, change.timestamps);
   }
   return withdrawn;
 }

@@ -3,8 +3,9 @@ import { type HistoryStream, hasHistory, type RowStream } from "../../model/stre
 import type { Micros } from "../../model/time.ts";
 import { formatRange, intersect, normalise, type TimeRange } from "../../model/time-range.ts";
 import type { Proof, SettledRange } from "../../rule/answer.ts";
+import type { LedgerChange } from "../../rule/apply.ts";
 import { NO_LONGER_SERVED, NOTHING_OLDER } from "../../rule/claim.ts";
-import { assertValidLedger, replaceRange, retractRange, settleRange } from "../../rule/ledger-ranges.ts";
+import { assertValidLedger, changeRanges } from "../../rule/ledger-ranges.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, sql } from "../sqlite/drizzle.ts";
@@ -16,12 +17,6 @@ export type LedgerKey = Readonly<Pick<SettledRangeRow, "stream" | "series">>;
 
 /** The key of a series that has a history. */
 export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
-
-/** A key with its ranges, or a part of them. */
-export interface KeyRanges<Range extends TimeRange> {
-  readonly key: LedgerKey;
-  readonly ranges: readonly Range[];
-}
 
 /** The key as text, for maps. */
 export function ledgerKeyText({ stream, series }: LedgerKey): string {
@@ -42,11 +37,16 @@ const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';
 const matchesKey = "stream = ? AND series = ?";
 
 /** The settled ranges of a key, ascending. Throws if the ledger is inconsistent. */
-export function readSettledRanges(connection: SqlRunner, { stream, series }: LedgerKey): SettledRange[] {
-  const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} ORDER BY from_ts`;
-  const ranges = connection.rows<SettledRange>(sql, [stream, series]);
+export function readSettledRanges(connection: SqlRunner, key: LedgerKey): SettledRange[] {
+  const ranges = readStoredRanges(connection, key);
   assertValidLedger(ranges);
   return ranges;
+}
+
+/** The same, whether the ledger is consistent or not. */
+export function readStoredRanges(connection: SqlRunner, { stream, series }: LedgerKey): SettledRange[] {
+  const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} ORDER BY from_ts`;
+  return connection.rows<SettledRange>(sql, [stream, series]);
 }
 
 /** How the range that contains the timestamp is settled; undefined: it is open. */
@@ -60,78 +60,45 @@ export function findProofAt(
   return transaction.findValue<Proof | null>(sql, [ts, stream, series, ts]) ?? undefined;
 }
 
-/**
- * Settles a range, in the transaction of its rows (docs/decisions/one-transaction.md). `rows` and `empty` replace what was
- * settled before; `lost` only fills what is not covered. Touching ranges with the same proof and reason are merged.
- */
-export function settle(
+/** A change of the ledger alone; `withdraw` is about rows. */
+type RangeChange = Extract<LedgerChange, { readonly range: TimeRange }>;
+
+/** Settles or retracts a range, in the transaction of its rows (docs/decisions/one-transaction.md). */
+export function changeLedger(transaction: Transaction, key: LedgerKey, change: RangeChange): void {
+  const { stream, series } = key;
+  const { kind, range } = change;
+  if (kind === "settle") assertMaySettle(transaction, key, change);
+  else if (range.from >= range.to) return;
+  const touched = findTouching(transaction, key, range);
+  const changed = changeRanges(touched, change);
+  if (changed === touched) return;
+  replaceRanges(transaction, key, touched, changed);
+  const { journal, highWaterMarks } = transaction;
+  if (kind === "settle") {
+    journal.add(stream as RowStream, hasHistory(stream) ? "rows" : "ledger", series, range);
+    if (hasHistory(stream)) highWaterMarks.raise(stream, series, range.to - 1);
+    if (!change.isDeleted) return;
+  }
+  const takenBack = touched.filter(({ proof }) => kind === "retract" || proof !== "lost");
+  for (const part of intersect(normalise(takenBack), [range]))
+    journal.add(stream as RowStream, "retracted", series, part);
+}
+
+/** Throws if the warehouse contradicts what is to be settled. */
+function assertMaySettle(
   transaction: Transaction,
   key: LedgerKey,
-  range: TimeRange,
-  proof: Proof,
-  reason: string | null = null,
+  { range, proof, reason }: Extract<RangeChange, { readonly proof: Proof }>,
 ): void {
+  const { stream, series } = key;
   if (!(range.from < range.to)) throw new Error(`cannot settle a range of no length: ${formatRange(range)}`);
-  if (proof === "rows" && !transaction.hasWritten(key.stream, key.series)) {
-    throw new Error(`cannot settle ${key.stream} as rows: this transaction wrote no rows of the series`);
-  }
+  if (proof === "rows" && !transaction.hasWritten(stream, series))
+    throw new Error(`cannot settle ${stream} as rows: this transaction wrote no rows of the series`);
   if (proof === "rows" && reason !== null)
     throw new Error("cannot settle rows with a reason: only empty and lost have one");
   if (proof === "lost" && reason === null) throw new Error("cannot settle a range as lost without a reason");
   if (proof === "empty" && hasRowsInRange(transaction, key, range))
-    throw new Error(`cannot settle ${key.stream} as empty: the range has rows: ${formatRange(range)}`);
-  changeRanges(transaction, key, range, (touched) => settleRange(touched, range, proof, reason));
-}
-
-/** Takes back what was settled: the range becomes a gap again. */
-export function retract(transaction: Transaction, key: LedgerKey, range: TimeRange): void {
-  if (!(range.from < range.to)) return;
-  const touched = findTouching(transaction, key, range);
-  replaceRanges(transaction, key, touched, retractRange(touched, range));
-  recordTakenBack(transaction, key, touched, range);
-}
-
-/** Settles as lost a range whose rows are deleted on purpose (retention); this also replaces coverage. */
-export function settleAsLost(
-  transaction: Transaction,
-  key: LedgerKey,
-  range: TimeRange,
-  reason: string,
-): void {
-  if (!(range.from < range.to)) return;
-  const touched = findTouching(transaction, key, range).filter(({ proof }) => proof !== "lost");
-  const lost = { ...range, proof: "lost", reason } as const;
-  changeRanges(transaction, key, range, (known) => replaceRange(known, lost));
-  recordTakenBack(transaction, key, touched, range);
-}
-
-function recordTakenBack(
-  transaction: Transaction,
-  { stream, series }: LedgerKey,
-  before: readonly SettledRange[],
-  range: TimeRange,
-): void {
-  for (const part of intersect(normalise(before), [range]))
-    transaction.journal.add(stream as RowStream, "retracted", series, part);
-}
-
-function changeRanges(
-  transaction: Transaction,
-  key: LedgerKey,
-  range: TimeRange,
-  change: (touched: readonly SettledRange[]) => readonly SettledRange[],
-): void {
-  const touched = findTouching(transaction, key, range);
-  const changed = change(touched);
-  if (changed === touched) return;
-  replaceRanges(transaction, key, touched, changed);
-  transaction.journal.add(
-    key.stream as RowStream,
-    hasHistory(key.stream) ? "rows" : "ledger",
-    key.series,
-    range,
-  );
-  if (hasHistory(key.stream)) transaction.highWaterMarks.raise(key.stream, key.series, range.to - 1);
+    throw new Error(`cannot settle ${stream} as empty: the range has rows: ${formatRange(range)}`);
 }
 
 /** The settled ranges that overlap or touch `range`. Two index seeks, however many ranges the key has. */
@@ -190,7 +157,7 @@ export function removeRanges(
 
 /** Whether the range has rows: then it must not be settled as empty, and a report of "nothing older" is wrong. */
 export function hasRowsInRange(
-  transaction: Transaction,
+  connection: SqlRunner,
   { stream, series }: LedgerKey,
   { from, to }: TimeRange,
 ): boolean {
@@ -198,7 +165,7 @@ export function hasRowsInRange(
   if (from >= to || !hasHistory(stream)) return false;
   const { table, keyColumn }: RowTable<never> = rowTables[stream];
   const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? LIMIT 1`;
-  return transaction.findRow(sql, [series, from, to]) !== undefined;
+  return connection.findRow(sql, [series, from, to]) !== undefined;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type ClaimKind, holesOf, type PendingClaim } from "../../rule/claim.ts";
+import type { ClaimKind, PendingClaim } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { AbsentEntries, ListClaimKind } from "../../rule/repetition.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
@@ -64,20 +64,15 @@ export function absenceSql(table: (name: string) => string, of: string, member: 
       ORDER BY ${to} DESC, ${reason} LIMIT 1)`;
 }
 
-function toClaim({ claim, kind, from, to, rows, subject, ...counts }: PendingClaimRow): StoredClaim {
-  const { answers, firstAt, lastAt, acceptedAt } = counts;
-  const timestamps = JSON.parse(subject) as Micros[];
-  return {
-    claim,
-    kind,
-    range: { from, to },
-    rows,
-    subject: timestamps,
-    answers,
-    firstAt,
-    lastAt,
-    acceptedAt,
-  };
+function toClaim({
+  stream: _stream,
+  series: _series,
+  from,
+  to,
+  subject,
+  ...row
+}: PendingClaimRow): StoredClaim {
+  return { ...row, range: { from, to }, subject: JSON.parse(subject) as Micros[] };
 }
 
 /** The claims of a series, accepted ones too: an end that has moved goes on to move. Accepted withdrawals are only reported. */
@@ -87,11 +82,6 @@ export function readClaims(connection: SqlRunner, { stream, series }: LedgerKey)
       last_at AS lastAt, accepted_at AS acceptedAt
     FROM pending_claims WHERE stream = ? AND series = ? AND (accepted_at IS NULL OR kind <> 'withdrawn')`;
   return connection.rows<PendingClaimRow>(sql, [stream, series]).map(toClaim);
-}
-
-/** The ranges in which the service lacked many rows, and has not repeated it often enough. */
-export function findHoles(connection: SqlRunner, key: LedgerKey): TimeRange[] {
-  return holesOf(readClaims(connection, key));
 }
 
 const isPendingOfStream = and(

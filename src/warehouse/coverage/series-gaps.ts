@@ -1,5 +1,5 @@
 import type { GapState } from "../../model/status/gap-state.ts";
-import type { HistoryStream } from "../../model/streams.ts";
+import type { HistoryStream, Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
@@ -126,11 +126,7 @@ const toGap = ([, from, to, state, reason, lostAt]: GapTuple): KeyGap => ({
 });
 
 /** The rows of the view `gaps` of a stream, by series. */
-export function readStreamGaps(
-  connection: Connection,
-  stream: HistoryStream,
-  now: Micros,
-): Map<number, KeyGap[]> {
+export function readStreamGaps(connection: Connection, stream: Stream, now: Micros): Map<number, KeyGap[]> {
   const tuples = connection.tuples<GapTuple>(gapsOfStream, { stream, now });
   const bySeries = Map.groupBy(tuples, ([series]) => series);
   return new Map([...bySeries].map(([series, own]) => [series, own.map(toGap)]));
@@ -141,18 +137,40 @@ export function readKeyGaps(connection: Connection, { stream, series }: LedgerKe
   return connection.tuples<GapTuple>(gapsOfKey, { stream, series, now }).map(toGap);
 }
 
-/** What the view `gaps` computes of the targets of a snapshot stream. */
-export interface SnapshotTarget extends LedgerKey, TimeRange {
-  /** What no snapshot has covered before this is lost. */
-  readonly lostUntil: Micros;
+/** A range of a ledger key: covered, or a row of the view `gaps`. */
+export type KeyRange =
+  | KeyGap
+  | (TimeRange & { readonly state: "covered"; readonly reason: null; readonly lostAt: null });
+
+const coveredSql = (condition: string) => `SELECT series, from_ts, to_ts FROM settled_ranges
+  WHERE stream = ? ${condition} AND proof <> 'lost' ORDER BY series, from_ts`;
+const coveredOfStream = coveredSql("");
+const coveredOfKey = coveredSql("AND series = ?");
+
+type CoveredTuple = readonly [series: number, from: Micros, to: Micros];
+
+const toCovered = ([, from, to]: CoveredTuple): KeyRange => ({
+  ...{ from, to, state: "covered", reason: null, lostAt: null },
+});
+
+/** Every series of a stream with its ranges: what is covered, and the rows of the view `gaps`. */
+export function readStreamRanges(
+  connection: Connection,
+  stream: Stream,
+  now: Micros,
+): Map<number, KeyRange[]> {
+  const covered = connection.tuples<CoveredTuple>(coveredOfStream, [stream]);
+  const bySeries = Map.groupBy(covered, ([series]) => series);
+  const gaps = readStreamGaps(connection, stream, now);
+  const rangesOf = (series: number) => [
+    ...(bySeries.get(series) ?? []).map(toCovered),
+    ...(gaps.get(series) ?? []),
+  ];
+  return new Map([...new Set([...bySeries.keys(), ...gaps.keys()])].map((key) => [key, rangesOf(key)]));
 }
 
-const snapshotTargetsSql = `WITH ${gapPartsSql(sqliteDialect, {
-  now: "CAST(@now AS INTEGER)",
-  ofKey: (alias) => `${alias}.stream IN (SELECT x.stream FROM targets x WHERE x.is_snapshot = 1)`,
-})} SELECT t.stream, t.series, t.start_ts AS "from", t.end_ts AS "to", t.lost_to AS lostUntil
-  FROM present_targets t WHERE t.is_snapshot = 1 AND t.start_ts < t.end_ts ORDER BY t.stream, t.series, t.start_ts`;
-
-export function readSnapshotTargets(connection: Connection, now: Micros): SnapshotTarget[] {
-  return connection.rows<SnapshotTarget>(snapshotTargetsSql, { now });
+/** The same of one key: that of a snapshot stream may have so many that those of others do not fit beside them. */
+export function readKeyRanges(connection: Connection, key: LedgerKey, now: Micros): KeyRange[] {
+  const covered = connection.tuples<CoveredTuple>(coveredOfKey, [key.stream, key.series]);
+  return [...covered.map(toCovered), ...readKeyGaps(connection, key, now)];
 }

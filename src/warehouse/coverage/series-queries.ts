@@ -5,7 +5,7 @@ import type { Publication } from "../../rule/answer.ts";
 import { NO_LONGER_SERVED, NOT_FOUND, NOTHING_OLDER } from "../../rule/claim.ts";
 import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
-import type { Connection, SqlRunner } from "../sqlite/connection.ts";
+import type { Connection } from "../sqlite/connection.ts";
 import type { SeriesKey } from "./ledger.ts";
 
 /** The head of a series whose target has no end. */
@@ -62,17 +62,6 @@ export function readSeriesHeads(
     isNotFound: row.reason === NOT_FOUND,
     publication: row.askedAt === null ? undefined : row,
   }));
-}
-
-/** The indices of a stream that have a target without an end. */
-export function readSelectedIndices(
-  connection: SqlRunner,
-  stream: HistoryStream,
-): Readonly<Pick<SeriesNames, "indexType" | "indexId">>[] {
-  const sql = `SELECT s.index_type AS indexType, s.index_id AS indexId
-    FROM targets w CROSS JOIN series s ON s.series = w.series
-    WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0`;
-  return connection.rows<Pick<SeriesNames, "indexType" | "indexId">>(sql, [stream]);
 }
 
 /** The covered ranges of a series. */

@@ -1,4 +1,4 @@
-import type { Column, ColumnType } from "../../model/column.ts";
+import type { Column } from "../../model/column.ts";
 import {
   assetColumns,
   derivativeContractColumns,
@@ -20,13 +20,6 @@ export interface ExportRelation {
   readonly from: string;
 }
 
-const kinds: Readonly<Record<Exclude<ColumnType, "decimal">, RelationColumnKind>> = {
-  text: "text",
-  integer: "integer",
-  real: "real",
-  timestamp: "timestamp",
-  source: "text",
-};
 const ledgerKey = { stream: "text", index_type: "text", index_id: "text", name: "text" } as const;
 const range = { from_ts: "integer", to_ts: "integer", from_time: "timestamp", to_time: "timestamp" } as const;
 const unknown = {
@@ -51,7 +44,7 @@ function lookupRelation(name: string, columns: readonly Column[], key: string): 
           [name, "real"],
           [`${name}_exact`, "text"],
         ]
-      : [[name, kinds[type]]],
+      : [[name, type === "source" ? "text" : type]],
   );
   return { name, columns: { ...Object.fromEntries(own), ...added }, from: `${name} ORDER BY ${key}` };
 }

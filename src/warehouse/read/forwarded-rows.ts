@@ -52,24 +52,15 @@ export function readRange(
   })();
 }
 
-const ledgerSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges WHERE stream = ? AND series = ?`;
-
 /** The ranges of the ledger that overlap `range`. */
 export function readLedgerPart(
   connection: Connection,
   key: LedgerKey,
   { from, to }: TimeRange,
 ): SettledRange[] {
-  return connection.rows<SettledRange>(`${ledgerSql} AND from_ts < ? AND to_ts > ? ORDER BY from_ts`, [
-    key.stream,
-    key.series,
-    to,
-    from,
-  ]);
-}
-
-export function readWholeLedger(connection: Connection, key: LedgerKey): SettledRange[] {
-  return connection.rows<SettledRange>(`${ledgerSql} ORDER BY from_ts`, [key.stream, key.series]);
+  const sql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
+    WHERE stream = ? AND series = ? AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
+  return connection.rows<SettledRange>(sql, [key.stream, key.series, to, from]);
 }
 
 /** Every key that has a ledger. */

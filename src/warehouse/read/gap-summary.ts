@@ -2,6 +2,7 @@ import type { GapSummary, GapSummaryResult } from "../../model/answers/heatmap.t
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { KnownLedgerKey } from "../coverage/ledger-keys.ts";
+import type { KeyRange } from "../coverage/series-gaps.ts";
 
 interface GapSum extends TimeRange {
   readonly key: KnownLedgerKey;
@@ -16,7 +17,13 @@ interface GapSum extends TimeRange {
 export class GapSums {
   readonly #byKey = new Map<KnownLedgerKey, GapSum[]>();
 
-  add(gap: Omit<GapSum, "ranges" | "micros">): void {
+  addAll(key: KnownLedgerKey, ranges: readonly KeyRange[]): void {
+    for (const { state, reason, ...range } of ranges)
+      if (state === "open" || state === "lost")
+        this.#add({ key, state, reason: reason ?? "unknown", ...range });
+  }
+
+  #add(gap: Omit<GapSum, "ranges" | "micros">): void {
     const { key, state, reason, from, to, lostAt } = gap;
     const own = this.#byKey.get(key);
     const at = own?.findIndex((sum) => sum.state === state && sum.reason === reason) ?? -1;

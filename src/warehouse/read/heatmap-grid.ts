@@ -11,18 +11,13 @@ export interface TimeGrid {
   readonly labels: readonly string[];
 }
 
-/** The last `hours` hours, including the current one. */
-export function buildHourGrid(now: Micros, hours: number): TimeGrid {
-  const first = Math.floor(now / MICROS_PER_HOUR) * MICROS_PER_HOUR - (hours - 1) * MICROS_PER_HOUR;
-  const starts = Array.from({ length: hours }, (_, i) => first + i * MICROS_PER_HOUR);
-  const labels = starts.map((start) => formatMoment(start, "minute"));
+/** The last `count` hours or days, including the current one. */
+export function buildGrid(now: Micros, step: "hour" | "day", count: number): TimeGrid {
+  const length = step === "hour" ? MICROS_PER_HOUR : MICROS_PER_DAY;
+  const first = Math.floor(now / length) * length - (count - 1) * length;
+  const starts = Array.from({ length: count }, (_, i) => first + i * length);
+  const labels = starts.map((start) => (step === "hour" ? formatMoment(start, "minute") : formatDay(start)));
   return { bounds: [...starts, now], labels };
-}
-
-export function buildDayGrid(now: Micros, days: number): TimeGrid {
-  const first = startOfDay(now) - (days - 1) * MICROS_PER_DAY;
-  const starts = Array.from({ length: days }, (_, i) => first + i * MICROS_PER_DAY);
-  return { bounds: [...starts, now], labels: starts.map(formatDay) };
 }
 
 /** Whole months from the month of `from` on, at most `maxMonths` of them. */

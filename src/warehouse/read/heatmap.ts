@@ -1,6 +1,5 @@
 import type {
   CellRun,
-  CellState,
   GapSummaryResult,
   HeatmapGroup,
   HeatmapResult,
@@ -8,16 +7,14 @@ import type {
   HeatmapStep,
   SeriesId,
 } from "../../model/answers/heatmap.ts";
-import { isDaily, type Stream } from "../../model/streams.ts";
+import { hasHistory, historyStreams, isDaily, type Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
-import { readHistoryRanges } from "../coverage/history-gaps.ts";
-import { ledgerKeyText } from "../coverage/ledger.ts";
 import { type KnownLedgerKey, readLedgerKeys } from "../coverage/ledger-keys.ts";
-import { readSnapshotRanges } from "../coverage/snapshot-gaps.ts";
+import { type KeyRange, readKeyRanges, readStreamRanges } from "../coverage/series-gaps.ts";
+import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { GapSums } from "./gap-summary.ts";
-import { buildDayGrid, buildHourGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
+import { buildGrid, buildMonthGrid, CellSums, type TimeGrid } from "./heatmap-grid.ts";
 import { type ChartSeries, SeriesSearch } from "./series-search.ts";
 import { readCoveredSpan } from "./status.ts";
 
@@ -29,10 +26,6 @@ interface HeatmapOptions {
   readonly name?: string;
   /** Only keys with gaps. */
   readonly onlyProblems?: boolean;
-}
-
-interface StateRange extends TimeRange {
-  readonly state: CellState;
 }
 
 const MAX_DAYS = 200;
@@ -52,10 +45,12 @@ interface HeatmapParts {
   readonly groups: ReadonlyMap<string, readonly KnownLedgerKey[]>;
   readonly steps: ReadonlyMap<string, HeatmapStep>;
   readonly grids: Readonly<Record<HeatmapStep, TimeGrid>>;
-  readonly ranges: ReadonlyMap<KnownLedgerKey, readonly StateRange[]>;
+  readonly ranges: ReadonlyMap<KnownLedgerKey, readonly KeyRange[]>;
   readonly snapshotCells: ReadonlyMap<KnownLedgerKey, CellSums>;
   readonly ranks: ReadonlyMap<string, number>;
+  /** The names of assets by id. */
   readonly titles: ReadonlyMap<string, string>;
+  /** Keys without a gap are not in it. */
   readonly gaps: GapSums;
 }
 
@@ -70,14 +65,15 @@ export function* readHeatmap(connection: Connection, now: Micros): Generator<voi
   try {
     const gaps = new GapSums();
     const keys = readLedgerKeys(connection);
+    const present = readPresentTs(connection);
     yield;
     const groups = Map.groupBy(keys, groupKey);
     const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
-    const ranges = yield* readRanges(connection, keys, gaps);
+    const ranges = yield* readRanges(connection, keys, gaps, present);
     yield;
     const grids = buildGrids(keys, steps, now, dailyStart(connection, ranges, now));
     const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
-    const snapshotCells = yield* readSnapshotCells(connection, keys, gridOf, gaps);
+    const snapshotCells = yield* readSnapshotCells(connection, keys, gridOf, gaps, present);
     yield;
     const [ranks, titles] = [readRanks(connection), readTitles(connection)];
     yield;
@@ -93,33 +89,18 @@ export function* readHeatmap(connection: Connection, now: Micros): Generator<voi
 /** The state of the whole ledger at one time. Rows are computed on request only, because there may be thousands. */
 export class Heatmap {
   readonly #now: Micros;
+  readonly #parts: HeatmapParts;
   readonly #groups: readonly [string, readonly KnownLedgerKey[]][];
-  readonly #ranges: ReadonlyMap<KnownLedgerKey, readonly StateRange[]>;
-  readonly #snapshotCells: ReadonlyMap<KnownLedgerKey, CellSums>;
-  readonly #grids: Readonly<Record<HeatmapStep, TimeGrid>>;
-  readonly #steps: ReadonlyMap<string, HeatmapStep>;
   readonly #summaries = new Map<string, { readonly runs: readonly CellRun[]; readonly whole: number }>();
-  readonly #ranks: ReadonlyMap<string, number>;
-  /** The names of assets by id. */
-  readonly #titles: ReadonlyMap<string, string>;
-  /** Keys without a gap are not in it. */
-  readonly #gaps: GapSums;
   /** Those that have ticks or daily bars. */
   readonly series: SeriesSearch;
 
   constructor(parts: HeatmapParts, now: Micros) {
-    const { groups, steps, grids, ranks, titles, ranges, snapshotCells, gaps } = parts;
     this.#now = now;
-    this.#gaps = gaps;
-    this.#ranks = ranks;
-    this.#titles = titles;
-    this.#steps = steps;
-    this.#grids = grids;
-    this.#ranges = ranges;
-    this.#snapshotCells = snapshotCells;
-    this.#groups = [...groups]
+    this.#parts = parts;
+    this.#groups = [...parts.groups]
       .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
-      .map(([key, members]) => [key, sortByRank(members, ranks)]);
+      .map(([key, members]) => [key, sortByRank(members, parts.ranks)]);
     this.series = new SeriesSearch(this.#chartSeries());
   }
 
@@ -135,12 +116,12 @@ export class Heatmap {
     const unique = [...bySeries.values()].flatMap(([key]) => key ?? []);
     const has = ({ series }: KnownLedgerKey, wanted: Stream) =>
       bySeries.get(series)?.some(({ stream }) => stream === wanted) ?? false;
-    return sortByRank(unique, this.#ranks)
+    return sortByRank(unique, this.#parts.ranks)
       .sort((a, b) => typeOrder(a) - typeOrder(b))
       .map((key) => ({
         ...toSeriesId(key),
         name: key.name ?? "",
-        title: this.#titles.get(key.index_id ?? "") ?? "",
+        title: this.#parts.titles.get(key.index_id ?? "") ?? "",
         has_ticks: has(key, "index_ticks"),
         has_ohlcv: has(key, "ohlcv"),
       }));
@@ -153,7 +134,7 @@ export class Heatmap {
   toResult({ defaultLimit, byGroup, name = "", onlyProblems = false }: HeatmapOptions): HeatmapResult {
     const needle = name.trim().toLowerCase();
     const isSelected = (key: KnownLedgerKey) =>
-      (!onlyProblems || this.#gaps.has(key)) &&
+      (!onlyProblems || this.#parts.gaps.has(key)) &&
       (needle === "" || [key.name, key.index_id].some((text) => text?.toLowerCase().includes(needle)));
     const groups = this.#groups.map(([key, members]) =>
       this.#group(key, members, members.filter(isSelected), byGroup.get(key) ?? defaultLimit),
@@ -161,9 +142,9 @@ export class Heatmap {
     return {
       generated_at: formatTimestamp(this.#now),
       columns: {
-        hour: this.#grids.hour.labels,
-        day: this.#grids.day.labels,
-        month: this.#grids.month.labels,
+        hour: this.#parts.grids.hour.labels,
+        day: this.#parts.grids.day.labels,
+        month: this.#parts.grids.month.labels,
       },
       // Problems first; `whole` groups keep their order after them.
       groups: groups
@@ -175,7 +156,7 @@ export class Heatmap {
   /** At most `limit` summaries, and the total counts. */
   summarizeGaps(limit: number): GapSummaryResult {
     const lines = this.#groups.reduce((sum, [, members]) => sum + members.length, 0);
-    return { ...this.#gaps.summarize(limit, this.#now), lines };
+    return { ...this.#parts.gaps.summarize(limit, this.#now), lines };
   }
 
   #group(
@@ -186,11 +167,11 @@ export class Heatmap {
   ): HeatmapGroup {
     const [{ stream, index_type }] = members as [KnownLedgerKey];
     const { runs, whole } = this.#summaries.get(key) ?? { runs: [], whole: 0 };
-    const step = this.#steps.get(key) ?? "day";
-    const hasGaps = (member: KnownLedgerKey) => Number(this.#gaps.has(member));
+    const step = this.#parts.steps.get(key) ?? "day";
+    const hasGaps = (member: KnownLedgerKey) => Number(this.#parts.gaps.has(member));
     const sorted = selected.toSorted((a, b) => hasGaps(b) - hasGaps(a));
     const rows = sorted.slice(0, limit).map((member): HeatmapRow => {
-      const cells = new CellSums(this.#grids[step]);
+      const cells = new CellSums(this.#parts.grids[step]);
       this.#addRanges(member, cells);
       const slug = index_type === null ? null : this.series.slugOf(toSeriesId(member));
       return { index_id: member.index_id, name: member.name, slug, runs: cells.runs() };
@@ -200,18 +181,18 @@ export class Heatmap {
   }
 
   #sumGroup(key: string, members: readonly KnownLedgerKey[]) {
-    const cells = new CellSums(this.#grids[this.#steps.get(key) ?? "day"]);
+    const cells = new CellSums(this.#parts.grids[this.#parts.steps.get(key) ?? "day"]);
     for (const member of members) this.#addRanges(member, cells);
     return {
       runs: cells.runs(members.length),
-      whole: members.filter((member) => !this.#gaps.has(member)).length,
+      whole: members.filter((member) => !this.#parts.gaps.has(member)).length,
     };
   }
 
   #addRanges(key: KnownLedgerKey, cells: CellSums): void {
-    const snapshot = this.#snapshotCells.get(key);
+    const snapshot = this.#parts.snapshotCells.get(key);
     if (snapshot) cells.addAll(snapshot);
-    else for (const range of this.#ranges.get(key) ?? []) cells.add(range, range.state);
+    else for (const range of this.#parts.ranges.get(key) ?? []) cells.add(range, range.state);
   }
 }
 
@@ -236,7 +217,7 @@ function earliestTs(keys: readonly KnownLedgerKey[], now: Micros): Micros {
 /** Where the history of daily bars begins, by rows or by gaps: before that, the service was proven to have none. */
 function dailyStart(
   connection: Connection,
-  ranges: ReadonlyMap<KnownLedgerKey, readonly StateRange[]>,
+  ranges: ReadonlyMap<KnownLedgerKey, readonly KeyRange[]>,
   now: Micros,
 ): Micros {
   const gaps = [...ranges]
@@ -261,8 +242,8 @@ function buildGrids(
   const columns = (step: HeatmapStep, length: Micros, min: number, max: number) =>
     Math.min(max, Math.max(min, Math.floor(now / length) - Math.floor(first(step) / length) + 1));
   return {
-    hour: buildHourGrid(now, columns("hour", MICROS_PER_HOUR, MIN_HOURS, MAX_HOURS + 1)),
-    day: buildDayGrid(now, columns("day", MICROS_PER_DAY, MIN_DAYS, MAX_DAYS)),
+    hour: buildGrid(now, "hour", columns("hour", MICROS_PER_HOUR, MIN_HOURS, MAX_HOURS + 1)),
+    day: buildGrid(now, "day", columns("day", MICROS_PER_DAY, MIN_DAYS, MAX_DAYS)),
     month: buildMonthGrid(firstMonth, now, MAX_MONTHS),
   };
 }
@@ -272,44 +253,39 @@ function* readRanges(
   connection: Connection,
   keys: readonly KnownLedgerKey[],
   gaps: GapSums,
-): Generator<void, Map<KnownLedgerKey, readonly StateRange[]>> {
-  const found = new Map<KnownLedgerKey, readonly StateRange[]>();
-  const byLedgerKey = new Map(keys.map((key) => [ledgerKeyText(key), key]));
-  for (const { key: ledgerKey, ranges } of readHistoryRanges(connection)) {
-    const key = byLedgerKey.get(ledgerKeyText(ledgerKey));
-    if (!key) continue;
-    found.set(key, ranges);
-    for (const { from, to, state, reason, lostAt } of ranges) {
-      if (state === "open" || state === "lost")
-        gaps.add({ key, state, reason: reason ?? "unknown", from, to, lostAt });
+  present: Micros,
+): Generator<void, Map<KnownLedgerKey, readonly KeyRange[]>> {
+  const found = new Map<KnownLedgerKey, readonly KeyRange[]>();
+  for (const stream of historyStreams) {
+    const byLedgerKey = readStreamRanges(connection, stream, present);
+    for (const key of keys) {
+      const ranges = key.stream === stream ? byLedgerKey.get(key.series) : undefined;
+      if (!ranges) continue;
+      found.set(key, ranges);
+      gaps.addAll(key, ranges);
+      if (found.size % KEYS_PER_STEP === 0) yield;
     }
-    if (found.size % KEYS_PER_STEP === 0) yield;
   }
   return found;
 }
 
-/**
- * Sums the ranges of each snapshot key, which may be too many to hold in memory: the cells by key, each on the grid that `gridOf`
- * returns, and the lost ranges into `gaps`. Yields between two reads.
- */
+/** The cells of each snapshot key, which may have too many ranges to hold in memory; its gaps also go into `gaps`. */
 function* readSnapshotCells(
   connection: Connection,
   keys: readonly KnownLedgerKey[],
   gridOf: (key: KnownLedgerKey) => TimeGrid,
   gaps: GapSums,
+  present: Micros,
 ): Generator<void, Map<KnownLedgerKey, CellSums>> {
-  const known = new Map(keys.map((key) => [ledgerKeyText(key), key]));
   const found = new Map<KnownLedgerKey, CellSums>();
-  for (const { key: ledgerKey, ranges } of readSnapshotRanges(connection)) {
+  for (const key of keys) {
+    if (hasHistory(key.stream)) continue;
     yield;
-    const key = known.get(ledgerKeyText(ledgerKey));
-    if (!key) continue;
-    const cells = found.get(key) ?? new CellSums(gridOf(key));
+    const ranges = readKeyRanges(connection, key, present);
+    const cells = new CellSums(gridOf(key));
+    for (const range of ranges) cells.add(range, range.state);
     found.set(key, cells);
-    for (const { from, to, state, reason } of ranges) {
-      cells.add({ from, to }, state);
-      if (state === "lost") gaps.add({ key, state, reason: reason ?? "unknown", from, to, lostAt: null });
-    }
+    gaps.addAll(key, ranges);
   }
   return found;
 }

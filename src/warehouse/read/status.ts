@@ -1,13 +1,11 @@
 import { type GapState, gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import type { DiskStatus, StreamStatus, WarehouseStatus } from "../../model/status/warehouse-status.ts";
-import { historyStreams, type Stream, streams, streamTable } from "../../model/streams.ts";
+import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import type { LedgerKey } from "../coverage/ledger.ts";
 import { readReportedWithdrawals } from "../coverage/pending-claims.ts";
 import { readStreamGaps } from "../coverage/series-gaps.ts";
-import { readSnapshotRanges } from "../coverage/snapshot-gaps.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import { targets } from "../schema/coverage.ts";
@@ -104,38 +102,27 @@ function readFollowedStreams({ orm }: Connection): ReadonlySet<Stream> {
 
 const toSeconds = (micros: Micros) => Math.round(micros / MICROS_PER_SECOND);
 
-function* readAllGaps(connection: Connection) {
-  const now = readPresentTs(connection);
-  for (const stream of historyStreams)
-    for (const [series, ranges] of readStreamGaps(connection, stream, now))
-      yield { key: { stream, series }, ranges };
-  yield* readSnapshotRanges(connection);
-}
-
 /** The gaps of each stream by state, and those that the service has made a claim about. */
 function sumGaps(connection: Connection) {
   const noGaps = () =>
     gapStates.map((): GapTotals => ({ ranges: 0, extent: 0, maxExtent: 0, from: Number.POSITIVE_INFINITY }));
   const sums = new Map(streams.map((stream) => [stream, noGaps()]));
   const claimed: { reason: string }[] = [];
-  let last: LedgerKey | undefined;
-  let extents = gapStates.map(() => 0);
-  for (const { key, ranges } of readAllGaps(connection)) {
-    // The ranges of a key may come in several parts.
-    if (last?.stream !== key.stream || last.series !== key.series) extents = gapStates.map(() => 0);
-    last = key;
-    for (const { from, to, state, reason } of ranges) {
-      const at = state === "covered" ? -1 : gapStates.indexOf(state);
-      const sum = sums.get(key.stream)?.[at];
-      if (!sum) continue;
-      sum.ranges++;
-      sum.extent += to - from;
-      sum.from = Math.min(sum.from, from);
-      extents[at] = (extents[at] ?? 0) + to - from;
-      sum.maxExtent = Math.max(sum.maxExtent, extents[at]);
-      if (state === "unconfirmed" && reason !== null && reason !== SETTLING_REASON) claimed.push({ reason });
+  const now = readPresentTs(connection);
+  for (const [stream, ofStates] of sums)
+    for (const ranges of readStreamGaps(connection, stream, now).values()) {
+      const extents = gapStates.map(() => 0);
+      for (const { from, to, state, reason } of ranges) {
+        const at = gapStates.indexOf(state);
+        const sum = ofStates[at] as GapTotals;
+        sum.ranges++;
+        sum.extent += to - from;
+        sum.from = Math.min(sum.from, from);
+        extents[at] = (extents[at] ?? 0) + to - from;
+        sum.maxExtent = Math.max(sum.maxExtent, extents[at]);
+        if (state === "unconfirmed" && reason !== SETTLING_REASON) claimed.push({ reason });
+      }
     }
-  }
   const totals = (stream: Stream) =>
     Object.fromEntries(gapStates.map((state, at) => [state, sums.get(stream)?.[at]])) as Record<
       GapState,

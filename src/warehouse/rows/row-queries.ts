@@ -114,13 +114,6 @@ interface ServedSeries extends Pick<SeriesRow, "indexType" | "indexId"> {
   readonly ts: Micros;
 }
 
-/** Whether the series has a row at `since` or later. */
-export function hasRowsSince(connection: Connection, { stream, series }: SeriesKey, since: Micros): boolean {
-  const { table, keyColumn } = rowTables[stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? LIMIT 1`;
-  return connection.findRow(sql, [series, since]) !== undefined;
-}
-
 /** The timestamp of the oldest stored row of a series. */
 export function findOldestRow(connection: SqlRunner, { stream, series }: SeriesKey): Micros | undefined {
   const { table, keyColumn } = rowTables[stream];

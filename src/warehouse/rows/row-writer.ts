@@ -5,7 +5,7 @@ import { isPlainTick, type TickColumns, tickAt, toTicks } from "../../model/tick
 import type { Micros } from "../../model/time.ts";
 import { reopenAt } from "../../rule/findings.ts";
 import { applyChanges } from "../coverage/apply-changes.ts";
-import { findTouching } from "../coverage/ledger.ts";
+import { findProofAt, findTouching } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
@@ -369,10 +369,10 @@ class RowWriter<Row> {
 
   #isSettled(key: number, ts: Micros): boolean {
     const { stream } = this.#table;
-    if (!hasHistory(stream)) return false;
-    const sql = `SELECT to_ts > ? AND proof <> 'lost' FROM settled_ranges
-      WHERE stream = ? AND series = ? AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
-    return this.#transaction.statement(sql).pluck().get([ts, stream, key, ts]) === 1;
+    const proof = hasHistory(stream)
+      ? findProofAt(this.#transaction, { stream, series: key }, ts)
+      : undefined;
+    return proof !== undefined && proof !== "lost";
   }
 
   /** A live tick asks for what is settled again; the rule of pages decides about their records. */

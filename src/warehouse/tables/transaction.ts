@@ -6,6 +6,14 @@ import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
 
+/** What the writer of a file keeps in memory from one transaction to the next. */
+export interface WriterMemory {
+  readonly dictionary: KeyDictionary;
+  readonly highWaterMarks: HighWaterMarks;
+  readonly journal: Journal;
+  readonly commits: Commits;
+}
+
 /** An open write transaction. Every write needs one; it rejects statements after its end. */
 export class Transaction extends SqlRunner {
   /** The present by the service's clock, which stamps the records. */
@@ -20,25 +28,15 @@ export class Transaction extends SqlRunner {
   readonly #writtenKeys = new Set<string>();
   #isOpen = true;
 
-  constructor(
-    connection: Connection,
-    options: {
-      dictionary: KeyDictionary;
-      highWaterMarks: HighWaterMarks;
-      journal: Journal;
-      commits: Commits;
-      undoOnRollback: (() => void)[];
-      now: Micros;
-    },
-  ) {
+  constructor(connection: Connection, memory: WriterMemory, undoOnRollback: (() => void)[], now: Micros) {
     super();
     this.#connection = connection;
-    this.dictionary = options.dictionary;
-    this.highWaterMarks = options.highWaterMarks;
-    this.journal = options.journal;
-    this.#commits = options.commits;
-    this.#undoOnRollback = options.undoOnRollback;
-    this.now = options.now;
+    this.dictionary = memory.dictionary;
+    this.highWaterMarks = memory.highWaterMarks;
+    this.journal = memory.journal;
+    this.#commits = memory.commits;
+    this.#undoOnRollback = undoOnRollback;
+    this.now = now;
   }
 
   /** Its number, which the versions get that it writes. */

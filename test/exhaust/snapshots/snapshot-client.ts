@@ -3,7 +3,7 @@ import type { Micros } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import type { SettledRange } from "../../../src/rule/answer.ts";
 import type { LedgerChange } from "../../../src/rule/apply.ts";
-import { assertValidLedger, retractRange, settleRange } from "../../../src/rule/ledger-ranges.ts";
+import { assertValidLedger, changeRanges } from "../../../src/rule/ledger-ranges.ts";
 import {
   interruptFeed,
   type LiveFeed,
@@ -252,11 +252,7 @@ export class SnapshotClient {
       const { range } = change;
       const touched = this.ledger.filter((each) => touches(each, range));
       const others = this.ledger.filter((each) => !touches(each, range));
-      const changed =
-        change.kind === "retract"
-          ? retractRange(touched, range)
-          : settleRange(touched, range, change.proof, change.reason);
-      this.ledger = [...others, ...changed].sort((a, b) => a.from - b.from);
+      this.ledger = [...others, ...changeRanges(touched, change)].sort((a, b) => a.from - b.from);
       assertValidLedger(this.ledger);
     }
   }

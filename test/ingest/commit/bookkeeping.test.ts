@@ -10,7 +10,6 @@ import {
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/claim.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { reopenNotFound } from "../../../src/warehouse/coverage/not-found.ts";
 import {
   hasNoContracts,
@@ -30,6 +29,7 @@ import { readSizeSamples, recordSize } from "../../../src/warehouse/tables/size-
 import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const noon = parseTs("2026-03-01T12:00:00Z");

@@ -6,7 +6,6 @@ import {
   type LiveFeedChange,
   LiveState,
 } from "../../../src/ingest/commit/live.ts";
-import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { at, liveMessage, tickRecord } from "../../support/ingest/pages.ts";
@@ -185,29 +184,16 @@ it("a tick from more than a period and the clocks' difference ahead is rejected 
   ]);
 });
 
-it("an index is silent if it is selected and has no tick at a time or later", () => {
-  const { receive, live, warehouse } = openLive();
-  const select = (indexIds: string[]) =>
-    commitTargets(warehouse, {
-      stream: "index_ticks",
-      targets: indexIds.map((indexId) => ({ indexType: "GWA", indexId, from: 0 })),
-      rules: { settleDelay: 1, period: 1, step: 1, serviceWindow: null },
-      unresolvedIndexTypes: [],
-      at: at("12:00:00"),
-    });
-  select(["btc", "eth", "ltc"]);
-  const silent = (since: string) => live.skips.listSilentIndices(warehouse, at(since));
-  expect(silent("12:00:00")).toHaveLength(3);
-  for (const indexId of ["btc", "eth", "xrp"]) receive(liveMessage({ ts: at("12:01:00"), indexId }));
+it("the newest tick of each index is known", () => {
+  const { receive, live } = openLive();
+  expect(live.skips.listNewestTicks()).toEqual([]);
+  for (const indexId of ["btc", "eth"]) receive(liveMessage({ ts: at("12:01:00"), indexId }));
   receive(liveMessage({ ts: at("12:02:00"), indexId: "eth" }));
-  const [btc, eth, ltc] = [
-    { indexType: "GWA", indexId: "btc", lastTickTs: at("12:01:00") },
-    { indexType: "GWA", indexId: "eth", lastTickTs: at("12:02:00") },
-    { indexType: "GWA", indexId: "ltc", lastTickTs: undefined },
-  ];
-  expect(silent("12:01:00")).toEqual([ltc]);
-  expect(silent("12:01:00.000001")).toEqual([btc, ltc]);
-  expect(silent("12:03:00")).toEqual([btc, eth, ltc]);
+  receive(liveMessage({ ts: at("12:01:30"), indexId: "eth" }));
+  expect(live.skips.listNewestTicks()).toEqual([
+    { indexType: "GWA", indexId: "btc", ts: at("12:01:00") },
+    { indexType: "GWA", indexId: "eth", ts: at("12:02:00") },
+  ]);
 });
 
 it("a tick within half a period of a REST row is that row, stamped by another clock", () => {

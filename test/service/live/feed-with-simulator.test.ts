@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { LiveEventReader } from "../../../src/ingest/decode/live-event.ts";
+import { decodeLiveMessages } from "../../../src/ingest/decode/live-event.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../../support/free-port.ts";
@@ -96,15 +96,14 @@ describe("the live feed with the simulator", () => {
     const feed = await SimulatedFeed.start();
     await feed.passUntil(() => feed.messagesOf("subscribed").length === 3, MINUTE);
     await feed.pass(10 * MINUTE);
-    const reader = new LiveEventReader();
-    const events = feed.ticks.map((text) => reader.read(text));
-    const blx = events.filter((event) => event.kind === "index_tick" && event.tick.name === "BLX");
+    const { index_ticks: index, exchange_ticks: exchange, events } = decodeLiveMessages(feed.ticks);
+    const blx = index.ticks.filter(({ name }) => name === "BLX");
     expect(blx.length).toBeGreaterThanOrEqual(19);
-    expect(events.some((event) => event.kind === "exchange_tick")).toBe(true);
-    for (const event of events) {
-      expect(event).toMatchObject({ tick: { quality: null, extra: null } });
-    }
-    expect(reader.unknownFields()).toEqual({ index_ticks: [], exchange_ticks: [] });
+    expect(exchange.ticks).not.toEqual([]);
+    for (const tick of [...index.ticks, ...exchange.ticks])
+      expect(tick).toMatchObject({ quality: null, extra: null });
+    for (const { rejects, fields } of [index, exchange]) expect([...rejects, ...fields]).toEqual([]);
+    expect(events).toEqual([]);
     expect(feed.kinds.filter((kind) => kind !== "update" && kind !== "subscribed")).toEqual(["connected"]);
   });
 

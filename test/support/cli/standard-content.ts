@@ -1,6 +1,6 @@
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { DAY, fill, HOUR, midnight, nowTs } from "../warehouse/filled-warehouse.ts";
+import { settle } from "../warehouse/settle.ts";
 
 export function addLookups(transaction: Transaction): void {
   fill(transaction, {

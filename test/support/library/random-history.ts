@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
-import { retract, settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { matchPreviews, removePreviews } from "../../../src/warehouse/rows/previews.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -8,6 +7,7 @@ import { noteSecondInRow } from "../../../src/warehouse/rows/second-records.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { bar, decimal, parseTs, tick } from "../warehouse/records.ts";
+import { retract, settle, settleAsLost } from "../warehouse/settle.ts";
 
 /* Random commits as a sync makes them: pages, live ticks, corrections, withdrawals, late pages, and what they prove. */
 

@@ -12,7 +12,6 @@ import type {
 import { type HistoryStream, historyStreams, type Stream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets, type StreamRules } from "../../../src/warehouse/coverage/targets.ts";
 import { writeContracts, writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -23,6 +22,7 @@ import { midnight, present as nowTs } from "../present.ts";
 import { type AtEnd, temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse } from "./empty-warehouse.ts";
 import { bar, tick } from "./records.ts";
+import { settle } from "./settle.ts";
 import { settleSnapshot } from "./settle-snapshot.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;

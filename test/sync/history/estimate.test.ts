@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { SyncSettings } from "../../../src/sync/context/context.ts";
 import { estimateBackfill } from "../../../src/sync/history/estimate.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 const DAY = 86_400_000_000;
 const CADENCE = 30_000_000;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { auditLedger, repairLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
-import { settle, settleAsLost } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
@@ -10,6 +9,7 @@ import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
+import { settle, settleAsLost } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const now = parseTs("2026-03-01T12:00:00Z");

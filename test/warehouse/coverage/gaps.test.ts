@@ -4,7 +4,6 @@ import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src
 import { normalise, subtract, type TimeRange } from "../../../src/model/time-range.ts";
 import { loseAgedOut } from "../../../src/rule/findings.ts";
 import { applyChanges } from "../../../src/warehouse/coverage/apply-changes.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import {
@@ -14,6 +13,7 @@ import {
 } from "../../../src/warehouse/coverage/targets.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;

@@ -3,12 +3,12 @@ import { expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/claim.ts";
 import { auditLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { storeClaim } from "../../../src/warehouse/coverage/pending-claims.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import { readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 /** All times are in units, so that ends often coincide; in the long unit a nightly interval is twenty of them. */
 const unit = fc.constantFrom(15 * MICROS_PER_SECOND, (26 * 3600 * MICROS_PER_SECOND) / 20);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/claim.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   beginLiveSpans,
   clearLiveSpans,
@@ -12,6 +11,7 @@ import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts"
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 const key = { stream: "index_ticks", series: 1 } as const;

@@ -1,12 +1,13 @@
 import { expect, it } from "vitest";
 import { NOT_FOUND } from "../../../src/rule/claim.ts";
-import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   readNotFoundSeries,
   reopenNotFound,
   wasNotFound,
 } from "../../../src/warehouse/coverage/not-found.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 it("a series that was not found is known by its ranges, until the service has it again", () => {
   const warehouse = openTestWarehouse();

@@ -4,7 +4,6 @@ import type { ClaimKind, PendingClaim } from "../../../src/rule/claim.ts";
 import {
   dropAgedOutClaims,
   dropClaims,
-  findHoles,
   readClaims,
   readPendingClaims,
   readReportedWithdrawals,
@@ -68,14 +67,6 @@ describe("the claims of a series", () => {
       [10, 20],
     ]);
     expect(rangesOf(eth)).toEqual([[10, 20]]);
-  });
-
-  it("have a hole where rows are missing, and nobody has accepted it", () => {
-    const { connection, btc, store } = openSeries();
-    store(btc, "withdrawn", 10, 20);
-    store(btc, "withdrawn", 30, 40, { acceptedAt: now });
-    store(btc, "end moved", 50, 60);
-    expect(findHoles(connection, btc)).toEqual([{ from: 10, to: 20 }]);
   });
 
   it("are listed by series for a whole stream, while they are pending", () => {

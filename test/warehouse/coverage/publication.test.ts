@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   decayLateness,
   extendSettleDelay,
@@ -19,6 +18,7 @@ import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts"
 import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 const key = { stream: "index_ticks", series: 1 } as const;

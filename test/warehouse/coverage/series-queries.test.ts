@@ -1,16 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { namedKeyText, readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
   indexKey,
   readIndexLedgers,
-  readSelectedIndices,
   readSeriesCoverage,
   readSeriesHeads,
 } from "../../../src/warehouse/coverage/series-queries.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const rules = { settleDelay: 60, period: 30, step: 1, serviceWindow: 1000 };
@@ -58,15 +57,6 @@ describe("the heads", () => {
       expect.objectContaining(publication),
       undefined,
     ]);
-  });
-
-  it("are of the selected indices", () => {
-    const { warehouse } = openLedger();
-    expect(readSelectedIndices(warehouse.connection, "index_ticks")).toEqual([
-      { indexType: "GWA", indexId: "btc" },
-      { indexType: "GWA", indexId: "eth" },
-    ]);
-    expect(readSelectedIndices(warehouse.connection, "ohlcv")).toEqual([]);
   });
 });
 

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { normalise } from "../../../src/model/time-range.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { storeClaim } from "../../../src/warehouse/coverage/pending-claims.ts";
 import {
   addTarget,
@@ -17,6 +16,7 @@ import {
 import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 const key = { stream: "index_ticks", series: 1 } as const;
 const other = { stream: "index_ticks", series: 2 } as const;

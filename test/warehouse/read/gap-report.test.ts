@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise, subtract, totalDuration } from "../../../src/model/time-range.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { resolveNames } from "../../../src/warehouse/lookups/resolve-names.ts";
 import { readGapReportInRange } from "../../../src/warehouse/read/gap-report.ts";
 import { present } from "../../support/present.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 /** Around the present, and around the start of the service's window of 20 days. */

@@ -2,13 +2,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
-import { buildDayGrid, buildMonthGrid, CellSums } from "../../../src/warehouse/read/heatmap-grid.ts";
+import { buildGrid, buildMonthGrid, CellSums } from "../../../src/warehouse/read/heatmap-grid.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { midnight, present } from "../../support/present.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 import { readWholeHeatmap } from "../../support/warehouse/whole-heatmap.ts";
 
@@ -18,7 +18,7 @@ const everything = { defaultLimit: 100, byGroup: new Map<string, number>() };
 
 describe("the time grid", () => {
   it("has one column per day or month up to now, across leap days and years", () => {
-    const days = buildDayGrid(parseTs("2026-03-01T12:00:00Z"), 3);
+    const days = buildGrid(parseTs("2026-03-01T12:00:00Z"), "day", 3);
     expect(days.labels).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
     expect(days.bounds.at(-1)).toBe(parseTs("2026-03-01T12:00:00Z"));
     const months = buildMonthGrid(parseTs("2023-12-31T23:59:59Z"), parseTs("2024-03-15T00:00:00Z"), 100);
@@ -32,7 +32,7 @@ describe("the time grid", () => {
   });
 
   it("rounds no part to 0 or 100 percent", () => {
-    const grid = buildDayGrid(parseTs("2026-03-02T00:00:00Z") - 1, 1);
+    const grid = buildGrid(parseTs("2026-03-02T00:00:00Z") - 1, "day", 1);
     const [from, to] = grid.bounds as [number, number];
     const cells = new CellSums(grid);
     cells.add({ from, to: to - 1 }, "covered");
@@ -44,7 +44,7 @@ describe("the time grid", () => {
   });
 
   it("equals a sum per column for random ranges", () => {
-    const grid = buildDayGrid(parseTs("2026-03-10T07:00:00Z"), 9);
+    const grid = buildGrid(parseTs("2026-03-10T07:00:00Z"), "day", 9);
     const first = grid.bounds[0] as number;
     const hours = fc.integer({ min: -30, max: 260 });
     fc.assert(

@@ -2,13 +2,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ExchangeTick, IndexTick } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
-import { readSettledRanges, settle } from "../../../src/warehouse/coverage/ledger.ts";
+import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { type RecordSource, writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 const write = (warehouse: WarehouseWriter, ticks: readonly IndexTick[], source: RecordSource = "rest") =>
   warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", ticks, source));

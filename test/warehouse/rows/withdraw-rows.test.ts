@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { findRowsBeside, withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
 import { readChanges, readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 
 const T = parseTs("2026-03-01T11:00:00Z");
 const key = { stream: "index_ticks", series: 1 } as const;

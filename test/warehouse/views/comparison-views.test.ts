@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ExchangeTick, MarketCap } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
-import { settle } from "../../../src/warehouse/coverage/ledger.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { findRowsBeside, withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -12,6 +11,7 @@ import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
+import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const T = parseTs("2026-03-01T00:00:00Z");
