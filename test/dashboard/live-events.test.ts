@@ -88,7 +88,7 @@ describe("/api/events", () => {
   it("joins commits that follow one another closely", async () => {
     const clock = new ManualClock();
     let problem: string | undefined = "no useful answer";
-    const live = new LiveEvents({ clock, version: "0", startedAt: 0, problem: () => problem });
+    const live = new LiveEvents({ clock, version: "0", problem: () => problem });
     const tick = (ts: number) => ["GWA", "btc-id", ts, 1] as const;
     const commit = (ts: number): CommitNews => ({
       streams: ["index_ticks"],
