@@ -1,17 +1,19 @@
-// The rows of a result as a table.
+// A table of many rows: only those in view are in the document.
 
-import { useMemo, useState } from "preact/hooks";
-import type { QueryAnswer } from "../../../model/answers/query.ts";
-import { type DataColumn, DataTable } from "../shared/data-table.tsx";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 
-const STEP = 500;
+const ROW_PX = 28;
+/** Rows beyond the edge of the view, so that scrolling never shows a blank. */
+const SPARE_ROWS = 12;
 const SAMPLE_ROWS = 300;
+const MIN_COLUMN_PX = 64;
+const MAX_COLUMN_PX = 340;
+const CHAR_PX = 7.6;
 
 type Row = QueryAnswer["rows"][number];
-interface GridRow {
-  readonly at: number;
-  readonly values: Row;
-}
+
+const text = (value: ScreenValue | undefined) => (value === null || value === undefined ? "" : String(value));
 
 /** A column of numbers is aligned to the right. */
 export function isNumeric(rows: readonly Row[], column: number): boolean {
@@ -19,29 +21,114 @@ export function isNumeric(rows: readonly Row[], column: number): boolean {
   return known.length > 0 && known.every((row) => typeof row[column] === "number");
 }
 
+function widthOf(name: string, rows: readonly Row[], column: number): number {
+  const longest = rows
+    .slice(0, SAMPLE_ROWS)
+    .reduce((most, row) => Math.max(most, text(row[column]).length), name.length + 2);
+  return Math.round(Math.min(MAX_COLUMN_PX, Math.max(MIN_COLUMN_PX, longest * CHAR_PX + 26)));
+}
+
+/** NULL last, numbers before texts. */
+function compareValues(a: ScreenValue, b: ScreenValue): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
+  return typeof a === "number" ? -1 : 1;
+}
+
+/** Ascending, descending, then as the query returned them. */
+interface Sort {
+  readonly column: number;
+  readonly isDescending: boolean;
+}
+const UNSORTED: Sort = { column: -1, isDescending: false };
+
+function nextSort(sort: Sort, column: number): Sort {
+  if (sort.column !== column) return { column, isDescending: false };
+  return sort.isDescending ? UNSORTED : { column, isDescending: true };
+}
+
+function sortRows(rows: readonly Row[], { column, isDescending }: Sort): readonly Row[] {
+  if (column < 0) return rows;
+  const sign = isDescending ? -1 : 1;
+  return rows.toSorted((a, b) => compareValues(a[column] ?? null, b[column] ?? null) * sign);
+}
+
 /** A new answer is a new grid: its `key` changes. */
 export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns" | "rows">) {
-  const [sort, setSort] = useState("");
-  // Whoever types the next statement does not wait for the rows of this one.
-  return useMemo(() => {
-    const columns = names.map(
-      (label, at): DataColumn<GridRow> => ({
-        ...{ label, key: String(at), isAscending: true },
-        className: isNumeric(rows, at) ? "number ellipsis" : "ellipsis",
-        value: ({ values }) => values[at],
-        cell: ({ values }, text) => (values[at] === null ? <i class="faint">NULL</i> : text),
-      }),
-    );
-    return (
-      <div class="grid">
-        <DataTable
-          {...{ id: "grid", label: `Result, ${rows.length} rows`, columns, step: STEP }}
-          rows={rows.map((values, at) => ({ at, values }))}
-          attributes={({ at }) => ({ key: String(at) })}
-          // Ascending, descending, then as the query returned them.
-          sort={{ by: sort, usual: "", onSort: (by) => setSort(sort === `-${by}` ? "" : by) }}
-        />
+  const box = useRef<HTMLDivElement>(null);
+  const [sort, setSort] = useState(UNSORTED);
+  const [shown, setShown] = useState({ from: 0, to: 0 });
+  const columns = useMemo(
+    () => names.map((name, at) => ({ name, isNumeric: isNumeric(rows, at), px: widthOf(name, rows, at) })),
+    [names, rows],
+  );
+  const sorted = useMemo(() => sortRows(rows, sort), [rows, sort]);
+  const measure = () => {
+    const { scrollTop = 0, clientHeight = 0 } = box.current ?? {};
+    const from = Math.max(0, Math.floor(scrollTop / ROW_PX) - SPARE_ROWS);
+    const to = Math.min(rows.length, Math.ceil((scrollTop + clientHeight) / ROW_PX) + SPARE_ROWS);
+    setShown((last) => (last.from === from && last.to === to ? last : { from, to }));
+  };
+  useLayoutEffect(() => {
+    const resized = new ResizeObserver(measure);
+    if (box.current) resized.observe(box.current);
+    measure();
+    return () => resized.disconnect();
+  }, []);
+  const arrow = sort.isDescending ? " ↓" : " ↑";
+  return (
+    <div
+      id="grid"
+      class="grid"
+      role="table"
+      tabIndex={0}
+      aria-rowcount={rows.length + 1}
+      aria-label={`Result, ${rows.length} rows`}
+      style={{ "--columns": columns.map(({ px }) => `${px}px`).join(" ") }}
+      onScroll={measure}
+      ref={box}
+    >
+      <div class="grid-head" role="row">
+        {columns.map(({ name, isNumeric: isRight }, at) => (
+          <span
+            key={`${at} ${name}`}
+            role="columnheader"
+            class={`ellipsis${isRight ? " number" : ""}`}
+            aria-sort={sort.column !== at ? undefined : sort.isDescending ? "descending" : "ascending"}
+          >
+            <button type="button" title={`Sort by ${name}`} onClick={() => setSort(nextSort(sort, at))}>
+              {name + (sort.column === at ? arrow : "")}
+            </button>
+          </span>
+        ))}
       </div>
-    );
-  }, [names, rows, sort]);
+      <div class="grid-body" role="rowgroup" style={{ height: `${rows.length * ROW_PX}px` }}>
+        {sorted.slice(shown.from, shown.to).map((row, offset) => {
+          const at = shown.from + offset;
+          return (
+            <div
+              key={at}
+              class="grid-row"
+              role="row"
+              aria-rowindex={at + 2}
+              style={{ top: `${at * ROW_PX}px` }}
+            >
+              {columns.map((column, place) => {
+                const value = row[place] ?? null;
+                return (
+                  <span
+                    key={`${place} ${column.name}`}
+                    role="cell"
+                    class={`ellipsis${column.isNumeric && value !== null ? " number" : ""}`}
+                  >
+                    {value === null ? <i class="faint">NULL</i> : text(value)}
+                  </span>
+                );
+              })}
+            </div>
+          );
+        })}
+      </div>
+    </div>
+  );
 }
