@@ -94,9 +94,7 @@ export interface DaemonAnswer extends DaemonState {
   readonly generated_at: string;
   readonly version: string;
   readonly started_at: string;
-  readonly ready: boolean;
   readonly problem: string | null;
-  readonly activity: string;
   readonly service: ServiceCondition;
   readonly shared: ShareStatus | null;
   readonly backfill: BackfillAnswer | null;
@@ -122,7 +120,7 @@ interface ErrorReport {
 
 /** The data of the events at `/api/events`, by the event's name. */
 export interface LiveEventData {
-  hello: { readonly version: string; readonly started_at: string } & Health;
+  hello: { readonly version: string } & Health;
   commit: CommitNews & Health;
   idle: Health;
 }

@@ -7,7 +7,7 @@ import { streamTable } from "../model/streams.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { RecentError } from "../telemetry/recent-activity.ts";
 import { DISK_FULL_WARNING_DAYS } from "../warehouse/tables/size-history.ts";
-import type { DaemonState } from "./api-answers.ts";
+import type { BackfillAnswer, DaemonState } from "./api-answers.ts";
 
 /** Describes the daemon's state in one sentence, the worst first. Without `status` the warehouse cannot be read. */
 export function describeDaemonState(
@@ -82,12 +82,6 @@ function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-interface BackfillStatus {
-  readonly percent: number;
-  readonly rowsPerSecond: number;
-  readonly secondsLeft: number | undefined;
-}
-
 /** What the dashboard may read of the daemon. Every method must return at once: pages call them often. */
 export interface DaemonView {
   readonly version: string;
@@ -105,7 +99,7 @@ export interface DaemonView {
   /** What the daemon does now, as part of a sentence: `filling 12 gaps`, `following the live feed`. */
   activity(): string;
   /** How far the first fill of all gaps is; undefined when it is done, or before it begins. */
-  backfill?(): BackfillStatus | undefined;
+  backfill?(): BackfillAnswer | undefined;
   /** Requests that ended in each of the last seconds, oldest first. */
   requestsPerSecond(): readonly number[];
   /** How the service bears the requests. */

@@ -1,6 +1,5 @@
 import { PassThrough } from "node:stream";
 import { type CommitNews, joinNews } from "../model/answers/ticks.ts";
-import { formatTimestamp, type Micros } from "../model/time.ts";
 import type { Cancel, Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import type { LiveEventData } from "./api-answers.ts";
@@ -8,7 +7,6 @@ import type { LiveEventData } from "./api-answers.ts";
 interface LiveEventsOptions {
   readonly clock: Pick<Clock, "after">;
   readonly version: string;
-  readonly startedAt: Micros;
   /** Why nothing new arrives. */
   readonly problem: () => string | undefined;
 }
@@ -47,8 +45,7 @@ export class LiveEvents {
     this.#clients.add(client);
     client.once("close", () => this.#clients.delete(client));
     client.on("error", () => {});
-    const { version, startedAt } = this.#options;
-    const hello = { version, started_at: formatTimestamp(startedAt), ...this.#health() };
+    const hello = { version: this.#options.version, ...this.#health() };
     client.write(`retry: 2000\n${toEvent("hello", hello)}`);
     if (!this.#cancelTimer) this.#schedule(HEARTBEAT_INTERVAL_MS);
     return { type: "text/event-stream", body: client };

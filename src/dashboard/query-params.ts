@@ -99,6 +99,8 @@ interface PageRequest<K extends PageKind> {
 
 /** Short, so that a person who types a name fast does not fill the cache. */
 const VARIANT_TTL_MS = 2_000;
+/** Pages ask with each tick, and shall get it. */
+const BARS_TTL_MS = 500;
 const parseNothing = () => ({});
 const viewRequests = Object.fromEntries(
   (Object.keys(pageViews) as ViewKind[]).map((kind) => [
@@ -116,7 +118,7 @@ export const pageRequests: { readonly [K in PageKind]: PageRequest<K> } = {
   coverage: { minTtlMs: VARIANT_TTL_MS, parse: parseCoverageQuery },
   series: { minTtlMs: VARIANT_TTL_MS, parse: (query) => ({ name: parseName(query) }) },
   search: { minTtlMs: VARIANT_TTL_MS, parse: (query) => ({ name: parseName(query) }) },
-  bars: { minTtlMs: VARIANT_TTL_MS, parse: parseBarsQuery },
+  bars: { minTtlMs: BARS_TTL_MS, parse: parseBarsQuery },
   market: { minTtlMs: 2_000, hasPrices: true, parse: parseNothing },
   schema: { minTtlMs: 10_000, parse: parseNothing },
   ...viewRequests,

@@ -47,7 +47,6 @@ export function createRoutes({
   const live = new LiveEvents({
     clock,
     version: view.version,
-    startedAt: view.startedAt,
     problem: () => view.problem() ?? (view.isCutOff() ? "the service does not answer" : undefined),
   });
   onCommit((news) => live.notify(news));
@@ -116,24 +115,15 @@ async function renderMetrics(
 }
 
 function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): DaemonAnswer {
-  const backfill = view.backfill?.();
   return {
     generated_at: formatTimestamp(view.now()),
     version: view.version,
     started_at: formatTimestamp(view.startedAt),
-    ready: view.isReady(),
     problem: view.problem() ?? null,
-    activity: view.activity(),
     ...describeDaemonState(view, status),
     service: view.service(),
     shared: view.shared?.() ?? null,
-    backfill: backfill
-      ? {
-          percent: backfill.percent,
-          rows_per_second: backfill.rowsPerSecond,
-          seconds_left: backfill.secondsLeft ?? null,
-        }
-      : null,
+    backfill: view.backfill?.() ?? null,
     requests_per_second: view.requestsPerSecond(),
     serve: view.serve?.() ?? null,
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({

@@ -65,19 +65,6 @@ describe("the feed of bars", () => {
     expect(feed.loaded?.bars.length).toBeGreaterThan(before + (width === "1m" ? 120 : 0));
   });
 
-  it("reads what lies between the last answer and a tick that was pushed after a pause", async () => {
-    now = Math.floor(Date.now() / 1000);
-    const feed = openFeed("1m");
-    await feed.start({ from: now - HOUR });
-    const { to = 0, last_tick: last } = feed.loaded ?? {};
-    const time = (last ?? 0) + 600;
-    feed.addTick({ time, price: 1, volume: null });
-    expect(feed.loaded?.last_price).toBe(1);
-    expect(feed.loaded?.bars.at(-1)?.slice(0, 5)).toEqual([Math.floor(time / 60) * 60, 1, 1, 1, 1]);
-    await feed.refresh();
-    expect(requests.at(-1)).toEqual({ from: to - 180 });
-  });
-
   it("is outdated when more is missing than one request returns, and not before", async () => {
     const feed = openFeed("1m");
     await feed.start({ from: now - HOUR });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import {
-  addTick,
   buildSlots,
   type LoadedBars,
   listCovered,
@@ -139,21 +138,5 @@ describe("the chart's slots", () => {
       ...{ from: 0, to: 50 * H, bars: [bar(0), bar(48)], days: [{ from: 0, to: 48 * H }] },
       spans: [span(24, 48, "lost"), span(49, 50, "open")],
     });
-  });
-
-  it("move with a tick, which may begin the next bar", () => {
-    const loaded = response({ bars: [bar(6), bar(7, 0)], spans: [span(7, 7.5, "unconfirmed")] });
-    const moved = addTick(loaded, { time: 7.9 * H, price: 9, volume: 70 });
-    const [, , , , , ticks = null, expected] = loaded.bars.at(-1) ?? [];
-    expect(moved.bars.at(-1)).toEqual([7 * H, 1, 9, 1, 9, (ticks ?? 0) + 1, expected, 0, 0, 70]);
-    const next = addTick(moved, { time: 8.1 * H, price: 4, volume: null });
-    expect(next.bars.map(([start, open, , , close]) => [start / H, open, close])).toEqual([
-      [6, 1, 2],
-      [7, 1, 9],
-      [8, 4, 4],
-    ]);
-    expect(states(buildSlots(next)).at(-1)).toBe("8 unconfirmed");
-    // A late tick changes nothing.
-    expect(addTick(next, { time: 7.5 * H, price: 1, volume: 1 })).toBe(next);
   });
 });

@@ -157,16 +157,11 @@ describe("the newest minute of /api/bars", () => {
       const future = tick(nowTs + 900 * DAY, "5", { indexId: "eth-id" });
       writeRecords(transaction, "index_ticks", [future], "rest");
     });
-    const { ts, price } =
+    const { price } =
       connection.database
-        .prepare<[], { ts: number; price: number }>(
-          "SELECT ts, price FROM latest_index_ticks WHERE index_id = 'eth-id'",
-        )
+        .prepare<[], { price: number }>("SELECT price FROM latest_index_ticks WHERE index_id = 'eth-id'")
         .get() ?? {};
-    expect(readChartBars(connection, options, () => true)).toMatchObject({
-      last_price: price,
-      last_tick: (ts ?? 0) / MICROS_PER_SECOND,
-    });
+    expect(readChartBars(connection, options, () => true)).toMatchObject({ last_price: price });
     expect(price).toBeGreaterThan(1_000);
   });
 });
@@ -234,12 +229,12 @@ describe("/api/bars of a series with daily bars", () => {
 
   it("consists of them alone where there are no ticks, which a search tells", () => {
     const found = readWholeHeatmap(own.connection, nowTs).series.find("", 9);
-    expect(found.map(({ name, has_ticks, has_ohlcv }) => [name, has_ticks, has_ohlcv])).toEqual([
-      [hostileName, true, false],
-      ["BTC", true, false],
-      ["ETH", true, false],
-      ["LTC", false, true],
-      ["XRP", true, true],
+    expect(found.map(({ name, has_ticks }) => [name, has_ticks])).toEqual([
+      [hostileName, true],
+      ["BTC", true],
+      ["ETH", true],
+      ["LTC", false],
+      ["XRP", true],
     ]);
     const answer = read("ltc-id", "1d", today - 30 * DAY);
     expect(answer?.bars).toHaveLength(30);

@@ -102,7 +102,7 @@ describe("the dashboard", () => {
   });
 
   itInBrowser("filters the heat map by name and by problems, and keeps the filter in the URL", async () => {
-    served.daemon.backfill = { percent: 42, rowsPerSecond: 81_000, secondsLeft: 190 };
+    served.daemon.backfill = { percent: 42, rows_per_second: 81_000, seconds_left: 190 };
     onTestFinished(() => {
       served.daemon.backfill = undefined;
     });

@@ -51,8 +51,8 @@ describe("/api/events", () => {
       expect(news).toEqual({
         streams: ["index_ticks"],
         ticks: [
-          ["GWA", "btc-id", at("17:59:00"), 7.5, 12.5],
-          ["GWA", "btc-id", at("17:59:30"), 7.25, 12.5],
+          ["GWA", "btc-id", at("17:59:00"), 7.5],
+          ["GWA", "btc-id", at("17:59:30"), 7.25],
         ],
         ranges: [],
         problem: null,
@@ -74,7 +74,7 @@ describe("/api/events", () => {
     const rows = makeTicks(head.from, head.to).map((row, i) => ({ ...row, price: `${8 - i / 4}` }));
     await commitPage(ingest, { ...onlyPage, isHead: true, position }, tickPage(rows));
     for (const { ticks } of await nextCommits())
-      expect(ticks).toEqual([["GWA", "btc-id", at("17:57:30"), 8, 12.5]]);
+      expect(ticks).toEqual([["GWA", "btc-id", at("17:57:30"), 8]]);
 
     expect(countQueries()).toBe(0);
     await clock.runUntil(Promise.all(pages.map((page) => page.next("idle"))));
@@ -88,8 +88,8 @@ describe("/api/events", () => {
   it("joins commits that follow one another closely", async () => {
     const clock = new ManualClock();
     let problem: string | undefined = "no useful answer";
-    const live = new LiveEvents({ clock, version: "0", startedAt: 0, problem: () => problem });
-    const tick = (ts: number) => ["GWA", "btc-id", ts, 1, null] as const;
+    const live = new LiveEvents({ clock, version: "0", problem: () => problem });
+    const tick = (ts: number) => ["GWA", "btc-id", ts, 1] as const;
     const commit = (ts: number): CommitNews => ({
       streams: ["index_ticks"],
       ticks: [tick(ts)],

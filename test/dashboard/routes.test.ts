@@ -105,7 +105,7 @@ describe("/api", () => {
     const { fetchPage, errors } = dashboard;
     recordSampleErrors(errors);
     const daemon = JSON.parse((await fetchPage("/api/daemon")).body) as Record<string, unknown>;
-    expect(daemon).toMatchObject({ tone: "busy", ready: true, problem: null, version: "0.1.0" });
+    expect(daemon).toMatchObject({ tone: "busy", problem: null, version: "0.1.0" });
     expect(daemon.errors).toMatchObject([
       { where: "/index-ticker", count: 3, message: `503 ${hostileName}` },
       { code: "forbidden" },

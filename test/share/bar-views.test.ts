@@ -2,7 +2,6 @@ import { spawnSync } from "node:child_process";
 import { dirname, resolve } from "node:path";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { addTick, type LoadedBars, type PushedTick } from "../../src/dashboard/page/bars/bar-slots.ts";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { collectPlainTicks } from "../../src/model/tick-columns.ts";
 import { type BarWidth, barWidths, MICROS_PER_DAY } from "../../src/model/time.ts";
@@ -102,8 +101,6 @@ function fillSeries(transaction: Transaction, indexId: string, drawn: RandomSeri
   }
 }
 
-const candleColumns = ["ts", "open", "high", "low", "close", "n_ticks", "volume_24h"];
-
 const inPython = `
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -186,10 +183,6 @@ it("gives random ticks the same bars and quality in every engine and reader", as
       read.map(({ source: _, ...row }) => row),
       width,
     ).toEqual(kept.filter(({ name }) => name !== "btc-id").map(({ day: _, ...row }) => row));
-    for (const name of names)
-      expect(drawInPage(name, width), width).toEqual(
-        kept.filter((row) => row.name === name).map((row) => candleColumns.map((column) => row[column])),
-      );
     if (python)
       expect(python[width], width).toEqual(
         read.map((row) => [
@@ -216,28 +209,6 @@ it("gives random ticks the same bars and quality in every engine and reader", as
       .flatMap(({ "QUERY PLAN": line }) => [...line.matchAll(/actual rows=(\d+)(?:\.\d+)? loops=(\d+)/g)])
       .map(([, count, loops]) => Number(count) * Number(loops));
     return Math.max(0, ...rows);
-  }
-
-  /** The bars that an open page draws, if it gets every tick. */
-  function drawInPage(name: string, width: BarWidth) {
-    const [first, ...ticks] = queryRows(
-      warehouse,
-      "SELECT ts / 1e6 AS time, price, volume FROM index_ticks WHERE name = ? AND price IS NOT NULL ORDER BY ts",
-      name,
-    ) as unknown as PushedTick[];
-    if (!first) return [];
-    const length = barWidths[width] / 1_000_000;
-    const { time, price, volume } = first;
-    const start = Math.floor(time / length) * length;
-    const begun: LoadedBars = {
-      ...{ from: start, to: start + length, width, days: [], spans: [] },
-      bars: [[start, price, price, price, price, 1, 0, 0, 0, volume]],
-    };
-    return ticks
-      .reduce(addTick, begun)
-      .bars.map(([at, open, high, low, close, count, , , , last]) => [
-        ...[at * 1_000_000, open, high, low, close, count, last],
-      ]);
   }
 
   function readView(width: BarWidth) {

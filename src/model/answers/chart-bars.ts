@@ -48,8 +48,6 @@ export interface ChartBarsResult extends SecondsRange {
   readonly ticks_from: number | null;
   /** The newest price of all. */
   readonly last_price: number | null;
-  /** When the newest tick was; null: there is none. */
-  readonly last_tick: number | null;
   readonly bars: readonly ChartBar[];
   /** Whole days that have a daily bar or nothing, in place of bars from ticks. */
   readonly days: readonly SecondsRange[];

@@ -55,7 +55,6 @@ export interface SeriesMatch extends SeriesId {
   /** What the addresses of pages call it: `BTC`, `BTC-USD`; `GWA:<id>` if a better-known series has its name. */
   readonly slug: string;
   readonly has_ticks: boolean;
-  readonly has_ohlcv: boolean;
   /** `exact`: this is what was asked for; `part`: the name begins with it or contains it; `similar`: nothing has this name. */
   readonly match: "exact" | "part" | "similar";
 }

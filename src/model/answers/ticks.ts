@@ -3,18 +3,12 @@ import type { RowStream } from "../streams.ts";
 import type { Micros } from "../time.ts";
 
 /** A tick that is newer than all others of its index, as pages show it. */
-export type CommittedTick = readonly [
-  indexType: string,
-  indexId: string,
-  ts: Micros,
-  price: number,
-  volume: number | null,
-];
+export type CommittedTick = readonly [indexType: string, indexId: string, ts: Micros, price: number];
 
 /** Undefined without a price. */
 export function toCommittedTick(tick: IndexTick): CommittedTick | undefined {
-  const { indexType, indexId, ts, price, volume } = tick;
-  return price ? [indexType, indexId, ts, price.real, volume?.real ?? null] : undefined;
+  const { indexType, indexId, ts, price } = tick;
+  return price ? [indexType, indexId, ts, price.real] : undefined;
 }
 
 /** What the writer tells open pages with a commit, so that nobody reads it back. */

@@ -31,18 +31,11 @@ export function computeProgress(
 /** The first requests are those that take the least time: they say nothing about the time left. */
 const MIN_ESTIMATED_MS = 20_000;
 
-interface BackfillProgress {
-  readonly percent: number;
-  readonly rowsPerSecond: number;
-  /** Undefined until enough is done to tell. */
-  readonly secondsLeft: number | undefined;
-}
-
 /**
  * The progress of all history together, `ms` after its start. The streams fraction the requests, so each counts by those it needs: a
- * stream whose turn comes last says nothing about the time left.
+ * stream whose turn comes last says nothing about the time left, which is null until enough is done to tell.
  */
-export function computeBackfillProgress(stats: RunStats, ms: number): BackfillProgress | undefined {
+export function computeBackfillProgress(stats: RunStats, ms: number) {
   const streams = HISTORY_PROGRESS_STREAMS.map((stream) => stats.forStream(stream)).filter(
     ({ plannedMicros }) => plannedMicros > 0,
   );
@@ -56,7 +49,7 @@ export function computeBackfillProgress(stats: RunStats, ms: number): BackfillPr
     ms,
   );
   const canTell = secondsLeft !== null && ms >= MIN_ESTIMATED_MS;
-  return { percent, rowsPerSecond, secondsLeft: canTell ? secondsLeft : undefined };
+  return { percent, rows_per_second: rowsPerSecond, seconds_left: canTell ? secondsLeft : null };
 }
 
 /** The part of a stream's planned requests that its walked ranges stand for. */

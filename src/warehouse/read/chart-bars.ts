@@ -62,7 +62,6 @@ export function readChartBars(
       first: firsts.length > 0 ? toSeconds(Math.min(...firsts)) : null,
       ticks_from: stored.firstTick === null ? null : toSeconds(stored.firstTick),
       last_price: stored.lastPrice,
-      last_tick: stored.lastTick === null ? null : toSeconds(stored.lastTick),
       bars: [
         ...bars.filter(([start]) => !isShownDay.has(start)),
         ...daily.filter(([start]) => isShownDay.has(start)),
@@ -109,7 +108,6 @@ interface StoredHistory {
   readonly firstTick: Micros | null;
   readonly firstDay: Micros | null;
   readonly lastPrice: number | null;
-  readonly lastTick: Micros | null;
 }
 
 /** Narrow bars come from ticks, wide ones from kept bars, which may reach further back. */
@@ -122,17 +120,16 @@ function readStoredHistory(
   const length = barWidths[width];
   const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
   const seek = (sql: string) => connection.findValue<number | null>(sql, [key]) ?? null;
-  const newest = connection.findTuple<readonly [ts: Micros, price: number]>(
-    "SELECT ts, price FROM index_tick_rows WHERE series = ? AND ts < ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
+  const newest = connection.findValue<number>(
+    "SELECT price FROM index_tick_rows WHERE series = ? AND ts < ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1",
     [key, present + MAX_AHEAD_MICROS],
   );
   const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
   return {
     firstTick: first === null ? null : Math.floor(first / length) * length,
     firstDay: seek("SELECT min(ts) FROM daily_bar_rows WHERE series = ?"),
-    lastTick: newest?.[0] ?? null,
     lastPrice:
-      newest?.[1] ??
+      newest ??
       seek(
         "SELECT close FROM daily_bar_rows WHERE series = ? AND close IS NOT NULL ORDER BY ts DESC LIMIT 1",
       ),

@@ -114,16 +114,13 @@ export class Heatmap {
     const keys = [...this.#members("index_ticks"), ...this.#members("ohlcv")];
     const bySeries = Map.groupBy(keys, (key) => key.series);
     const unique = [...bySeries.values()].flatMap(([key]) => key ?? []);
-    const has = ({ series }: KnownLedgerKey, wanted: Stream) =>
-      bySeries.get(series)?.some(({ stream }) => stream === wanted) ?? false;
     return sortByRank(unique, this.#parts.ranks)
       .sort((a, b) => typeOrder(a) - typeOrder(b))
       .map((key) => ({
         ...toSeriesId(key),
         name: key.name ?? "",
         title: this.#parts.titles.get(key.index_id ?? "") ?? "",
-        has_ticks: has(key, "index_ticks"),
-        has_ohlcv: has(key, "ohlcv"),
+        has_ticks: bySeries.get(key.series)?.some(({ stream }) => stream === "index_ticks") ?? false,
       }));
   }
 

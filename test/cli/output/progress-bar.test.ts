@@ -41,14 +41,14 @@ describe("progress", () => {
     const bars = { plannedMicros: 90_000, plannedRequests: 100, doneMicros: 0 };
     Object.assign(stats.forStream("index_ticks"), ticks, { doneMicros: 0 });
     Object.assign(stats.forStream("ohlcv"), bars);
-    expect(computeBackfillProgress(stats, 10_000)).toMatchObject({ percent: 0, secondsLeft: undefined });
+    expect(computeBackfillProgress(stats, 10_000)).toMatchObject({ percent: 0, seconds_left: null });
     Object.assign(stats.forStream("index_ticks"), { doneMicros: 500 });
     // The first seconds say nothing about the time left.
-    expect(computeBackfillProgress(stats, 9_000)).toMatchObject({ percent: 45, secondsLeft: undefined });
+    expect(computeBackfillProgress(stats, 9_000)).toMatchObject({ percent: 45, seconds_left: null });
     expect(computeBackfillProgress(stats, 27_000)).toEqual({
       percent: 45,
-      rowsPerSecond: 111,
-      secondsLeft: 33,
+      rows_per_second: 111,
+      seconds_left: 33,
     });
   });
 

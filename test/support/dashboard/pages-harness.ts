@@ -18,9 +18,12 @@ function fillPages(transaction: Transaction): void {
 /** Serves the pages to all tests of a file as a daemon does that has nothing to do. */
 export function servePages() {
   let served: Awaited<ReturnType<typeof serveDashboard>>;
+  let write: (work: (transaction: Transaction) => void) => void;
   let query: <Row>(sql: string) => Row[];
   beforeAll(async () => {
-    const { path, connection } = openFilledWarehouse(fillPages, afterAll);
+    const warehouse = openFilledWarehouse(fillPages, afterAll);
+    const { path, connection } = warehouse;
+    write = (work) => warehouse.transaction(work);
     query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
     served = await serveDashboard(path, systemClock, afterAll);
   });
@@ -32,6 +35,7 @@ export function servePages() {
       served.notifyCommit([{ streams: [], ticks: [], ranges: [] }]);
     },
     notifyCommit: (news: CommitNews) => served.notifyCommit([news]),
+    write: (work: (transaction: Transaction) => void) => write(work),
     /** The rows of the warehouse itself, to compare a page with. */
     query: <Row = Record<string, unknown>>(sql: string) => query<Row>(sql),
   };

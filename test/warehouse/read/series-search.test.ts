@@ -5,7 +5,6 @@ import { type ChartSeries, SeriesSearch } from "../../../src/warehouse/read/seri
 const series = (index_type: string, index_id: string, name: string, title = ""): ChartSeries => ({
   ...{ index_type, index_id, name, title },
   has_ticks: index_type !== "MWA",
-  has_ohlcv: true,
 });
 const search = new SeriesSearch([
   series("LX", "1", "BLX"),

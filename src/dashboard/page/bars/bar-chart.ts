@@ -330,16 +330,6 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         if (added > 0 || !isAtEnd || !isLive) setView(inView.from + added, inView.to + added);
       }
     },
-    /** Moves the last bar without drawing the others anew. */
-    showLast(shown: readonly Slot[], lastPrice: number | null): void {
-      const known = slots.length;
-      slots = shown;
-      for (const slot of slots.slice(Math.max(0, known - 1))) {
-        candles.update(toCandle(slot));
-        volume.update(toVolume(slot));
-      }
-      showLastPrice(lastPrice);
-    },
     /** All begin at 100. */
     showOverlays(lines: readonly OverlayLine[]): void {
       for (const [key, line] of overlays) {

@@ -3,7 +3,7 @@
 import { type ChartBarsResult, MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import type { BarWidth } from "../../../model/time.ts";
-import { addTick, DAY_SECONDS, dayStart, merge, type PushedTick, secondsOf } from "./bar-slots.ts";
+import { DAY_SECONDS, dayStart, merge, secondsOf } from "./bar-slots.ts";
 
 /** How many bars are loaded at once when a reader scrolls to an end. */
 const CHUNK_BARS = 1_000;
@@ -34,12 +34,8 @@ export class BarFeed {
   readonly #read: ReadBars;
   readonly #now: () => number;
   #loaded: ChartBarsResult | undefined;
-  /** Where the last answer ended: pushed ticks move the end of what is loaded, but not what was read. */
-  #readTo = 0;
   #isLive = false;
   #isExtending = false;
-  /** Ticks since the last answer was asked for. */
-  readonly #pushed: PushedTick[] = [];
 
   constructor({ series, width, read, now }: BarFeedOptions) {
     this.series = series;
@@ -68,7 +64,6 @@ export class BarFeed {
       from: Math.max(dayStart(from), this.#earliest(to ?? this.#now())),
       ...(to === undefined ? {} : { to: dayStart(to + DAY_SECONDS - 1) }),
     });
-    this.#addPushed();
     for (let chunks = 0; chunks < MAX_CHUNKS && this.#loaded.from > from; chunks++)
       if (!(await this.loadOlder())) return;
   }
@@ -121,7 +116,6 @@ export class BarFeed {
 
   async #fetch(width: BarWidth, range: AskedRange): Promise<ChartBarsResult> {
     const part = await this.#read(this.series, width, range);
-    this.#readTo = Math.max(this.#readTo, part.to);
     // It stays live, however long no answer comes.
     this.#isLive ||= range.to === undefined || range.to > this.#now();
     return part;
@@ -129,7 +123,7 @@ export class BarFeed {
 
   /** Where the bars begin that may have changed since they were read. */
   #tail(): number {
-    return this.#readTo - TAIL_BARS * secondsOf(this.width);
+    return (this.#loaded?.to ?? 0) - TAIL_BARS * secondsOf(this.width);
   }
 
   /** Reads the end again, or all from `changedFrom` on that one request returns. */
@@ -146,27 +140,12 @@ export class BarFeed {
           : tail;
     const end = this.isLive ? {} : { to };
     const part = await this.#fetch(this.width, { from: Math.max(from, earliest), ...end });
-    const { last_price, last_tick } = part;
-    this.#loaded = { ...merge(this.#loaded, part), last_price, last_tick };
-    this.#addPushed();
+    this.#loaded = { ...merge(this.#loaded, part), last_price: part.last_price };
   }
 
-  /** What was pushed before an answer came may be newer than what it has. */
-  #addPushed(): void {
-    for (const tick of this.#pushed.splice(0)) this.addTick(tick);
-  }
-
-  /** Adds a tick that was committed, unless an answer already had it. */
-  addTick(tick: PushedTick): void {
-    if (!this.#loaded) return void this.#pushed.push(tick);
-    if (tick.time <= (this.#loaded.last_tick ?? 0)) return;
-    const { isLive } = this;
-    if (isLive) this.#pushed.push(tick);
-    this.#loaded = {
-      ...(isLive ? addTick(this.#loaded, tick) : this.#loaded),
-      last_price: tick.price,
-      last_tick: tick.time,
-    };
+  /** Also of a range that has ended, which is not read again. */
+  setLastPrice(price: number): void {
+    if (this.#loaded) this.#loaded = { ...this.#loaded, last_price: price };
   }
 
   /** The start of the longest range that one request returns. */

@@ -1,6 +1,5 @@
 // Converts the daemon's bars into the slots of the chart. Pure functions without access to the page.
 
-import { BarAggregate, emptyDetails } from "../../../model/answers/bar-aggregate.ts";
 import type {
   ChartBar,
   ChartBarsResult,
@@ -161,50 +160,6 @@ export function merge<T extends LoadedBars>(loaded: T, part: Omit<LoadedBars, "w
     bars: [...loaded.bars.filter(([time]) => isOutside(time)), ...part.bars].sort(([a], [b]) => a - b),
     days: cut(loaded.days, part.days),
     spans: joinSpans(cut(loaded.spans, part.spans)),
-  };
-}
-
-/** A tick of now. */
-export interface PushedTick {
-  /** In seconds. */
-  readonly time: number;
-  readonly price: number;
-  readonly volume: number | null;
-}
-
-/** A tick that was just committed moves the last bar, or begins the next one. */
-export function addTick<T extends LoadedBars>(loaded: T, { time, price, volume }: PushedTick): T {
-  const length = secondsOf(loaded.width);
-  const start = Math.floor(time / length) * length;
-  const last = loaded.bars.at(-1);
-  if (!last || last[0] > start || loaded.days.some(({ from, to }) => from <= time && time < to))
-    return loaded;
-  const isNext = start > last[0];
-  const figures = new BarAggregate();
-  const [, open, high, low, close, ticks, expected, coverage, isComplete] = last;
-  if (!isNext && open !== null && high !== null && low !== null && close !== null)
-    figures.add({
-      ...{ open, high, low, close, volume, ticks: ticks ?? 0 },
-      doubtful: 0,
-      digits: emptyDetails,
-    });
-  figures.addPlainTick(price, volume);
-  const moved = figures.finish();
-  if (!moved) return loaded;
-  const bar: ChartBar = [
-    ...([start, moved.open, moved.high, moved.low, moved.close, moved.ticks, expected] as const),
-    ...(isNext ? ([0, 0] as const) : ([coverage, isComplete] as const)),
-    moved.volume,
-  ];
-  return {
-    ...loaded,
-    to: Math.max(loaded.to, start + length),
-    bars: [...loaded.bars.slice(0, isNext ? undefined : -1), bar],
-    spans: loaded.spans.map((span, i) =>
-      i === loaded.spans.length - 1 && span.state === "unconfirmed"
-        ? { ...span, to: Math.max(span.to, time) }
-        : span,
-    ),
   };
 }
 

@@ -25,7 +25,7 @@ import { buildSlots, precisionOf, secondsOf, timeAt } from "./bar-slots.ts";
 import { fetchBars, SeriesOverlays } from "./overlays.ts";
 
 const POLL_SECONDS = 15;
-/** A tick moves the last bar at once; what a page of history has changed is read this often at most. */
+/** What a commit has changed, be it a tick or a page of history, is read at once, but this often at most. */
 const CHANGED_SECONDS = 5;
 /** So many bars before the end of what is loaded, more is loaded. */
 const LOAD_AHEAD_BARS = 50;
@@ -273,8 +273,11 @@ export class BarsState {
 
   follow({ ticks, ranges }: CommitNews): void {
     const { series } = this;
-    const own = ticks.filter(([type, id]) => type === series?.index_type && id === series.index_id);
-    if (own.length > 0) this.#addTicks(own);
+    const own = ticks.findLast(([type, id]) => type === series?.index_type && id === series.index_id);
+    if (own) {
+      this.#feed?.setLastPrice(own[3]);
+      this.#readChanged();
+    }
     const { series: key, from, to } = this.#feed?.loaded ?? { from: 0, to: 0 };
     const range = ranges.find(([of]) => of === key);
     if (!range) return;
@@ -288,17 +291,6 @@ export class BarsState {
   readAll(): void {
     this.#changedFrom = 0;
     this.#readNow();
-  }
-
-  /** The last bar moves with each tick, without a request. */
-  #addTicks(ticks: CommitNews["ticks"]): void {
-    for (const [, , ts, price, volume] of ticks)
-      this.#feed?.addTick({ time: ts / MICROS_PER_SECOND, price, volume });
-    const loaded = this.#feed?.loaded;
-    if (!loaded || !this.shown) return;
-    this.shown = { ...loaded, slots: buildSlots(loaded), precision: this.shown.precision };
-    this.#chart?.showLast(this.shown.slots, this.shown.last_price);
-    this.#onChange();
   }
 
   // ---- what a person chooses

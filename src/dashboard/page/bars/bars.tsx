@@ -1,10 +1,11 @@
 // One series as candles. The address holds the selection, so that it can be shared; Back and Forward go through it.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { BarWidth } from "../../../model/time.ts";
 import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
 import { type LiveAnswer, Reading, useCommits, useNote } from "../shared/live-poll.tsx";
-import { Card, Checkbox, EmptyPage, mountPage } from "../shared/page.tsx";
+import { Card, Checkbox, EmptyPage, mountPage, TabList } from "../shared/page.tsx";
 import { useRedraw } from "../shared/redraw.ts";
 import { price } from "../shared/text-format.ts";
 import { TimePicker } from "../shared/time-picker.tsx";
@@ -50,27 +51,15 @@ function Legend() {
 
 function Widths({ state }: { state: BarsState }) {
   return (
-    <fieldset class="widths">
-      <legend class="small">Width of a bar</legend>
-      <div class="segments" id="widths">
-        {widths.map((one) => {
-          const isAvailable = state.isAvailable(one);
-          return (
-            <label key={one} title={isAvailable ? `Type ${one}` : "Only daily bars are stored"}>
-              <input
-                type="radio"
-                name="width"
-                value={one}
-                checked={one === state.width}
-                disabled={!isAvailable}
-                onChange={() => state.setWidth(one)}
-              />
-              <span>{one}</span>
-            </label>
-          );
-        })}
-      </div>
-    </fieldset>
+    <div class="widths">
+      <p class="small">Width of a bar</p>
+      <TabList
+        {...{ id: "widths", label: "Width of a bar", controls: "chart", selected: state.width }}
+        names={Object.fromEntries(widths.map((one) => [one, one])) as Record<BarWidth, string>}
+        isHidden={(one) => !state.isAvailable(one)}
+        onSelect={(one) => state.setWidth(one)}
+      />
+    </div>
   );
 }
 

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ScreenValue } from "../../../model/answers/query.ts";
 import { useLivePoll } from "../shared/live-poll.tsx";
-import { Facts, mountPage } from "../shared/page.tsx";
+import { Facts, mountPage, TabList } from "../shared/page.tsx";
 import { useRedraw } from "../shared/redraw.ts";
 import { TimePicker } from "../shared/time-picker.tsx";
 import { languages } from "./copy-as.ts";
@@ -11,7 +11,7 @@ import { QueryState, viewNames } from "./query-state.ts";
 import { QueryTabs } from "./query-tabs.tsx";
 import { ResultChart } from "./result-chart.tsx";
 import { ResultGrid } from "./result-grid.tsx";
-import { SidePanel, TabList } from "./side-panel.tsx";
+import { SidePanel } from "./side-panel.tsx";
 
 /** One row of so many columns is shown as large figures. */
 const MAX_FIGURES = 6;

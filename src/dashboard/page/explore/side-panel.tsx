@@ -5,57 +5,13 @@ import { useState } from "preact/hooks";
 import cookbook from "../../../../docs/cookbook.md";
 import type { ApiAnswers } from "../../api-answers.ts";
 import { type LiveAnswer, Reading } from "../shared/live-poll.tsx";
-import { SearchField } from "../shared/page.tsx";
+import { SearchField, TabList } from "../shared/page.tsx";
 import { parseCookbook } from "./cookbook.ts";
 import { type HistoryEntry, readHistory } from "./query-tabs.tsx";
 
 const HISTORY_TITLE_CHARS = 120;
 
 export const questions = parseCookbook(cookbook);
-
-interface TabListProps<K extends string> {
-  readonly id: string;
-  readonly label: string;
-  readonly names: Readonly<Record<K, string>>;
-  readonly selected: K;
-  readonly isHidden?: (key: K) => boolean;
-  /** The element that a tab shows. */
-  readonly controls: string;
-  readonly onSelect: (key: K) => void;
-}
-
-/** Tabs with the arrow keys, as a screen reader expects them. */
-export function TabList<K extends string>(props: TabListProps<K>) {
-  const { id, label, names, selected, isHidden = () => false, controls, onSelect } = props;
-  const keys = (Object.keys(names) as K[]).filter((key) => !isHidden(key));
-  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
-    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    const next = keys[(keys.indexOf(selected) + step + keys.length) % keys.length];
-    if (step === 0 || next === undefined) return;
-    event.preventDefault();
-    onSelect(next);
-    event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
-  };
-  return (
-    <div class="tabs" id={id} role="tablist" aria-label={label} onKeyDown={onKeyDown}>
-      {keys.map((key) => (
-        <button
-          key={key}
-          type="button"
-          role="tab"
-          id={`tab-${key}`}
-          data-view={key}
-          aria-controls={controls}
-          aria-selected={key === selected}
-          tabIndex={key === selected ? 0 : -1}
-          onClick={() => onSelect(key)}
-        >
-          {names[key]}
-        </button>
-      ))}
-    </div>
-  );
-}
 
 type SchemaGroups = ApiAnswers["schema"];
 export type Relation = SchemaGroups[number]["relations"][number];

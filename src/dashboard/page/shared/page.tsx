@@ -164,6 +164,50 @@ export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
   );
 }
 
+interface TabListProps<K extends string> {
+  readonly id: string;
+  readonly label: string;
+  readonly names: Readonly<Record<K, string>>;
+  readonly selected: K;
+  readonly isHidden?: (key: K) => boolean;
+  /** The element that a tab shows. */
+  readonly controls: string;
+  readonly onSelect: (key: K) => void;
+}
+
+/** Tabs with the arrow keys, as a screen reader expects them. */
+export function TabList<K extends string>(props: TabListProps<K>) {
+  const { id, label, names, selected, isHidden = () => false, controls, onSelect } = props;
+  const keys = (Object.keys(names) as K[]).filter((key) => !isHidden(key));
+  const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+    const next = keys[(keys.indexOf(selected) + step + keys.length) % keys.length];
+    if (step === 0 || next === undefined) return;
+    event.preventDefault();
+    onSelect(next);
+    event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
+  };
+  return (
+    <div class="tabs" id={id} role="tablist" aria-label={label} onKeyDown={onKeyDown}>
+      {keys.map((key) => (
+        <button
+          key={key}
+          type="button"
+          role="tab"
+          id={`tab-${key}`}
+          data-view={key}
+          aria-controls={controls}
+          aria-selected={key === selected}
+          tabIndex={key === selected ? 0 : -1}
+          onClick={() => onSelect(key)}
+        >
+          {names[key]}
+        </button>
+      ))}
+    </div>
+  );
+}
+
 interface SearchFieldProps {
   readonly id?: string;
   readonly label: string;
