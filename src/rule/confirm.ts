@@ -69,14 +69,7 @@ export function confirm(
     const entry = countClaim(claim, repeated, requiredFor(claim.kind, rules), evidence.now);
     // An end that nobody doubts is in the ledger; what contradicts stored rows is told for a while.
     if (entry.acceptedAt === null || isIncident(claim.kind)) recorded.push(entry);
-    if (entry.acceptedAt === null) continue;
-    accepted.push({ ...claim, range: entry.range, subject: entry.subject });
-    // This answer goes further up than those before: that part was said once.
-    const above = { from: entry.range.to, to: claim.range.to };
-    if (claim.kind === "end" && above.from < above.to)
-      recorded.push(
-        countClaim({ ...claim, range: above }, undefined, requiredFor(claim.kind, rules), evidence.now),
-      );
+    if (entry.acceptedAt !== null) accepted.push({ ...claim, range: entry.range, subject: entry.subject });
   }
   for (const claim of standing) if (accepted.some((each) => hasOvertaken(each, claim))) dropped.add(claim);
   return { accepted, recorded, dropped: [...dropped] };

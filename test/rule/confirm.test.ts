@@ -118,17 +118,6 @@ describe("an end of the history", () => {
     expect(acceptedOf(first, claim("end", 20, 50, [80]))).toEqual([{ from: 20, to: 50 }]);
   });
 
-  it("that an answer shows further up than those before is said once there", () => {
-    const answers = [answer([claim("end", 10, 30, [49])], 0), answer([claim("end", 10, 50, [49])], 100)];
-    const { accepted, stored } = repeat(answers);
-    expect(accepted).toMatchObject([{ range: { from: 10, to: 30 } }]);
-    expect(stored).toMatchObject([{ range: { from: 30, to: 50 }, subject: [49], answers: 1, firstAt: 100 }]);
-    expect(repeat([...answers, answer([claim("end", 10, 50, [49])], 200)])).toMatchObject({
-      accepted: [{ range: { from: 10, to: 50 } }],
-      stored: [],
-    });
-  });
-
   it("of a history without a record counts for the time since it was first asked about", () => {
     const accepted = (second: Claim) => acceptedOf(claim("end", 10, 50), second);
     expect(accepted(claim("end", 10, 70))).toEqual([{ from: 10, to: 70 }]);
