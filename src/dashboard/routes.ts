@@ -1,8 +1,12 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { extname, join } from "node:path";
 import type { ErrorAnswer } from "../model/answers/query.ts";
 import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
+import { pagesFolder } from "../runtime/package-files.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { DaemonAnswer } from "./api-answers.ts";
 import { type DaemonView, describeDaemonState } from "./daemon-status.ts";
@@ -11,7 +15,6 @@ import { LiveEvents } from "./live-events.ts";
 import type { PageParams } from "./page-queries.ts";
 import { type PageKind, pageRequests } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
-import { createFileRoutes } from "./static-files.ts";
 import { TtlCache } from "./ttl-cache.ts";
 
 interface RoutesOptions {
@@ -141,5 +144,40 @@ async function respond(page: Promise<HttpResponse>): Promise<HttpResponse> {
   } catch (error) {
     const answer: ErrorAnswer = { error: error instanceof Error ? error.message : String(error) };
     return jsonResponse(answer, 503);
+  }
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml; charset=utf-8",
+};
+
+/** The pages about one thing, which their path names. */
+const namedPages = ["/assets", "/bars", "/exchanges", "/derivatives"];
+
+/** The list of all assets is the market. */
+const toMarket: HttpResponse = { ...textResponse(302, "/"), headers: { location: "/" } };
+
+/** Routes for the bundled pages. They are read once: the path of a request never becomes a file path. */
+function createFileRoutes(): [string, RequestHandler][] {
+  return listFiles().flatMap((file): [string, RequestHandler][] => {
+    const type = TYPES[extname(file)];
+    if (!type) return [];
+    const body = readFileSync(join(pagesFolder, file));
+    const digest = createHash("sha256").update(body).digest("base64url");
+    const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
+    const path = `/${file.replace(/\.html$/, "")}`;
+    const paths = [path, ...(path === "/market" ? ["/"] : namedPages.includes(path) ? [`${path}/*`] : [])];
+    return paths.map((one) => [one, () => (one === "/assets" ? toMarket : page)]);
+  });
+}
+
+function listFiles(): string[] {
+  try {
+    return readdirSync(pagesFolder).sort();
+  } catch (cause) {
+    throw new Error("the pages of the dashboard are not built: run `npm run build`", { cause });
   }
 }

@@ -3,7 +3,6 @@ import { ApiError } from "../api-server/api-error.ts";
 import type { Access } from "../api-server/tokens.ts";
 import { serviceScopes } from "../model/streams.ts";
 import { matchesSecretHash, readSecretHash, unmatchableHash } from "./client-secrets.ts";
-import { FairQueue } from "./fair-queue.ts";
 
 /** A client that may request tokens. */
 export interface ServeClient {
@@ -17,12 +16,43 @@ const TOKEN_SECONDS = 86_400;
 const MAX_CHECKS = 2;
 const MAX_WAITING_CHECKS = 8;
 
+/** Does a few checks at once. Clients take turns: one that asks for much waits for itself, not the others for it. */
+class FairQueue {
+  /** By client, the one whose turn is next first. */
+  readonly #waiting = new Map<string, (() => void)[]>();
+  #running = 0;
+
+  /** Undefined: too much of the client waits already. */
+  run<T>(client: string, work: () => Promise<T>): Promise<T> | undefined {
+    const own = this.#waiting.get(client) ?? [];
+    if (own.length >= MAX_WAITING_CHECKS) return undefined;
+    this.#waiting.set(client, own);
+    const started = new Promise<void>((start) => own.push(start));
+    const result = started.then(work).finally(() => {
+      this.#running--;
+      this.#startNext();
+    });
+    this.#startNext();
+    return result;
+  }
+
+  #startNext(): void {
+    for (const [client, [start, ...others]] of this.#waiting) {
+      if (this.#running >= MAX_CHECKS) return;
+      this.#waiting.delete(client);
+      if (others.length > 0) this.#waiting.set(client, others);
+      this.#running++;
+      start?.();
+    }
+  }
+}
+
 /** Who may read the warehouse. */
 export class ClientAccess implements Access {
   readonly #clients: readonly ServeClient[];
   /** Compared if the client is unknown, so that the time of the answer does not tell. */
   readonly #unknownHash = unmatchableHash();
-  readonly #checks = new FairQueue({ maxRunning: MAX_CHECKS, maxWaiting: MAX_WAITING_CHECKS });
+  readonly #checks = new FairQueue();
 
   constructor(clients: readonly ServeClient[]) {
     this.#clients = clients;

@@ -47,9 +47,6 @@ export async function readSecretHash(file: string): Promise<string> {
     throw new Failure(`${file} cannot be read`, { code: "settings", remedy });
   });
   if (!/^scrypt\$\d+\$\d+\$\d+\$[\w+/=]+\$[\w+/=]+\s*$/.test(text))
-    throw new Failure(`${file} holds no hash of a secret`, {
-      code: "settings",
-      remedy,
-    });
+    throw new Failure(`${file} holds no hash of a secret`, { code: "settings", remedy });
   return text.trim();
 }

@@ -387,20 +387,12 @@ function longestWait(upgrades: readonly LoggedRequest[], droppedAt: number, conn
 
 /** The longest time in which no page of an index was answered. */
 function longestSilence(requests: readonly LoggedRequest[], from: number, to: number): number {
-  const answeredAt = new Map<string, number>();
-  let longest = 0;
-  const end = (index: string, at: number) => {
-    longest = Math.max(longest, at - (answeredAt.get(index) ?? from));
-    answeredAt.set(index, at);
-  };
-  for (const { target, status, at } of requests) {
-    const [, index] = /^\/v3\/index-ticker\?.*indexId=([^&]+)/.exec(target) ?? [];
-    if (index === undefined || status !== 200 || at > to) continue;
-    if (at < from) answeredAt.set(index, from);
-    else end(index, at);
-  }
-  for (const index of [...answeredAt.keys()]) end(index, to);
-  return answeredAt.size === 0 ? to - from : longest;
+  const isHead = ({ target, status, at }: LoggedRequest) =>
+    target.startsWith("/v3/index-ticker") && status === 200 && at >= from && at <= to;
+  const byIndex = Map.groupBy(requests.filter(isHead), ({ target }) => /indexId=[^&]+/.exec(target)?.[0]);
+  const times = [...byIndex.values()].map((each) => [from, ...each.map(({ at }) => at), to]);
+  const silences = times.flatMap((each) => each.map((at, i) => at - (each[i - 1] ?? at)));
+  return times.length === 0 ? to - from : Math.max(...silences);
 }
 
 function sleep(ms: number): Promise<void> {

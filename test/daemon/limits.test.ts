@@ -14,8 +14,7 @@ const limits: [situation: string, maxLost: number, faults: () => Fault[]][] = [
   ],
   [
     "one 429 with Retry-After: 86400",
-    // It is asked again after a minute.
-    13,
+    13, // It is asked again after a minute.
     () => [Fault.status(429, { on: "/exchange-ticker", total: 1, retryAfter: "seconds", wait: 86_400_000 })],
   ],
   [
@@ -73,15 +72,9 @@ function oldestHead(
   answered: readonly { readonly target: string; readonly at: number }[],
   from: number,
 ): number {
-  const times = new Map<string, number[]>();
-  for (const { target, at } of answered) {
-    const [, index] = /^\/v3\/index-ticker\?.*indexId=([^&]+)/.exec(target) ?? [];
-    if (index !== undefined) times.set(index, [...(times.get(index) ?? [from]), at]);
-  }
-  expect(times.size).toBe(3);
-  return Math.max(
-    ...[...times.values()].flatMap((each) =>
-      [...each, from + LIMIT_MS].map((at, i) => at - (each[i - 1] ?? at)),
-    ),
-  );
+  const heads = answered.filter(({ target }) => target.startsWith("/v3/index-ticker"));
+  const byIndex = Map.groupBy(heads, ({ target }) => /indexId=[^&]+/.exec(target)?.[0]);
+  expect(byIndex.size).toBe(3);
+  const times = [...byIndex.values()].map((each) => [from, ...each.map(({ at }) => at), from + LIMIT_MS]);
+  return Math.max(...times.flatMap((each) => each.map((at, i) => at - (each[i - 1] ?? at))));
 }

@@ -140,25 +140,21 @@ export function indexKey(indexType: string, indexId: string): string {
 
 /** The ledger of a stream by `indexKey`. Indices without an entry are left out. */
 export function readIndexLedgers(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
-  const ranges = connection.rows<IndexIds & TimeRange & Pick<SettledRangeRow, "series">>(
-    `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, g.from_ts AS "from", g.to_ts AS "to"
-      FROM settled_ranges g JOIN series s ON s.series = g.series WHERE g.stream = ? ORDER BY g.series, g.from_ts`,
-    [stream],
+  const rows = connection.rows<
+    IndexIds & { series: number; targetFrom: Micros | null; from: Micros | null; to: Micros }
+  >(
+    `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom, g.from_ts AS "from", g.to_ts AS "to"
+      FROM series s LEFT JOIN settled_ranges g ON g.stream = ? AND g.series = s.series
+        LEFT JOIN targets w ON w.stream = ? AND w.series = s.series AND w.to_ts IS NULL AND w.is_snapshot = 0
+      WHERE w.series IS NOT NULL OR g.series IS NOT NULL ORDER BY s.series, g.from_ts`,
+    [stream, stream],
   );
-  const targets = connection.rows<IndexIds & { targetFrom: TargetRow["from"] } & Pick<TargetRow, "series">>(
-    `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom
-      FROM targets w JOIN series s ON s.series = w.series
-      WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0`,
-    [stream],
+  const byIndex = Map.groupBy(rows, ({ indexType, indexId }) => indexKey(indexType, indexId));
+  return new Map(
+    [...byIndex].map(([key, own]) => {
+      const settled = own.flatMap(({ from, to }) => (from === null ? [] : [{ from, to }]));
+      const { series = 0, targetFrom } = own[0] ?? {};
+      return [key, { series, settled, targetFrom: targetFrom ?? undefined }];
+    }),
   );
-  const found = new Map<string, IndexLedger>();
-  for (const { series, indexType, indexId, targetFrom } of targets) {
-    found.set(indexKey(indexType, indexId), { series, settled: [], targetFrom });
-  }
-  for (const [key, own] of Map.groupBy(ranges, (range) => indexKey(range.indexType, range.indexId))) {
-    const settled = own.map(({ from, to }) => ({ from, to }));
-    const { series } = own[0] as (typeof own)[number];
-    found.set(key, { series, settled, targetFrom: found.get(key)?.targetFrom });
-  }
-  return found;
 }

@@ -56,15 +56,12 @@ export function readGapReport(
   assertIsNewest(connection);
   return inReadTransaction(connection, (now, known) => {
     const keys = selectKeys(known, selection);
-    const selected = new Set(keys.map(namedKeyText));
-    const own = known
-      .filter((key) => selected.has(namedKeyText(key)))
-      .flatMap((key) => readKeyGaps(connection, key, now).map((gap) => toRow(key, gap)));
+    const gaps = keys.flatMap((key: LedgerKeySummary | KnownLedgerKey) =>
+      "series" in key ? readKeyGaps(connection, key, now).map((gap) => toRow(key, gap)) : [],
+    );
+    const confirmations = readConfirmations(connection, gaps, rules, new Set(keys.map(namedKeyText)));
     return {
-      now,
-      keys,
-      gaps: own,
-      confirmations: readConfirmations(connection, own, rules, selected),
+      ...{ now, keys, gaps, confirmations },
       outsideRange: [],
       unresolved: findUnresolved(connection, selection),
     };

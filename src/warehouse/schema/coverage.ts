@@ -4,21 +4,29 @@ import type { ClaimKind } from "../../rule/claim.ts";
 import type { SnapshotState } from "../../rule/snapshot.ts";
 import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 
+const ledgerKey = {
+  stream: text("stream").$type<Stream>().notNull(),
+  /** → series.series */
+  series: integer("series").notNull(),
+};
+
+const settledRange = {
+  ...ledgerKey,
+  from: integer("from_ts").notNull(),
+  /** Exclusive. */
+  to: integer("to_ts").notNull(),
+  proof: text("proof").$type<Proof>().notNull(),
+  /** Why the range is empty or lost; null: its rows are stored. */
+  reason: text("reason"),
+  /** The commit that settled it so (commits.seq); null: one before the warehouse kept its past. */
+  since: integer("since"),
+};
+
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
 export const settledRanges = sqliteTable(
   "settled_ranges",
   {
-    stream: text("stream").$type<Stream>().notNull(),
-    /** → series.series */
-    series: integer("series").notNull(),
-    from: integer("from_ts").notNull(),
-    /** Exclusive. */
-    to: integer("to_ts").notNull(),
-    proof: text("proof").$type<Proof>().notNull(),
-    /** Why the range is empty or lost; null: its rows are stored. */
-    reason: text("reason"),
-    /** The commit that settled it so (commits.seq); null: one before the warehouse kept its past. */
-    since: integer("since"),
+    ...settledRange,
   },
   (table) => [primaryKey({ columns: [table.stream, table.series, table.from] })],
 );
@@ -28,14 +36,7 @@ export type SettledRangeRow = Omit<typeof settledRanges.$inferSelect, "since">;
 export const pastSettledRanges = sqliteTable(
   "past_settled_ranges",
   {
-    stream: text("stream").$type<Stream>().notNull(),
-    /** → series.series */
-    series: integer("series").notNull(),
-    from: integer("from_ts").notNull(),
-    to: integer("to_ts").notNull(),
-    proof: text("proof").$type<Proof>().notNull(),
-    reason: text("reason"),
-    since: integer("since"),
+    ...settledRange,
     /** The commit that changed or retracted it. */
     until: integer("until").notNull(),
   },
@@ -68,9 +69,7 @@ export const commits = sqliteTable(
 export const targets = sqliteTable(
   "targets",
   {
-    stream: text("stream").$type<Stream>().notNull(),
-    /** → series.series */
-    series: integer("series").notNull(),
+    ...ledgerKey,
     from: integer("from_ts").notNull(),
     /** Null: the target grows with time. */
     to: integer("to_ts"),
@@ -114,9 +113,7 @@ export const liveSpans = sqliteTable(
 export const publications = sqliteTable(
   "publications",
   {
-    stream: text("stream").$type<Stream>().notNull(),
-    /** → series.series */
-    series: integer("series").notNull(),
+    ...ledgerKey,
     /** The newest record that REST has shown plus one period; 0: none. Coverage above it needs a quiet series. */
     publishedTo: integer("published_to").notNull(),
     /** When the head was last requested, by the service's clock; 0: never. */
@@ -134,9 +131,7 @@ export type PublicationRow = typeof publications.$inferSelect;
 export const snapshotStates = sqliteTable(
   "snapshot_states",
   {
-    stream: text("stream").$type<Stream>().notNull(),
-    /** → series.series */
-    series: integer("series").notNull(),
+    ...ledgerKey,
     /** JSON: how many records each list had when it last counted, and when the service refreshed it. */
     state: text("state", { mode: "json" }).$type<Omit<SnapshotState, "short">>().notNull(),
   },
@@ -166,9 +161,7 @@ export const pendingClaims = sqliteTable(
     claim: integer("claim").primaryKey(),
     kind: text("kind").$type<ClaimKind>().notNull(),
     /** Or the name of a list, with 0 in place of a series. */
-    stream: text("stream").$type<Stream>().notNull(),
-    /** → series.series */
-    series: integer("series").notNull(),
+    ...ledgerKey,
     from: integer("from_ts").notNull(),
     /** Exclusive. */
     to: integer("to_ts").notNull(),

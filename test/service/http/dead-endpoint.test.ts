@@ -175,68 +175,6 @@ describe("an endpoint that fails", () => {
   });
 });
 
-describe("429 with Retry-After at one endpoint", () => {
-  /** Asks every second for `seconds`; returns when the endpoint was asked, and how many pages the others got. */
-  async function ask(refused: (path: string, at: number) => number, seconds: number) {
-    stub = await startStubService({
-      clock,
-      respond({ path }, response) {
-        const retryAfter = refused(path, clock.monotonic());
-        if (retryAfter === 0) return sendGzip(response, { content: [] });
-        response.setHeader("retry-after", String(retryAfter));
-        sendJson(response, {}, 429);
-      },
-    });
-    const { client } = createTestClient(stub.baseUrl, clock);
-    const pages: { readonly path: string; readonly at: number }[] = [];
-    const stop = new AbortController();
-    const poll = async (endpoint: string) => {
-      while (!stop.signal.aborted) {
-        const request = { endpoint, priority: requestPriority.snapshot, signal: stop.signal };
-        await client.request(request, readPage).then(
-          () => pages.push({ path: endpoint, at: clock.monotonic() }),
-          () => {},
-        );
-        await clock.sleep(1_000, stop.signal).catch(() => {});
-      }
-    };
-    const polls = ["/derivatives", "/asset", "/market-cap"].map(poll);
-    await clock.runUntil(clock.sleep(seconds * 1_000));
-    stop.abort();
-    await clock.runUntil(Promise.all(polls));
-    return { pages, asked: stub.requests.filter(({ path }) => path.endsWith("/derivatives")) };
-  }
-
-  it("B1: pauses that endpoint, and the others go on", async () => {
-    const isRefused = (path: string) => (path.endsWith("/derivatives") ? 30 : 0);
-    const { pages, asked } = await ask(isRefused, 150);
-    expect(pages.length).toBeGreaterThan(2 * 140);
-    expect(asked.length).toBeGreaterThanOrEqual(4);
-    for (const [at, request] of asked.entries())
-      if (at > 0) expect(request.at - (asked[at - 1]?.at ?? 0)).toBeGreaterThanOrEqual(30_000);
-  });
-
-  it("B1: pauses the host if a second one is refused within the pause", async () => {
-    const isRefused = (path: string, at: number) => {
-      if (path.endsWith("/derivatives")) return 30;
-      return path.endsWith("/asset") && at >= 40_000 && at < 45_000 ? 30 : 0;
-    };
-    const { pages } = await ask(isRefused, 100);
-    const during = pages.filter(({ at }) => at > 46_000 && at < 69_000);
-    expect(during).toEqual([]);
-    expect(pages.filter(({ at }) => at > 76_000).length).toBeGreaterThan(20);
-  });
-
-  it("B1: for a day is obeyed for a minute at most while others answer", async () => {
-    const isRefused = (path: string, at: number) =>
-      path.endsWith("/derivatives") && at < 10_000 ? 86_400 : 0;
-    const { pages } = await ask(isRefused, 100);
-    const [first] = pages.filter(({ path }) => path === "/derivatives");
-    expect(first?.at).toBeLessThanOrEqual(minute + 2_000);
-    expect(pages.length).toBeGreaterThan(2 * 90);
-  });
-});
-
 it("B3: bare 429s for three of ten seconds starve neither heads nor snapshots nor history", async () => {
   stub = await startStubService({
     clock,

@@ -1,12 +1,11 @@
 // What /explore shows: the open statements, their parameters, and the answer of the last one. The hash of the URL holds the query.
 
-import type { QueryAnswer } from "../../../model/answers/query.ts";
+import type { ErrorAnswer, QueryAnswer, QueryProgress } from "../../../model/answers/query.ts";
 import { describeError, fetchJson, RequestError, toError } from "../shared/page-base.ts";
 import { count } from "../shared/text-format.ts";
 import { type PickedTime, pickedParams, rangeOf, readPicked } from "../shared/time-picker.tsx";
 import { findParameters } from "./cookbook.ts";
 import { languages } from "./copy-as.ts";
-import { readLines } from "./query-answer.ts";
 import {
   type OpenTabs,
   openLinked,
@@ -301,6 +300,25 @@ export class QueryState {
       }, DOWNLOAD_TOLD_MS);
     } catch (error) {
       this.#fail(error);
+    }
+  }
+}
+
+/** The answer, which is the last line; each line before it tells how many rows were read. Throws if the last line is an error. */
+async function readLines(response: Response, onProgress: (rows: number) => void): Promise<QueryAnswer> {
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let line = "";
+  for (;;) {
+    const { done = true, value = "" } = (await reader?.read()) ?? {};
+    if (done) throw new Error("the answer was cut off");
+    const [end = "", ...next] = value.split("\n");
+    line += end;
+    for (const begun of next) {
+      const told = JSON.parse(line) as QueryAnswer | QueryProgress | ErrorAnswer;
+      if ("error" in told) throw new RequestError(told);
+      if ("columns" in told) return told;
+      onProgress(told.read);
+      line = begun;
     }
   }
 }
