@@ -332,7 +332,7 @@ describe("the bars", () => {
       await page.waitForSelector('#chart[data-series="btc-id"][data-width="1h"]');
       const day = await page.getAttribute("#chart", "data-view");
       await page.selectOption("#range", "3d");
-      await page.waitForSelector(`#chart:not([data-view="${day}"])`);
+      await page.waitForSelector(`#chart[data-view]:not([data-view="${day}"])`);
       const box = await page.locator(pane).boundingBox();
       const [x, y] = [(box?.x ?? 0) + 500, (box?.y ?? 0) + 300];
       const before = await shownData(page);
