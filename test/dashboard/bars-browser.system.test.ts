@@ -410,7 +410,7 @@ describe("the bars", () => {
       .observe(document.getElementById("chart"), { attributeFilter: ["data-bars"] })`);
     const before = await page.getAttribute("#chart", "data-bars");
     release();
-    await page.waitForSelector(`#chart:not([data-bars="${before}"])`);
+    await page.waitForSelector(`#chart[data-bars]:not([data-bars="${before}"])`);
     await page.evaluate("new Promise(requestAnimationFrame)");
     expect(await when.textContent()).toBe(`${format(from)} UTC`);
     // How far the gap goes on is known with what is around the view.
