@@ -37,21 +37,15 @@ export function raceAbort<T>(work: Promise<T>, signal: AbortSignal | undefined):
 }
 
 /** Waits at most `ms` for `work`. Returns false if `work` still runs then. Rejects if `work` rejects in time. */
-export async function finishesWithin(
-  clock: Pick<Clock, "sleep">,
+export function finishesWithin(
+  clock: Pick<Clock, "after">,
   ms: number,
   work: Promise<unknown>,
 ): Promise<boolean> {
-  const finished = new AbortController();
-  const timedOut = clock.sleep(ms, finished.signal).then(
-    () => false,
-    () => true,
-  );
-  try {
-    return await Promise.race([work.then(() => true), timedOut]);
-  } finally {
-    finished.abort();
-  }
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, () => resolve(false));
+    work.then(() => resolve(true), reject).finally(cancel);
+  });
 }
 
 /** Callers that arrive while `work` runs share its result instead of starting it again. */

@@ -44,7 +44,7 @@ export class NonblockingStderr implements TextOutput {
   }
 
   /** Waits until the reader has read everything; false after the timeout. */
-  async flush(clock: Pick<Clock, "sleep">, timeoutMs: number): Promise<boolean> {
+  async flush(clock: Pick<Clock, "after">, timeoutMs: number): Promise<boolean> {
     if (this.#stream.writableLength === 0) return true;
     const flushed = new Promise<void>((resolve) => this.#stream.write("", () => resolve()));
     return finishesWithin(clock, timeoutMs, flushed);
