@@ -60,11 +60,12 @@ export async function runWalk(
 ): Promise<WalkOutcome> {
   const { stats } = context;
   const successesBefore = stats.successCount;
-  const work = () => walkSlice(context, walk, options);
+  const onFound = () => notFound?.recordFound(walk.series);
+  const work = () => walkSlice(context, walk, { ...options, onFound });
   try {
     const result = await (retries ? retryUntilDone(context, retries, work) : work());
     if (result.isUnexplored) return { kind: "empty" };
-    notFound?.recordFound(walk.series);
+    onFound();
     const unconfirmed = result.unconfirmed > 0 ? unconfirmedFailure(walk, result.unconfirmed) : undefined;
     return { kind: "filled", result, unconfirmed };
   } catch (error) {
@@ -107,7 +108,7 @@ export class NotFoundAnswers {
     this.#reader = reader;
   }
 
-  /** Call when the service has returned the series. */
+  /** The service has sent records of the series. */
   recordFound({ key }: WalkedSeries): void {
     this.#foundSeries.add(ledgerKeyText(key));
   }
@@ -119,11 +120,14 @@ export class NotFoundAnswers {
     range: TimeRange,
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
-    const { series } = walk;
+    const { series, isHead } = walk;
     const { key, indexType } = series;
+    // The index exists, and only this range fails. A delisted index fails at its head.
+    if (this.#foundSeries.has(ledgerKeyText(key)) && (rejection || !isHead))
+      return rejection ?? onlyRangeFailure(series);
     const doubt = wasNotFound(this.#reader, key)
       ? undefined
-      : await this.#findDoubt(context, walk, rejection);
+      : await this.#findDoubt(context, series, rejection);
     if (doubt) return doubt;
     const answer = { key, indexType, range, timing: timingOf(series), confirmation: context.withdrawals };
     reportClaims(context, series, await context.ingest.call("commitNotFound", answer, context.signal));
@@ -133,22 +137,19 @@ export class NotFoundAnswers {
   /** Why the answer does not count. */
   async #findDoubt(
     context: SyncContext,
-    { series, isHead }: SliceWalk,
+    series: WalkedSeries,
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
     const { key, serviceWindow, indexType } = series;
     const servedSince = computeWindowStart(serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS;
     const isServed = hasRowsInRange(this.#reader, key, { from: servedSince, to: Number.MAX_SAFE_INTEGER });
-    const isFound = this.#foundSeries.has(ledgerKeyText(key));
     if (rejection) {
-      if (isFound || isServed) return rejection;
+      if (isServed) return rejection;
       const other = findOtherServedSeries(this.#reader, key, servedSince, indexType);
       const probe = other ?? { indexType, ts: serviceNow(context) };
       return (await findsAny(context, key.stream, [probe])) ? undefined : rejection;
     }
     if (!isServed) return undefined;
-    // The index exists, and only this range fails. A delisted index fails at its head.
-    if (isFound && !isHead) return onlyRangeFailure(series);
     return (await this.#isEndpointHealthy(context, series, servedSince))
       ? undefined
       : endpointFailure(series);

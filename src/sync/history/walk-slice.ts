@@ -73,8 +73,10 @@ export interface SliceResult {
 }
 
 export interface WalkOptions {
-  /** Called once the service has returned records. */
+  /** Called once the walk has a page with records. */
   readonly onServed?: () => Promise<void>;
+  /** Called for each response with records of the series, also for one that another contradicts. */
+  readonly onFound?: () => void;
   readonly progress?: WalkProgress | undefined;
   /** The range is covered already: count what differs. */
   readonly isComparison?: boolean;
@@ -87,7 +89,7 @@ export interface WalkOptions {
 export async function walkSlice(
   context: SyncContext,
   slice: SliceWalk,
-  { onServed, progress, isComparison = false }: WalkOptions = {},
+  { onServed, onFound, progress, isComparison = false }: WalkOptions = {},
 ): Promise<SliceResult> {
   const { client, ingest, stats, signal, log } = context;
   const { key, indexType, indexId, name, serviceWindow, settleDelay, cadence } = slice.series;
@@ -124,7 +126,9 @@ export async function walkSlice(
     // An HTTP cache may serve a response from before the range was settled.
     const completeUntil = serviceNow(context) - settleDelay - body.ageMs * MICROS_PER_MS;
     if (body.ageMs > 0 && to > completeUntil) throw staleResponseFailure(walk.endpoint);
-    return pages.read(body);
+    const page = await pages.read(body);
+    if (page.rows > 0) onFound?.();
+    return page;
   };
   const commit = async (number: number, position: PagePosition) => {
     const isLast = position.end === "exhausted";

@@ -129,4 +129,25 @@ describe("a service that", () => {
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
   });
+
+  it("refuses an index of which it has just sent records is not believed, however often", async () => {
+    // The first page seems to be followed by a day of silence, and the probe of it is refused.
+    const ofMarket = { on: "/index-ticker", query: { indexType: "MWA" } };
+    const faults = [Fault.swapPages(ofMarket), Fault.status(400, { ...ofMarket, query: { size: "5" } })];
+    const engine = await startBackfillHarness({
+      settings: `service: { refreshSeconds: 300 }
+sync: { exchangeTickers: false, derivatives: false, ohlcv: false,
+  intraday: { GWA: none, MWA: [BTC/USD], LX: [BLX], days: 1 } }`,
+      simulator: { refreshSeconds: 300, faults },
+    });
+    for (let run = 0; run < 3; run++) {
+      const report = await engine.run();
+      expect([report.exit, report.problems[0]?.code]).toEqual([4, "rejected"]);
+      await engine.clock.advance(11 * 60_000);
+    }
+    expect(engine.query("SELECT reason FROM coverage WHERE reason = 'not found'")).toEqual([]);
+    engine.simulator.setFaults();
+    expect((await engine.run()).exit).toBe(0);
+    engine.expectMatchesService();
+  });
 });
