@@ -93,12 +93,11 @@ export class SilenceTimeout {
   }
 
   #startTimer(): void {
+    const silentMs = this.#clock.monotonic() - this.#lastSuccessAt;
+    if (silentMs >= SILENCE_TIMEOUT_MS)
+      this.#timeout.abort(this.#findCause() ?? silenceFailure(this.#findLastFailure()));
     // Whole milliseconds: a rest of a rounding error would never pass.
-    const remainingMs = Math.ceil(this.#lastSuccessAt + SILENCE_TIMEOUT_MS - this.#clock.monotonic());
-    this.#cancel = this.#clock.after(remainingMs, () => {
-      if (this.#clock.monotonic() - this.#lastSuccessAt < SILENCE_TIMEOUT_MS) this.#startTimer();
-      else this.#timeout.abort(this.#findCause() ?? silenceFailure(this.#findLastFailure()));
-    });
+    else this.#cancel = this.#clock.after(Math.ceil(SILENCE_TIMEOUT_MS - silentMs), () => this.#startTimer());
   }
 }
 
