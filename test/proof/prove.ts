@@ -31,7 +31,8 @@ const unusedWithoutBars = /^(?!(index_ticks|gaps|coverage|markets|derivative_con
 const DAY_MS = 86_400_000;
 /** Two answers about an absence are this far apart: a little more than `sync.withdrawals.over`. */
 const CONFIRMATION_MS = 11 * 60_000;
-const MAX_CONFIRMATION_ROUNDS = 2;
+/** Two answers about an end that begin at different slices count for what both are about: a third confirms the rest. */
+const MAX_CONFIRMATION_ROUNDS = 3;
 /** No run may take longer, whatever faults the service has. */
 const MAX_RUN_MS = 12 * 3_600_000;
 
