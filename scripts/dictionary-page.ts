@@ -25,7 +25,7 @@ export const map = `
                                             │ all with their proof and their past
                           ┌─────────────────┴────────────────┐
                ┌──────────▼───────────┐           ┌──────────▼────────────────────────────┐
-               │ coverage   gaps      │           │ revisions   index_tick_versions       │
+               │ coverage   gaps      │           │ revisions                             │
                │ proven, open, lost   │           │ rejects   unknown_fields              │
                └──────────────────────┘           └───────────────────────────────────────┘
 `;

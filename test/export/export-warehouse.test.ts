@@ -34,7 +34,6 @@ const relations = [
   "bars_1d",
   "reconcile_ohlcv",
   "reconcile_market_caps",
-  "index_tick_versions",
   "coverage",
   "revisions",
   "status_changes",

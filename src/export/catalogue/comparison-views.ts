@@ -76,9 +76,8 @@ export function barMacro(present: Micros): string {
   return `CREATE MACRO bars(series_name, width, from_time, to_time) AS TABLE ${bars(length, ticks, present)}`;
 }
 
-/** Computed values compared with the service's, and every version of a tick. */
+/** Computed values compared with the service's. */
 export function catalogueComparisonViews(present: Micros): Record<string, string> {
-  const key = "index_type, index_id";
   return comparisonViews(duckDbDialect(present), {
     fromBars: `FROM bars_1d b LEFT JOIN ohlcv r
   ON r.index_type = b.index_type AND r.index_id = b.index_id AND r.ts = b.ts`,
@@ -86,14 +85,5 @@ export function catalogueComparisonViews(present: Micros): Record<string, string
     fromMarketCaps: `FROM market_caps r ASOF LEFT JOIN (SELECT * FROM index_ticks WHERE index_type = 'GWA') t
   ON t.index_id = r.asset_id AND t.ts <= r.ts`,
     asset: "r.asset_id, r.symbol",
-    changes: `SELECT ${key}, name, ts, before, epoch_us(changed_at) AS changed_at,
-    lag(epoch_us(changed_at)) OVER (PARTITION BY ${key}, ts ORDER BY changed_at) AS since
-  FROM revisions WHERE stream = 'index_ticks'`,
-    changeKey: key,
-    fromTicks: `FROM index_ticks r LEFT JOIN latest c USING (${key}, ts)`,
-    fromChanges: "FROM changes c",
-    tickNames: "r.index_type, r.index_id, r.name",
-    changeNames: "c.index_type, c.index_id, c.name",
-    before: (entry) => `c.before ->> '$.${entry}'`,
   });
 }

@@ -36,7 +36,7 @@ export function prune(
   { fromKey, maxRows = MAX_ROWS_PER_CALL }: PruneOptions = {},
 ): PruneResult {
   if (fromKey === undefined) settleExpired(transaction, stream, before);
-  const { table, keyColumn } = rowTables[stream];
+  const { table, pastTable, keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];
   // One at a time: to list all keys for each batch would cost more than its rows.
   const keySql = `SELECT ${keyColumn} FROM ${dictionary} d WHERE ${keyColumn} >= ?
@@ -47,7 +47,9 @@ export function prune(
   let key = transaction.findValue<number>(keySql, [fromKey ?? 0, before]);
   while (key !== undefined && deleted < maxRows) {
     const until = transaction.findValue<Micros>(cutoffSql, [key, before, maxRows - deleted]) ?? before;
-    deleted += transaction.run(`DELETE FROM ${table} WHERE ${keyColumn} = ? AND ts < ?`, [key, until]);
+    const isExpired = `WHERE ${keyColumn} = ? AND ts < ?`;
+    deleted += transaction.run(`DELETE FROM ${table} ${isExpired}`, [key, until]);
+    transaction.run(`DELETE FROM ${pastTable} ${isExpired}`, [key, until]);
     transaction.journal.add(stream, "rows", key, { from: 0, to: until });
     key = transaction.findValue<number>(keySql, [key, before]);
   }

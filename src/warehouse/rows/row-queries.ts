@@ -8,7 +8,7 @@ import type { SeriesRow } from "../schema/lookups.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { hasSameValues } from "./revisions.ts";
+import { hasSameValues } from "./row-details.ts";
 
 /**
  * Whether `range` has an uncovered row that a stale page lacks, or has with other values: either may be newer, so the

@@ -11,12 +11,12 @@ export const ROWS_PER_STATEMENT = 50;
 interface RowSql {
   readonly insertMany: string;
   readonly insertOne: string;
-  /** Parameters: the columns, in a table with a past the commit, then key and `ts`. */
+  /** Parameters: the columns, the commit, key and `ts`. */
   readonly replaceOne: string;
-  /** A REST page equals a live row. Parameters: in a table with a past the commit, then key and `ts`. */
+  /** A REST page equals a live row. Parameters: the commit, key and `ts`. */
   readonly confirmOne: string;
-  /** Copies a row to the past. Parameters: the commit, key, `ts`, the commit. Undefined: the table has no past. */
-  readonly keepPast: string | undefined;
+  /** Copies a row to the past. Parameters: the commit, the number of the revision, key, `ts`. */
+  readonly keepPast: string;
   /** Whether REST has written a row between two timestamps, both exclusive. */
   readonly selectRestBetween: string;
   /** The row of one key and timestamp. */
@@ -46,12 +46,10 @@ export function getRowSql<Row>({ table, keyColumn, columns, sourceAt, pastTable 
   let sql = sqlByTable.get(table);
   if (!sql) {
     const isRow = `${keyColumn} = ? AND ts = ?`;
-    const hasPast = pastTable !== undefined;
-    const names = [keyColumn, "ts", ...columns, ...(hasPast ? ["since"] : [])];
-    const confirmed = hasPast && sourceAt >= 0 ? ["confirmed"] : [];
+    const names = [keyColumn, "ts", ...columns, "since"];
+    const confirmed = sourceAt >= 0 ? ["confirmed"] : [];
     const sets = [
-      ...columns.map((name) => `${name} = ?`),
-      ...(hasPast ? ["since = ?"] : []),
+      ...[...columns, "since"].map((name) => `${name} = ?`),
       ...confirmed.map((name) => `${name} = NULL`),
     ];
     const versioned = [...names, ...confirmed].join(", ");
@@ -63,9 +61,7 @@ export function getRowSql<Row>({ table, keyColumn, columns, sourceAt, pastTable 
       insertOne: `INSERT ${into} ${row}`,
       replaceOne: `UPDATE ${table} SET ${sets.join(", ")} WHERE ${isRow}`,
       confirmOne: `UPDATE ${table} SET source = 0${confirmed.map((name) => `, ${name} = ?`).join("")} WHERE ${isRow}`,
-      keepPast: hasPast
-        ? `INSERT INTO ${pastTable} (${versioned}, until) SELECT ${versioned}, ? FROM ${table} WHERE ${isRow} AND since IS NOT ?`
-        : undefined,
+      keepPast: `INSERT INTO ${pastTable} (${versioned}, until, revision) SELECT ${versioned}, ?, ? FROM ${table} WHERE ${isRow}`,
       selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts > ? AND ts < ? AND source = 0 LIMIT 1`,
       selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${isRow}`,
       selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts BETWEEN ? AND ? LIMIT 1`,
@@ -75,13 +71,18 @@ export function getRowSql<Row>({ table, keyColumn, columns, sourceAt, pastTable 
   return sql;
 }
 
-/** Keeps the stored version of a row before it is replaced or deleted. One that this commit wrote was never known. */
+/**
+ * Keeps the stored version of a row before it is replaced or deleted. One that this commit wrote was never known: it is kept only as a
+ * revision. `isRevision`: other figures replace it, or the service has withdrawn it.
+ */
 export function keepPastRow(
   transaction: Transaction,
   table: RowTable<never>,
   { key, ts }: { readonly key: number; readonly ts: Micros },
+  isRevision = false,
 ): void {
   const { keepPast } = getRowSql(table);
   const { commit } = transaction;
-  if (keepPast !== undefined) transaction.run(keepPast, [commit, key, ts, commit]);
+  if (isRevision) transaction.run(keepPast, [commit, transaction.numberRevision(), key, ts]);
+  else transaction.run(`${keepPast} AND since IS NOT ?`, [commit, 0, key, ts, commit]);
 }

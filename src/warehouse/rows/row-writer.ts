@@ -9,7 +9,7 @@ import { findProofAt, findTouching } from "../coverage/ledger.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
-import { hasSameValues, storeRevision } from "./revisions.ts";
+import { hasSameValues } from "./row-details.ts";
 import { getPlainTickSql, getRowSql, keepPastRow, ROWS_PER_STATEMENT } from "./row-sql.ts";
 import { hasSecondNote, noteSecondInDetails } from "./second-records.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -130,8 +130,6 @@ class RowWriter<Row> {
   readonly #source: RecordSource;
   readonly #tolerance: Micros;
   readonly #width: number;
-  /** What a row of a table with a past has after its columns. */
-  readonly #version: readonly number[];
   /** Only index ticks have kept bars. */
   readonly #touched: TouchedHours | undefined;
   /** Only pages of a history show all records of a moment together. */
@@ -151,8 +149,7 @@ class RowWriter<Row> {
     this.#table = table;
     this.#source = source;
     this.#tolerance = tolerance;
-    this.#version = table.pastTable === undefined ? [] : [transaction.commit];
-    this.#width = table.columns.length + 2 + this.#version.length;
+    this.#width = table.columns.length + 3;
     this.#hasWholeMoments = source === "rest" && hasHistory(table.stream);
     this.#touched = table.stream === "index_ticks" ? new TouchedHours() : undefined;
   }
@@ -296,7 +293,7 @@ class RowWriter<Row> {
     const { ts, encode } = this.#table;
     this.#pendingValues.push(key, ts(record));
     encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
-    this.#pendingValues.push(...this.#version);
+    this.#pendingValues.push(this.#transaction.commit);
     const full = ROWS_PER_STATEMENT * this.#width;
     if (this.#pendingValues.length === full) this.#flush(full);
   }
@@ -326,7 +323,7 @@ class RowWriter<Row> {
       this.#unchanged++;
       if (this.#source === "rest" && before[table.sourceAt] === 1) {
         this.#record(key, { first: ts, last: ts });
-        this.#transaction.statement(getRowSql(table).confirmOne).run([...this.#version, key, ts]);
+        this.#transaction.statement(getRowSql(table).confirmOne).run([this.#transaction.commit, key, ts]);
       }
       return;
     }
@@ -340,9 +337,11 @@ class RowWriter<Row> {
     const hasSame = hasSameValues(table, before, after);
     if (!hasSame && this.#source === "live") after[detailsAt] = noteSecondInDetails(after[detailsAt]);
     this.#touched?.add(ts);
-    keepPastRow(this.#transaction, table, { key, ts });
+    // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
+    const isRevision = !hasSame && (settled || !streamTable[table.stream].isProvisional);
+    keepPastRow(this.#transaction, table, { key, ts }, isRevision);
     const replace = this.#transaction.statement(getRowSql(table).replaceOne);
-    replace.run([...after, ...this.#version, key, ts]);
+    replace.run([...after, this.#transaction.commit, key, ts]);
     this.#record(key, { first: ts, last: ts });
     if (hasSame) {
       this.#unchanged++;
@@ -350,9 +349,6 @@ class RowWriter<Row> {
       return;
     }
     this.#changed++;
-    // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
-    if (settled || !streamTable[table.stream].isProvisional)
-      storeRevision(this.#transaction, table, { key, ts, before, after });
   }
 
   /** The records of the first and the last moment of a page may be on two pages. */

@@ -3,7 +3,7 @@ import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { hasSameValues } from "./revisions.ts";
+import { hasSameValues } from "./row-details.ts";
 import { getRowSql, keepPastRow } from "./row-sql.ts";
 
 /*
@@ -87,11 +87,7 @@ export function noteSecondInRow(transaction: Transaction, stream: RowStream, key
   const details = transaction.value<SqlValue | undefined>(`SELECT details FROM ${table} ${where}`, at);
   if (details === undefined || hasSecondNote(details)) return;
   keepPastRow(transaction, rows, { key, ts });
-  const [since, version] = rows.pastTable === undefined ? ["", []] : [", since = ?", [transaction.commit]];
-  transaction.run(`UPDATE ${table} SET details = ?${since} ${where}`, [
-    noteSecondInDetails(details),
-    ...version,
-    ...at,
-  ]);
+  const noted = [noteSecondInDetails(details), transaction.commit];
+  transaction.run(`UPDATE ${table} SET details = ?, since = ? ${where}`, [...noted, ...at]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

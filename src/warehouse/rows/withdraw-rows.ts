@@ -3,10 +3,9 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { StoredRow } from "../../rule/answer.ts";
 import type { SeriesKey } from "../coverage/ledger.ts";
-import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { isPreview } from "./previews.ts";
-import { storeRevision } from "./revisions.ts";
 import { keepPastRow } from "./row-sql.ts";
 import { addRowCount } from "./stream-stats.ts";
 
@@ -41,15 +40,10 @@ export function withdrawRows(
 ): number {
   const table: RowTable<never> = rowTables[stream];
   const isRow = `${table.keyColumn} = ? AND ts = ?`;
-  const sql = `SELECT ${table.columns.join(", ")} FROM ${table.table} WHERE ${isRow}`;
   let withdrawn = 0;
   for (const ts of timestamps) {
-    const row = [series, ts];
-    const before = transaction.findTuple<readonly SqlValue[]>(sql, row);
-    if (!before) continue;
-    storeRevision(transaction, table, { key: series, ts, before, after: null });
-    keepPastRow(transaction, table, { key: series, ts });
-    transaction.run(`DELETE FROM ${table.table} WHERE ${isRow}`, row);
+    keepPastRow(transaction, table, { key: series, ts }, true);
+    if (transaction.run(`DELETE FROM ${table.table} WHERE ${isRow}`, [series, ts]) === 0) continue;
     transaction.journal.add(stream, "rows", series, { from: ts, to: ts + 1 });
     withdrawn++;
   }

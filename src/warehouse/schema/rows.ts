@@ -5,7 +5,6 @@ import {
   marketCapColumns,
   ohlcvColumns,
 } from "../../model/stream-columns.ts";
-import type { RowStream } from "../../model/streams.ts";
 import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 import { schemaColumns } from "./stream-schema.ts";
 
@@ -22,8 +21,16 @@ const ts = integer("ts").notNull();
 const details = text("details");
 /** The commit that wrote this version of the row (commits.seq); null: one before the warehouse kept its past. */
 const since = integer("since");
-/** The commit that replaced or deleted it. */
-const until = integer("until").notNull();
+/** The commit in which REST confirmed a live row: it was live until then. */
+const confirmed = integer("confirmed");
+/** What an earlier version of a row has beside its columns. */
+const past = {
+  /** The commit that replaced or deleted it. */
+  until: integer("until").notNull(),
+  /** Its number in `revisions`, if other figures replaced it or the service withdrew it; 0: it is none. */
+  revision: integer("revision").notNull().default(0),
+};
+const isRevision = sql`revision > 0`;
 
 const tickVersion = {
   /** → series.series */
@@ -32,8 +39,7 @@ const tickVersion = {
   ...schemaColumns(indexTickColumns),
   details,
   since,
-  /** The commit in which REST confirmed a live row: it was live until then. */
-  confirmed: integer("confirmed"),
+  confirmed,
 };
 
 /** View: `index_ticks`. */
@@ -42,8 +48,9 @@ export const indexTickRows = sqliteTable("index_tick_rows", tickVersion, (table)
 ]);
 
 /** Earlier versions of index ticks: what was replaced, withdrawn, or a preview (tables/known-at.ts). */
-export const pastTickRows = sqliteTable("past_tick_rows", { ...tickVersion, until }, (table) => [
-  primaryKey({ columns: [table.series, table.ts, table.until] }),
+export const pastTickRows = sqliteTable("past_tick_rows", { ...tickVersion, ...past }, (table) => [
+  primaryKey({ columns: [table.series, table.ts, table.until, table.revision] }),
+  uniqueIndex("tick_revisions").on(table.revision).where(isRevision),
 ]);
 
 /**
@@ -100,62 +107,82 @@ export const dailyBarRows = sqliteTable("daily_bar_rows", dailyBarVersion, (tabl
 ]);
 
 /** Earlier versions of daily bars, those of the running day too. */
-export const pastDailyBarRows = sqliteTable("past_daily_bar_rows", { ...dailyBarVersion, until }, (table) => [
-  primaryKey({ columns: [table.series, table.ts, table.until] }),
-]);
+export const pastDailyBarRows = sqliteTable(
+  "past_daily_bar_rows",
+  { ...dailyBarVersion, ...past },
+  (table) => [
+    primaryKey({ columns: [table.series, table.ts, table.until, table.revision] }),
+    uniqueIndex("daily_bar_revisions").on(table.revision).where(isRevision),
+  ],
+);
+
+const exchangeTickVersion = {
+  /** → listings.listing */
+  listing: integer("listing").notNull(),
+  ts,
+  ...schemaColumns(exchangeTickColumns),
+  details,
+  since,
+  confirmed,
+};
 
 /** View: `exchange_ticks`. */
-export const exchangeTickRows = sqliteTable(
-  "exchange_tick_rows",
-  {
-    /** → listings.listing */
-    listing: integer("listing").notNull(),
-    ts,
-    ...schemaColumns(exchangeTickColumns),
-    details,
-  },
-  (table) => [primaryKey({ columns: [table.listing, table.ts] })],
-);
+export const exchangeTickRows = sqliteTable("exchange_tick_rows", exchangeTickVersion, (table) => [
+  primaryKey({ columns: [table.listing, table.ts] }),
+]);
 export type ExchangeTickRow = typeof exchangeTickRows.$inferSelect;
 
-/** View: `market_caps`. */
-export const marketCapRows = sqliteTable(
-  "market_cap_rows",
-  {
-    /** → series.series of (GWA, the asset): an asset and its USD rate share one key. */
-    series: integer("series").notNull(),
-    ts,
-    ...schemaColumns(marketCapColumns),
-    details,
-  },
-  (table) => [primaryKey({ columns: [table.series, table.ts] })],
+export const pastExchangeTickRows = sqliteTable(
+  "past_exchange_tick_rows",
+  { ...exchangeTickVersion, ...past },
+  (table) => [
+    primaryKey({ columns: [table.listing, table.ts, table.until, table.revision] }),
+    uniqueIndex("exchange_tick_revisions").on(table.revision).where(isRevision),
+  ],
 );
+
+const marketCapVersion = {
+  /** → series.series of (GWA, the asset): an asset and its USD rate share one key. */
+  series: integer("series").notNull(),
+  ts,
+  ...schemaColumns(marketCapColumns),
+  details,
+  since,
+};
+
+/** View: `market_caps`. */
+export const marketCapRows = sqliteTable("market_cap_rows", marketCapVersion, (table) => [
+  primaryKey({ columns: [table.series, table.ts] }),
+]);
+
+export const pastMarketCapRows = sqliteTable(
+  "past_market_cap_rows",
+  { ...marketCapVersion, ...past },
+  (table) => [
+    primaryKey({ columns: [table.series, table.ts, table.until, table.revision] }),
+    uniqueIndex("market_cap_revisions").on(table.revision).where(isRevision),
+  ],
+);
+
+const derivativeTickVersion = {
+  /** → contracts.contract */
+  contract: integer("contract").notNull(),
+  ts,
+  ...schemaColumns(derivativeTickColumns),
+  details,
+  since,
+};
 
 /** View: `derivative_ticks`. */
-export const derivativeTickRows = sqliteTable(
-  "derivative_tick_rows",
-  {
-    /** → contracts.contract */
-    contract: integer("contract").notNull(),
-    ts,
-    ...schemaColumns(derivativeTickColumns),
-    details,
-  },
-  (table) => [primaryKey({ columns: [table.contract, table.ts] })],
-);
+export const derivativeTickRows = sqliteTable("derivative_tick_rows", derivativeTickVersion, (table) => [
+  primaryKey({ columns: [table.contract, table.ts] }),
+]);
 
-/** Earlier versions of rows that were corrected or withdrawn. View: `revisions`. */
-export const revisionRows = sqliteTable("revision_rows", {
-  revision: integer("revision").primaryKey(),
-  stream: text("stream").$type<RowStream>().notNull(),
-  /** The row's key in the dictionary of its stream. */
-  key: integer("key").notNull(),
-  ts,
-  /** JSON object, column name → exact text. */
-  before: text("before").notNull(),
-  /** Null: withdrawn. */
-  after: text("after"),
-  /** Microseconds since 1970 UTC. */
-  changedAt: integer("changed_at").notNull(),
-});
-export type RevisionRow = typeof revisionRows.$inferSelect;
+export const pastDerivativeTickRows = sqliteTable(
+  "past_derivative_tick_rows",
+  { ...derivativeTickVersion, ...past },
+  (table) => [
+    primaryKey({ columns: [table.contract, table.ts, table.until, table.revision] }),
+    uniqueIndex("derivative_tick_revisions").on(table.revision).where(isRevision),
+  ],
+);

@@ -10,6 +10,7 @@ import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 export class Commits {
   readonly #connection: Connection;
   #last: readonly [seq: number, at: Micros] | undefined;
+  #lastRevision: number | undefined;
   #at: Micros = 0;
 
   constructor(connection: Connection) {
@@ -19,6 +20,14 @@ export class Commits {
   /** The number of the commit in progress. */
   get next(): number {
     return this.#readLast()[0] + 1;
+  }
+
+  /** The number of one more revision. */
+  numberRevision(): number {
+    this.#lastRevision ??= this.#connection.value<number>(
+      "SELECT coalesce(max(revision), 0) FROM revision_rows",
+    );
+    return ++this.#lastRevision;
   }
 
   /** When the commit in progress began, by this machine's clock. */
@@ -45,6 +54,7 @@ export class Commits {
   /** Forgets what a rolled back transaction has numbered. */
   clear(): void {
     this.#last = undefined;
+    this.#lastRevision = undefined;
   }
 
   #readLast(): readonly [number, Micros] {
@@ -57,7 +67,10 @@ export class Commits {
 
 /** A warehouse knows its past from the first writer on that keeps it. */
 export function beginCommits(file: SqlRunner, now: Micros): void {
-  file.run("INSERT INTO commits (seq, at) SELECT 0, ? WHERE NOT EXISTS (SELECT 1 FROM commits)", [now]);
+  file.run(
+    "INSERT INTO commits (seq, at) SELECT 0, ? WHERE NOT EXISTS (SELECT 1 FROM commits WHERE seq >= 0)",
+    [now],
+  );
 }
 
 /** A copy takes the place of its warehouse: what that has learned since the copy was made is not in it. */

@@ -16,22 +16,17 @@ const SHOWN = "(SELECT shown FROM shown_commit)";
 const isCurrent = `ifnull(since, 0) <= ${SHOWN}`;
 const isPast = `${isCurrent} AND until > ${SHOWN}`;
 
-const tickColumns = [
-  "series, ts",
-  ...rowTables.index_ticks.columns.map((name) =>
-    name === "source" ? `CASE WHEN confirmed > ${SHOWN} THEN 1 ELSE source END AS source` : name,
-  ),
-].join(", ");
+const sourceThen = `CASE WHEN confirmed > ${SHOWN} THEN 1 ELSE source END AS source`;
 
 const versions = (table: string, past: string, columns: string) =>
   `SELECT ${columns} FROM main.${table} WHERE ${isCurrent} UNION ALL SELECT ${columns} FROM main.${past} WHERE ${isPast}`;
 
 const views: Readonly<Record<string, string>> = {
-  index_tick_rows: versions("index_tick_rows", "past_tick_rows", tickColumns),
-  daily_bar_rows: versions(
-    "daily_bar_rows",
-    "past_daily_bar_rows",
-    ["series, ts", ...rowTables.ohlcv.columns].join(", "),
+  ...Object.fromEntries(
+    Object.values(rowTables).map(({ table, pastTable, keyColumn, columns }) => {
+      const shown = columns.map((name) => (name === "source" ? sourceThen : name));
+      return [table, versions(table, pastTable, [keyColumn, "ts", ...shown].join(", "))];
+    }),
   ),
   settled_ranges: versions(
     "settled_ranges",

@@ -20,8 +20,8 @@ export interface RowTable<Row> {
   readonly decimals: number;
   /** The position of `source` in `columns`; -1 for streams without a live feed. */
   readonly sourceAt: number;
-  /** Where earlier versions are kept; undefined: nowhere. */
-  readonly pastTable?: string;
+  /** Where earlier versions are kept. */
+  readonly pastTable: string;
   key(transaction: Transaction, record: Row): number;
   ts(record: Row): Micros;
   /** Whether two records certainly have the same key: saves a lookup for each row of a page. */
@@ -52,6 +52,7 @@ function deriveFromStream<S extends RowStream>(stream: S) {
   return {
     stream,
     table,
+    pastTable: table === "index_tick_rows" ? "past_tick_rows" : `past_${table}`,
     keyColumn: keyColumns[dictionary],
     columns: [...names, "details"],
     decimals: decimals.length,
@@ -103,7 +104,6 @@ function encoder(decimals: readonly Column[], others: readonly Column[]) {
 export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> } = {
   index_ticks: {
     ...deriveFromStream("index_ticks"),
-    pastTable: "past_tick_rows",
     key: (transaction, tick) => transaction.dictionary.getSeriesKey(tick.indexType, tick.indexId),
     hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
     collectPlain: collectPlainTicks,
@@ -113,7 +113,6 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
   },
   ohlcv: {
     ...deriveFromStream("ohlcv"),
-    pastTable: "past_daily_bar_rows",
     key: (transaction, bar) => transaction.dictionary.getSeriesKey(bar.indexType, bar.indexId),
     hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
   },

@@ -52,6 +52,10 @@ export class Transaction extends SqlRunner {
     return this.#commits.at;
   }
 
+  numberRevision(): number {
+    return this.#commits.numberRevision();
+  }
+
   override statement<Row = unknown>(sql: string): Statement<Row> {
     this.#assertOpen();
     return this.#connection.statement<Row>(sql);

@@ -13,27 +13,11 @@ interface ComparisonParts {
   readonly fromMarketCaps: string;
   /** The columns asset_id and symbol. */
   readonly asset: string;
-  /** The corrections `c` of ticks: a key, ts, before, changed_at in microseconds, and since: the correction before. */
-  readonly changes: string;
-  readonly changeKey: string;
-  /** FROM: the stored ticks `r`, and the last correction `c` of each. */
-  readonly fromTicks: string;
-  /** FROM: the corrections `c`. */
-  readonly fromChanges: string;
-  /** The columns index_type, index_id and name of a tick, and of a correction. */
-  readonly tickNames: string;
-  readonly changeNames: string;
-  /** An entry of a correction's JSON object, as text. */
-  before(entry: string): string;
 }
 
-/**
- * Computed values beside the service's, and every version of every tick with the time during which the warehouse held it. A
- * correction or a withdrawal ends one version and begins the next. The first version has no beginning (null): storing it would cost
- * eight bytes per tick.
- */
+/** Computed values beside the service's. */
 export function comparisonViews(dialect: SqlDialect, parts: ComparisonParts): Record<string, string> {
-  const { integer, real, text, flag, moment, decimals, fewDecimals, details, largest } = dialect;
+  const { real, text, flag, moment, fewDecimals, details, largest } = dialect;
   const relative = (value: string, reference: string) =>
     real(`(${value} - ${reference}) / abs(nullif(${reference}, 0))`);
   const eachPrice = (sql: (price: string) => string) => prices.map(sql);
@@ -41,12 +25,6 @@ export function comparisonViews(dialect: SqlDialect, parts: ComparisonParts): Re
   const computed = (column: string, supply: string) => `${fewDecimals("r", column)},
   ${real(`r.price * r.${supply}`)} AS computed_${column}, ${real(`r.${column} - r.price * r.${supply}`)} AS ${column}_diff,
   ${relative(`r.${column}`, `(r.price * r.${supply})`)} AS ${column}_rel_diff`;
-  const known = (
-    from: string,
-    until: string,
-  ) => `${integer(from)} AS known_from_ts, ${moment(from)} AS known_from_time,
-  ${integer(until)} AS known_until_ts, ${moment(until)} AS known_until_time`;
-  const before = (entry: string) => `${real(parts.before(entry))}, ${text(parts.before(entry))}`;
   return {
     // One row per daily bar from ticks: a day without ticks has nothing to compare.
     reconcile_ohlcv: `SELECT b.index_type, b.index_id, b.name, b.ts, b.time, b.day,
@@ -66,16 +44,6 @@ ${parts.fromBars}`,
   t.ts AS index_ts, ${moment("t.ts")} AS index_time, ${fewDecimals("t", "price", "index_price")},
   ${relative("r.price", "t.price")} AS price_rel_diff, ${text(details("r", "quality"))} AS quality
 ${parts.fromMarketCaps}`,
-
-    index_tick_versions: `WITH changes AS (${parts.changes}),
-latest AS (SELECT ${parts.changeKey}, ts, max(changed_at) AS since FROM changes GROUP BY ${parts.changeKey}, ts)
-SELECT ${parts.tickNames}, r.ts, ${moment("r.ts")} AS time, ${decimals("r", "price")}, ${decimals("r", "volume")},
-  ${known("c.since", "NULL")}, ${text(details("r", "quality"))} AS quality
-${parts.fromTicks}
-UNION ALL
-SELECT ${parts.changeNames}, c.ts, ${moment("c.ts")}, ${before("price")}, ${before("volume")},
-  ${known("c.since", "c.changed_at")}, ${text(parts.before("quality"))}
-${parts.fromChanges}`,
   };
 }
 
@@ -90,13 +58,4 @@ export const sqliteComparisonViews = comparisonViews(sqliteDialect, {
     WHERE n.series = r.series AND n.ts <= r.ts)
 WHERE r.series = s.series`,
   asset: "s.index_id AS asset_id, s.name AS symbol",
-  changes: `SELECT v.key, v.ts, v.before, v.changed_at, lag(v.changed_at) OVER (PARTITION BY v.key, v.ts ORDER BY v.revision) AS since
-  FROM revision_rows v WHERE v.stream = 'index_ticks'`,
-  changeKey: "key",
-  fromTicks: `FROM series s CROSS JOIN index_tick_rows r LEFT JOIN latest c ON c.key = r.series AND c.ts = r.ts
-WHERE r.series = s.series`,
-  fromChanges: "FROM series s CROSS JOIN changes c WHERE c.key = s.series",
-  tickNames: "s.index_type, s.index_id, s.name",
-  changeNames: "s.index_type, s.index_id, s.name",
-  before: (entry) => `json_extract(c.before, '$.${entry}')`,
 });

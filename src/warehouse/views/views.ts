@@ -5,12 +5,14 @@ import { sqliteComparisonViews } from "./comparison-views.ts";
 import { coverageViews } from "./coverage-views.ts";
 import { rowViews } from "./data-views.ts";
 import { researchViews } from "./research-views.ts";
+import { revisionRows } from "./revision-rows.ts";
 import { sqliteDialect } from "./sqlite-dialect.ts";
 
-/** The public relations that are views, by name. */
+/** The public relations that are views, by name, and `revision_rows`, which `revisions` and the shared warehouse read. */
 export const views: Readonly<Record<string, string>> = {
   ...rowViews,
   ...barViews,
+  revision_rows: revisionRows,
   ...sqliteComparisonViews,
   ...coverageViews(sqliteDialect),
   ...researchViews,

@@ -121,7 +121,7 @@ function openWarehouse() {
   }
   const tables = [
     "SELECT * FROM index_tick_rows WHERE series = ? ORDER BY ts",
-    "SELECT * FROM revision_rows WHERE key = ? ORDER BY rowid",
+    "SELECT * FROM past_tick_rows WHERE series = ? ORDER BY ts, until, revision",
     "SELECT * FROM settled_ranges WHERE series = ? ORDER BY from_ts",
   ];
   const readSeries = (indexId: string) => {

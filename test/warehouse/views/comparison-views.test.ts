@@ -82,7 +82,7 @@ describe("a market cap beside price × supply", () => {
 });
 
 describe("the versions of a tick", () => {
-  it("show what was stored when: a correction and a withdrawal end a version", async () => {
+  it("show each correction and withdrawal, and when it was", async () => {
     const indexId = "xrp-id";
     const storePage = (...prices: readonly (readonly [number, string])[]) =>
       warehouse.transaction((transaction) => {
@@ -104,14 +104,17 @@ describe("the versions of a tick", () => {
     storePage([T, "2.25"], [T + HALF_MINUTE, "5"], ...unchanged);
     await clock.advance(3_600_000);
     storePage([T, "3"], ...unchanged);
-    const versions = `SELECT price_exact, substr(known_from_time, 12, 5) AS since, substr(known_until_time, 12, 5) AS until
-      FROM index_tick_versions WHERE index_id = 'xrp-id' AND ts <= ${T + HALF_MINUTE} ORDER BY ts, known_until_ts IS NULL, known_until_ts`;
-    expect(queryRows(warehouse, versions)).toEqual([
-      { price_exact: "1", since: null, until: "01:00" },
-      { price_exact: "2.25", since: "01:00", until: "02:00" },
-      { price_exact: "3", since: "02:00", until: null },
-      { price_exact: "5", since: null, until: "02:00" },
+    const revisions = `SELECT ts - ${T} AS ts, json_extract(before, '$.price') AS before, json_extract(after, '$.price') AS after,
+      substr(changed_at, 12, 5) AS at FROM revisions WHERE index_id = 'xrp-id'`;
+    expect(queryRows(warehouse, `${revisions} ORDER BY ts, changed_at`)).toEqual([
+      { ts: 0, before: "1", after: "2.25", at: "01:00" },
+      { ts: 0, before: "2.25", after: "3", at: "02:00" },
+      { ts: HALF_MINUTE, before: "5", after: null, at: "02:00" },
     ]);
+    // It comes back: the withdrawal stays one.
+    await clock.advance(3_600_000);
+    storePage([T, "3"], [T + HALF_MINUTE, "5"], ...unchanged);
+    expect(queryRows(warehouse, `${revisions} AND after IS NULL`)).toHaveLength(1);
   });
 });
 

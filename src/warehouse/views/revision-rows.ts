@@ -1,0 +1,31 @@
+import { rowStreams } from "../../model/streams.ts";
+import { type RowTable, rowTables } from "../tables/row-tables.ts";
+import { slowExactDigits } from "./sqlite-dialect.ts";
+
+/** A row as the commit that ended `p` saw it, as a JSON object: decimals as exact text, and the entries of `details`. */
+function rowJson({ columns, decimals }: RowTable<never>, row: string): string {
+  const source = `CASE WHEN ${row}.source = 0 AND ifnull(${row}.confirmed, p.until) <= p.until THEN 'rest' ELSE 'live' END`;
+  const entries = columns.slice(0, -1).map((name, at) => {
+    const value = at < decimals ? slowExactDigits(row, name) : name === "source" ? source : `${row}.${name}`;
+    return `'${name}', ${value}`;
+  });
+  return `json_patch(json_object(${entries.join(", ")}), ifnull(${row}.details, '{}'))`;
+}
+
+/** The earlier versions of a stream's rows that have the number of a revision, each with the version that followed it. */
+function revisionsOf(table: RowTable<never>): string {
+  const { stream, table: rows, pastTable, keyColumn } = table;
+  const next = (from: string, which: string) => `(SELECT ${rowJson(table, "r")} FROM ${from} r
+    WHERE r.${keyColumn} = p.${keyColumn} AND r.ts = p.ts AND (ifnull(r.since, 0) <= p.until OR p.until < 0)${which})`;
+  return `SELECT p.revision, CAST('${stream}' AS TEXT) AS stream, p.${keyColumn} AS key, p.ts, CAST(${rowJson(table, "p")} AS TEXT) AS before,
+  CAST(coalesce(${next(pastTable, " AND (r.until, r.revision) > (p.until, p.revision) ORDER BY r.until, r.revision LIMIT 1")}, ${next(rows, "")}) AS TEXT) AS after,
+  CAST((SELECT c.at FROM commits c WHERE c.seq = p.until) AS INTEGER) AS changed_at
+FROM ${pastTable} p WHERE p.revision > 0`;
+}
+
+/**
+ * The corrected and withdrawn versions of all rows, numbered as they were found: the rows of `revisions`. The version that followed
+ * begins with the commit that ended the one before; without one the service has withdrawn the row. Commits below 0 are of revisions
+ * that are older than the first one.
+ */
+export const revisionRows = rowStreams.map((stream) => revisionsOf(rowTables[stream])).join("\nUNION ALL\n");
