@@ -57,6 +57,7 @@ export function monitorStorage(context: SyncContext, options: StorageMonitorOpti
         log.error({ path: options.path }, "warehouse file gone, copying it");
         options.onFileGone();
       }
+      await moveLiveRows(context);
       await monitorOnce(context, options);
     },
     onError(error) {
@@ -74,6 +75,12 @@ function logClock({ client, log }: SyncContext, wasOff: boolean): boolean {
   if (isOff && !wasOff) log.warn(fields, "clock off, service's clock is used");
   if (!isOff && wasOff) log.info(fields, "clock agrees with the service's again");
   return isOff;
+}
+
+/** In batches, so that other commits can run in between. */
+async function moveLiveRows({ ingest, signal }: SyncContext): Promise<void> {
+  let from = await ingest.call("moveLiveRows", {}, signal);
+  while (from !== undefined) from = await ingest.call("moveLiveRows", { from }, signal);
 }
 
 async function monitorOnce(context: SyncContext, options: StorageMonitorOptions): Promise<void> {

@@ -1,6 +1,7 @@
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ExchangeTickRow } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { timeOrder } from "../tables/row-parts.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
 
 /*
@@ -58,7 +59,7 @@ type Ticker = Pick<ExchangeTickRow, "ts" | "last">;
 /** The newest ticker before `ts`. */
 export function tickerBefore(connection: Connection, listing: number, ts: Micros): Ticker | undefined {
   return connection.findRow<Ticker>(
-    "SELECT ts, last FROM exchange_tick_rows WHERE listing = ? AND ts < ? ORDER BY ts DESC LIMIT 1",
+    `SELECT ts, last FROM exchange_tick_rows WHERE listing = ? AND ts < ? ORDER BY ${timeOrder("exchange_ticks", "DESC")} LIMIT 1`,
     [listing, ts],
   );
 }
