@@ -5,7 +5,7 @@ import {
   type SnapshotStream,
   streamTable,
 } from "../../model/streams.ts";
-import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 
 /*
@@ -20,10 +20,9 @@ import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 /** More keys than a dictionary has. */
 const KEYS_PER_PART = 2 ** 24;
 /** Each poll changes the pages of the open part: they must stay few. */
-const MAX_PART_AGE: Micros = 240 * MICROS_PER_SECOND;
-const MAX_PART_ROWS = 65_536;
-/** An hour or a million rows. More parts would make reads slower, fewer would write more. */
-export const MAX_CLOSED_PARTS = 15;
+const PERIODS_PER_PART = 4;
+/** Half an hour of live rows, 60 of a key. More parts would make reads slower, fewer would write more. */
+const MAX_CLOSED_PARTS = 15;
 
 /** Whether the rows of a stream are in parts. */
 export function isParted(stream: RowStream): stream is SnapshotStream {
@@ -75,16 +74,21 @@ export function slotBefore(stream: SnapshotStream): string {
   return `SELECT ${slotOf("?", "n.part")} FROM ${table} n WHERE n.${keyColumns[dictionary]} = ? AND n.ts > ? ORDER BY n.part, n.ts LIMIT 1`;
 }
 
+/** SQL: most of the live rows are exchange ticks. */
+const exchangeTickPeriod =
+  "(SELECT coalesce(max(w.period), 30000000) FROM targets w WHERE w.stream = 'exchange_ticks')";
+
 interface Part {
   readonly part: number;
   readonly openedAt: Micros;
+  /** How long it is open. */
+  readonly age: Micros;
 }
 
 /** Opens the parts of a warehouse. */
 export class RowParts {
   readonly #connection: Connection;
   #open: Part | undefined;
-  #rows = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -92,14 +96,13 @@ export class RowParts {
 
   /** What a key must be added to, for its slot in the open part. */
   openBase(at: Micros): number {
-    this.#open ??= readLastPart(this.#connection);
-    if (isClosed(this.#open, at) || this.#rows >= MAX_PART_ROWS) {
-      this.#open = { part: this.#open.part + 1, openedAt: at };
-      this.#rows = 0;
-      this.#connection.run("INSERT INTO row_parts (part, opened_at) VALUES (?, ?)", [this.#open.part, at]);
+    this.#open ??= readParts(this.#connection).at(-1);
+    if (this.#open === undefined || isClosed(this.#open, at)) {
+      const part = (this.#open?.part ?? 0) + 1;
+      this.#connection.run("INSERT INTO row_parts (part, opened_at) VALUES (?, ?)", [part, at]);
+      this.#open = readParts(this.#connection).at(-1);
     }
-    this.#rows++;
-    return this.#open.part * KEYS_PER_PART;
+    return (this.#open?.part ?? 0) * KEYS_PER_PART;
   }
 
   clear(): void {
@@ -107,20 +110,20 @@ export class RowParts {
   }
 }
 
-function readLastPart(connection: SqlRunner): Part {
-  const sql = 'SELECT part, opened_at AS "openedAt" FROM row_parts ORDER BY part DESC LIMIT 1';
-  return connection.findRow<Part>(sql, []) ?? { part: 0, openedAt: 0 };
+/** The parts with live rows. */
+function readParts(connection: SqlRunner): Part[] {
+  return connection.rows<Part>(
+    `SELECT part, opened_at AS "openedAt", ${PERIODS_PER_PART} * ${exchangeTickPeriod} AS age FROM row_parts WHERE part > 0 ORDER BY part`,
+  );
 }
 
 /** Whether no row will be added at its end. The clock may have been set back. */
-function isClosed({ part, openedAt }: Part, at: Micros): boolean {
-  return part === 0 || at >= openedAt + MAX_PART_AGE || at < openedAt;
+function isClosed({ openedAt, age }: Part, at: Micros): boolean {
+  return at >= openedAt + age || at < openedAt;
 }
 
 /** The last closed part, if there are so many that they are to be moved. */
 export function findFullParts(connection: SqlRunner, at: Micros): number | undefined {
-  const closed = connection
-    .rows<Part>('SELECT part, opened_at AS "openedAt" FROM row_parts WHERE part > 0 ORDER BY part', [])
-    .filter((part, i, parts) => i < parts.length - 1 || isClosed(part, at));
+  const closed = readParts(connection).filter((part, i, parts) => i < parts.length - 1 || isClosed(part, at));
   return closed.length < MAX_CLOSED_PARTS ? undefined : closed.at(-1)?.part;
 }

@@ -13,7 +13,7 @@ import { exchangeTick, parseTs } from "../../support/warehouse/records.ts";
 const T = parseTs("2026-03-01T11:00:00Z");
 const MINUTE_MS = 60_000;
 /** Of a part: the writer opens another one then. */
-const PART_MS = 4 * MINUTE_MS;
+const PART_MS = 2 * MINUTE_MS;
 const MARKETS = ["a", "b", "c"];
 
 const poll = (
@@ -55,7 +55,7 @@ function openWithParts(parts: number) {
 }
 
 describe("live rows", () => {
-  it("stay together until there are parts of an hour", () => {
+  it("stay where they are until there are parts of half an hour", () => {
     const { warehouse } = openWithParts(14);
     moveAll(warehouse, 100);
     expect(countParts(warehouse)).toBe(14);
