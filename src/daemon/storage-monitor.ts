@@ -6,7 +6,7 @@ import type { StreamErrors } from "../sync/context/problem-log.ts";
 import type { StorageMeasurement } from "../telemetry/metrics.ts";
 import { captureFileIdentity } from "../warehouse/integrity.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { findFolderFailure, readFreeBytes } from "../warehouse/sqlite/disk.ts";
+import { findFolderFailure, readFreeBytes, readWrittenBytes } from "../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
 import { readWarehouseBytes } from "../warehouse/sqlite/wal.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/tables/size-history.ts";
@@ -94,7 +94,7 @@ async function monitorOnce(context: SyncContext, options: StorageMonitorOptions)
   if (hasFilled()) await ingest.call("commitFileSize", warehouseBytes + walBytes, signal);
   const freeBytes = readFreeBytes(path);
   const daysUntilFull = estimateDaysUntilFull(readSizeSamples(reader), freeBytes);
-  onMeasured({ warehouseBytes, walBytes, freeBytes, daysUntilFull });
+  onMeasured({ warehouseBytes, walBytes, writtenBytes: readWrittenBytes(), freeBytes, daysUntilFull });
   const changes = streamErrors.takeChanges(client.health().parkedEndpoints);
   if (changes) await ingest.call("commitStreamHealth", changes, signal);
 }

@@ -3,7 +3,7 @@ import type { Micros } from "../../model/time.ts";
 import { loseExpired } from "../../rule/findings.ts";
 import { applyChanges } from "../coverage/apply-changes.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
-import { isOfKey, timeOrder } from "../tables/row-parts.ts";
+import { hasSlotOfKey, timeOrder } from "../tables/row-parts.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -48,7 +48,7 @@ export function prune(
   let key = transaction.findValue<number>(keySql, [fromKey ?? 0, before]);
   while (key !== undefined && deleted < maxRows) {
     const until = transaction.findValue<Micros>(cutoffSql, [key, before, maxRows - deleted]) ?? before;
-    deleted += transaction.run(`DELETE FROM ${storedTable} WHERE ${isOfKey(stream)} AND ts < ?`, [
+    deleted += transaction.run(`DELETE FROM ${storedTable} WHERE ${hasSlotOfKey(stream)} AND ts < ?`, [
       key,
       until,
     ]);

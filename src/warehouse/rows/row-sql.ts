@@ -1,5 +1,5 @@
 import type { Micros } from "../../model/time.ts";
-import { isOfKey } from "../tables/row-parts.ts";
+import { hasSlotOfKey } from "../tables/row-parts.ts";
 import type { RowTable } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -55,7 +55,7 @@ export function getRowSql<Row>({
   let sql = sqlByTable.get(table);
   if (!sql) {
     const isRow = `${keyColumn} = ? AND ts = ?`;
-    const isStored = `${isOfKey(stream)} AND ts = ?`;
+    const isStored = `${hasSlotOfKey(stream)} AND ts = ?`;
     const storedKey = storedTable === table ? keyColumn : "slot";
     const names = [keyColumn, "ts", ...columns, "since"];
     const confirmed = sourceAt >= 0 ? ["confirmed"] : [];

@@ -1,7 +1,7 @@
 import type { StreamRecords } from "../../model/records.ts";
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { isOfKey } from "../tables/row-parts.ts";
+import { hasSlotOfKey } from "../tables/row-parts.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { hasSameValues } from "./row-details.ts";
@@ -89,7 +89,7 @@ export function noteSecondInRow(transaction: Transaction, stream: RowStream, key
   if (details === undefined || hasSecondNote(details)) return;
   keepPastRow(transaction, rows, { key, ts });
   const noted = [noteSecondInDetails(details), transaction.commit];
-  const noteSql = `UPDATE ${rows.storedTable} SET details = ?, since = ? WHERE ${isOfKey(stream)} AND ts = ?`;
+  const noteSql = `UPDATE ${rows.storedTable} SET details = ?, since = ? WHERE ${hasSlotOfKey(stream)} AND ts = ?`;
   transaction.run(noteSql, [...noted, ...at]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

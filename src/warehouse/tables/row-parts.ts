@@ -21,8 +21,8 @@ import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 const KEYS_PER_PART = 2 ** 24;
 /** Each poll changes the pages of the open part: they must stay few. */
 const PERIODS_PER_PART = 4;
-/** Half an hour of live rows, 60 of a key. More parts would make reads slower, fewer would write more. */
-const MAX_CLOSED_PARTS = 15;
+/** Forty minutes of live rows, 80 of a key. More parts would make reads slower, fewer would write more. */
+const MAX_CLOSED_PARTS = 20;
 
 /** Whether the rows of a stream are in parts. */
 export function isParted(stream: RowStream): stream is SnapshotStream {
@@ -41,7 +41,7 @@ export function storedTable(stream: RowStream): string {
 export const slotOf = (key: string, part: string) => `${part} * ${KEYS_PER_PART} + ${key}`;
 
 /** SQL: the stored rows of a key, in whichever part. */
-export function isOfKey(stream: RowStream, key = "?"): string {
+export function hasSlotOfKey(stream: RowStream, key = "?"): string {
   if (!isParted(stream)) return `${keyColumns[streamTable[stream].dictionary]} = ${key}`;
   return `slot IN (SELECT ${slotOf(key, "part")} FROM row_parts)`;
 }

@@ -55,17 +55,17 @@ function openWithParts(parts: number) {
 }
 
 describe("live rows", () => {
-  it("stay where they are until there are parts of half an hour", () => {
-    const { warehouse } = openWithParts(14);
+  it("stay where they are until there are many parts", () => {
+    const { warehouse } = openWithParts(19);
     moveAll(warehouse, 100);
-    expect(countParts(warehouse)).toBe(14);
+    expect(countParts(warehouse)).toBe(19);
   });
 
   it("are the same rows when they have been moved, for every reader and every earlier state", () => {
-    const { warehouse } = openWithParts(16);
+    const { warehouse } = openWithParts(21);
     const [before, position] = [shownRows(warehouse), readJournalPosition(warehouse.connection)];
     const commits = queryRows(warehouse, "SELECT * FROM commits");
-    expect(before).toHaveLength(48);
+    expect(before).toHaveLength(63);
     expect(moveAll(warehouse, 5)).toBeGreaterThan(2);
     expect(countParts(warehouse)).toBe(0);
     expect(queryRows(warehouse, "SELECT DISTINCT slot FROM exchange_tick_slots")).toEqual(
