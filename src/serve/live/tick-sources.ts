@@ -2,7 +2,7 @@ import { topicsOfIndex, topicsOfListing } from "../../api-server/subscription.ts
 import { formatShort, formatTimestamp, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { newestTs, timeOrder } from "../../warehouse/tables/row-parts.ts";
+import { newestRow, timeOrder } from "../../warehouse/tables/row-parts.ts";
 import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import { historyWriter, listServedSeries } from "../records/history.ts";
 import type { LatestRow } from "../records/latest-rows.ts";
@@ -72,7 +72,7 @@ export function findTickSources(connection: Connection, hasTopic: (topic: string
 
 /** The newest timestamp of a source before `until`; -1 if it has no tick. */
 export function findNewestTick(connection: Connection, { stream, key }: TickSource, until: Micros): Micros {
-  const sql = `SELECT ${newestTs(stream, "?", "n.ts < ?")}`;
+  const sql = `SELECT ${newestRow(stream, "?", "n.ts < ?")}`;
   return connection.value<Micros | null>(sql, [key, until]) ?? -1;
 }
 

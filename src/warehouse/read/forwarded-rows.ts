@@ -4,7 +4,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { newestTs, timeOrder } from "../tables/row-parts.ts";
+import { newestRow, timeOrder } from "../tables/row-parts.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
 
 /*
@@ -85,7 +85,7 @@ export interface NewestRow {
 
 /** The time of the newest row of each key that has one. */
 export function readNewestRows(connection: Connection, stream: RowStream): NewestRow[] {
-  const newest = connection.statement<Micros | null>(`SELECT ${newestTs(stream, "?", "true")}`);
+  const newest = connection.statement<Micros | null>(`SELECT ${newestRow(stream, "?", "true")}`);
   return readRowKeys(connection, stream).flatMap((key) => {
     const ts = newest.pluck().get([key]) ?? null;
     return ts === null ? [] : [{ key, ts }];

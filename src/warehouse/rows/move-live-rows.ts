@@ -4,7 +4,7 @@ import { storedColumns } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** About as long as the commit of a page of a history. */
-const MAX_ROWS_PER_CALL = 4_000;
+const MAX_ROWS_PER_CALL = 10_000;
 
 /** How far the rows of some parts have been moved. */
 export interface MovePosition {
@@ -51,12 +51,12 @@ function moveKey(
   const isMoved = "p.part BETWEEN 1 AND @upTo";
   const moved = transaction.run(
     `INSERT INTO ${table} (slot, ${columns}) SELECT @key, ${columns} ${parts} CROSS JOIN ${table} r
-      WHERE ${isMoved} AND r.slot = ${slotOf("@key", "p.part")} ORDER BY p.part, r.ts`,
+      WHERE ${isMoved} AND r.slot = ${slotOf("p.part", "@key")} ORDER BY p.part, r.ts`,
     bound,
   );
   if (moved > 0)
     transaction.run(
-      `DELETE FROM ${table} WHERE slot IN (SELECT ${slotOf("@key", "p.part")} ${parts} WHERE ${isMoved})`,
+      `DELETE FROM ${table} WHERE slot IN (SELECT ${slotOf("p.part", "@key")} ${parts} WHERE ${isMoved})`,
       bound,
     );
   return moved;

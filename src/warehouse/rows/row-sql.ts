@@ -1,5 +1,5 @@
 import type { Micros } from "../../model/time.ts";
-import { hasSlotOfKey } from "../tables/row-parts.ts";
+import { hasSlotOfKey, storedKey } from "../tables/row-parts.ts";
 import type { RowTable } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -56,7 +56,6 @@ export function getRowSql<Row>({
   if (!sql) {
     const isRow = `${keyColumn} = ? AND ts = ?`;
     const isStored = `${hasSlotOfKey(stream)} AND ts = ?`;
-    const storedKey = storedTable === table ? keyColumn : "slot";
     const names = [keyColumn, "ts", ...columns, "since"];
     const confirmed = sourceAt >= 0 ? ["confirmed"] : [];
     const sets = [
@@ -65,7 +64,7 @@ export function getRowSql<Row>({
     ];
     const versioned = [...names, ...confirmed].join(", ");
     const row = `(${names.map(() => "?").join(", ")})`;
-    const into = `INTO ${storedTable} (${[storedKey, ...names.slice(1)].join(", ")}) VALUES`;
+    const into = `INTO ${storedTable} (${[storedKey(stream), ...names.slice(1)].join(", ")}) VALUES`;
     // With OR FAIL, SQLite needs no statement journal. The writer rolls back the whole transaction on an error anyway.
     sql = {
       insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_PER_STATEMENT).fill(row).join(", ")}`,

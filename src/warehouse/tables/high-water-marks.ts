@@ -1,7 +1,7 @@
 import { hasHistory, type RowStream, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { newestTs } from "./row-parts.ts";
+import { newestRow } from "./row-parts.ts";
 
 /** The part of a `RowTable` that does not depend on the record type. */
 interface RowLocation {
@@ -71,7 +71,7 @@ export class HighWaterMarks {
   }
 
   #readMark(stream: RowStream, key: number): Micros {
-    const newest = this.#connection.value<Micros | null>(`SELECT ${newestTs(stream, "?", "true")}`, [key]);
+    const newest = this.#connection.value<Micros | null>(`SELECT ${newestRow(stream, "?", "true")}`, [key]);
     const settled = hasHistory(stream)
       ? this.#connection.findValue<Micros>(
           "SELECT to_ts - 1 FROM settled_ranges WHERE stream = ? AND series = ? ORDER BY from_ts DESC LIMIT 1",

@@ -3,7 +3,7 @@ import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection, KnownAt } from "../sqlite/connection.ts";
-import { isParted, keyedRows, partedStreams } from "./row-parts.ts";
+import { keyedRows, partedStreams, storedKey } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
 import { readWarehouseState } from "./warehouse-state.ts";
 
@@ -27,7 +27,7 @@ const views: Readonly<Record<string, string>> = {
     Object.values(rowTables).map(({ stream, storedTable, pastTable, keyColumn, columns }) => {
       const shown = ["ts", ...columns.map((name) => (name === "source" ? sourceThen : name))].join(", ");
       // A past version is in part 0, where its slot is its key.
-      const key = isParted(stream) ? "slot" : keyColumn;
+      const key = storedKey(stream);
       return [storedTable, versions(storedTable, pastTable, `${key}, ${shown}`, `${keyColumn}, ${shown}`)];
     }),
   ),

@@ -21,8 +21,8 @@ import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 const KEYS_PER_PART = 2 ** 24;
 /** Each poll changes the pages of the open part: they must stay few. */
 const PERIODS_PER_PART = 4;
-/** Forty minutes of live rows, 80 of a key. More parts would make reads slower, fewer would write more. */
-const MAX_CLOSED_PARTS = 20;
+/** Eighty minutes of live rows, 160 of a key. More parts would make reads slower, fewer would write more. */
+const MAX_CLOSED_PARTS = 40;
 
 /** Whether the rows of a stream are in parts. */
 export function isParted(stream: RowStream): stream is SnapshotStream {
@@ -37,13 +37,18 @@ export function storedTable(stream: RowStream): string {
   return isParted(stream) ? table.replace("_rows", "_slots") : table;
 }
 
+/** The column of the stored table that comes before `ts`. */
+export function storedKey(stream: RowStream): string {
+  return isParted(stream) ? "slot" : keyColumns[streamTable[stream].dictionary];
+}
+
 /** SQL: the slot of a key in a part. */
-export const slotOf = (key: string, part: string) => `${part} * ${KEYS_PER_PART} + ${key}`;
+export const slotOf = (part: string, key: string) => `${part} * ${KEYS_PER_PART} + ${key}`;
 
 /** SQL: the stored rows of a key, in whichever part. */
 export function hasSlotOfKey(stream: RowStream, key = "?"): string {
   if (!isParted(stream)) return `${keyColumns[streamTable[stream].dictionary]} = ${key}`;
-  return `slot IN (SELECT ${slotOf(key, "part")} FROM row_parts)`;
+  return `slot IN (SELECT ${slotOf("part", key)} FROM row_parts)`;
 }
 
 /** SQL: the order of time of the rows of one key, without sorting. */
@@ -56,13 +61,13 @@ export function keyedRows(stream: SnapshotStream, columns: readonly string[]): s
   const { dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
   return `SELECT d.${key}, p.part, ${columns.map((name) => `r.${name}`).join(", ")}
-FROM ${dictionary} d CROSS JOIN row_parts p CROSS JOIN ${storedTable(stream)} r WHERE r.slot = ${slotOf(`d.${key}`, "p.part")}`;
+FROM ${dictionary} d CROSS JOIN row_parts p CROSS JOIN ${storedTable(stream)} r WHERE r.slot = ${slotOf("p.part", `d.${key}`)}`;
 }
 
-/** SQL: the time of the newest row of a key, if it meets a condition on `n`. A seek, or one for each part without such a row. */
-export function newestTs(stream: RowStream, key: string, condition: string): string {
+/** SQL: of the newest row of a key that meets a condition on `n`. A seek, or one for each part without such a row. */
+export function newestRow(stream: RowStream, key: string, condition: string, what = "n.ts"): string {
   const { table, dictionary } = streamTable[stream];
-  return `(SELECT n.ts FROM ${table} n WHERE n.${keyColumns[dictionary]} = ${key} AND ${condition}
+  return `(SELECT ${what} FROM ${table} n WHERE n.${keyColumns[dictionary]} = ${key} AND ${condition}
     ORDER BY ${timeOrder(stream, "DESC")} LIMIT 1)`;
 }
 
@@ -71,7 +76,7 @@ export function newestTs(stream: RowStream, key: string, condition: string): str
  */
 export function slotBefore(stream: SnapshotStream): string {
   const { table, dictionary } = streamTable[stream];
-  return `SELECT ${slotOf("?", "n.part")} FROM ${table} n WHERE n.${keyColumns[dictionary]} = ? AND n.ts > ? ORDER BY n.part, n.ts LIMIT 1`;
+  return `SELECT ${slotOf("n.part", "?")} FROM ${table} n WHERE n.${keyColumns[dictionary]} = ? AND n.ts > ? ORDER BY n.part, n.ts LIMIT 1`;
 }
 
 /** SQL: most of the live rows are exchange ticks. */

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type MovePosition, moveLiveRows } from "../../../src/warehouse/rows/move-live-rows.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
-import { newestTs } from "../../../src/warehouse/tables/row-parts.ts";
+import { newestRow } from "../../../src/warehouse/tables/row-parts.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { makeTempFolder, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
@@ -13,7 +13,7 @@ import { exchangeTick, parseTs } from "../../support/warehouse/records.ts";
 const T = parseTs("2026-03-01T11:00:00Z");
 const MINUTE_MS = 60_000;
 /** Of a part: the writer opens another one then. */
-const PART_MS = 2 * MINUTE_MS;
+const PART_MS = 3 * MINUTE_MS;
 const MARKETS = ["a", "b", "c"];
 
 const poll = (
@@ -162,7 +162,7 @@ describe("live rows", () => {
             const stored = rows.filter(({ market_id }) => market_id === market).map(({ ts }) => Number(ts));
             // In order of time without sorting.
             expect(stored).toEqual(stored.toSorted((a, b) => a - b));
-            const sql = `SELECT ${newestTs("exchange_ticks", "l.listing", "true")} AS ts FROM listings l WHERE market_id = ?`;
+            const sql = `SELECT ${newestRow("exchange_ticks", "l.listing", "true")} AS ts FROM listings l WHERE market_id = ?`;
             expect(queryRows(warehouse, sql, market)[0]?.ts).toBe(stored.at(-1));
           }
         }
