@@ -13,7 +13,7 @@ import { exchangeTick, parseTs } from "../../support/warehouse/records.ts";
 const T = parseTs("2026-03-01T11:00:00Z");
 const MINUTE_MS = 60_000;
 /** Of a part: the writer opens another one then. */
-const PART_MS = 3 * MINUTE_MS;
+const PART_MS = 2 * MINUTE_MS;
 const MARKETS = ["a", "b", "c"];
 
 const poll = (
@@ -56,16 +56,16 @@ function openWithParts(parts: number) {
 
 describe("live rows", () => {
   it("stay where they are until there are many parts", () => {
-    const { warehouse } = openWithParts(19);
+    const { warehouse } = openWithParts(39);
     moveAll(warehouse, 100);
-    expect(countParts(warehouse)).toBe(19);
+    expect(countParts(warehouse)).toBe(39);
   });
 
   it("are the same rows when they have been moved, for every reader and every earlier state", () => {
-    const { warehouse } = openWithParts(21);
+    const { warehouse } = openWithParts(41);
     const [before, position] = [shownRows(warehouse), readJournalPosition(warehouse.connection)];
     const commits = queryRows(warehouse, "SELECT * FROM commits");
-    expect(before).toHaveLength(63);
+    expect(before).toHaveLength(123);
     expect(moveAll(warehouse, 5)).toBeGreaterThan(2);
     expect(countParts(warehouse)).toBe(0);
     expect(queryRows(warehouse, "SELECT DISTINCT slot FROM exchange_tick_slots")).toEqual(
