@@ -6,7 +6,7 @@ import type { StreamErrors } from "../sync/context/problem-log.ts";
 import type { StorageMeasurement } from "../telemetry/metrics.ts";
 import { captureFileIdentity } from "../warehouse/integrity.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { findFolderFailure, readFreeBytes } from "../warehouse/sqlite/disk.ts";
+import { findFolderFailure, readFreeBytes, readWrittenBytes } from "../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
 import { readWarehouseBytes } from "../warehouse/sqlite/wal.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/tables/size-history.ts";
@@ -57,6 +57,7 @@ export function monitorStorage(context: SyncContext, options: StorageMonitorOpti
         log.error({ path: options.path }, "warehouse file gone, copying it");
         options.onFileGone();
       }
+      await moveLiveRows(context);
       await monitorOnce(context, options);
     },
     onError(error) {
@@ -76,6 +77,12 @@ function logClock({ client, log }: SyncContext, wasOff: boolean): boolean {
   return isOff;
 }
 
+/** In batches, so that other commits can run in between. */
+async function moveLiveRows({ ingest, signal }: SyncContext): Promise<void> {
+  let from = await ingest.call("moveLiveRows", {}, signal);
+  while (from !== undefined) from = await ingest.call("moveLiveRows", { from }, signal);
+}
+
 async function monitorOnce(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
   const { client, ingest, log, signal } = context;
   const { path, reader, streamErrors, hasFilled, onMeasured } = options;
@@ -87,7 +94,7 @@ async function monitorOnce(context: SyncContext, options: StorageMonitorOptions)
   if (hasFilled()) await ingest.call("commitFileSize", warehouseBytes + walBytes, signal);
   const freeBytes = readFreeBytes(path);
   const daysUntilFull = estimateDaysUntilFull(readSizeSamples(reader), freeBytes);
-  onMeasured({ warehouseBytes, walBytes, freeBytes, daysUntilFull });
+  onMeasured({ warehouseBytes, walBytes, writtenBytes: readWrittenBytes(), freeBytes, daysUntilFull });
   const changes = streamErrors.takeChanges(client.health().parkedEndpoints);
   if (changes) await ingest.call("commitStreamHealth", changes, signal);
 }

@@ -2,6 +2,7 @@ import { findClosestWords } from "../model/did-you-mean.ts";
 import { quoteText } from "../model/sql-text.ts";
 import { DAYS_PER_YEAR, formatTimestamp, MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
+import { newestRow } from "../warehouse/tables/row-parts.ts";
 import { optionGreeksView } from "../warehouse/views/option-greeks.ts";
 import { sqliteDialect } from "../warehouse/views/sqlite-dialect.ts";
 import type { QueryResults, ViewKind, ViewRows, ViewValue } from "./api-answers.ts";
@@ -72,7 +73,7 @@ const contractsSql = (view: string, type: string, columns: string) => `SELECT ${
   FROM markets m CROSS JOIN contracts c CROSS JOIN derivative_tick_rows r CROSS JOIN ${view} v
   WHERE m.base_asset_id = :asset AND c.market_id = m.id AND c.derivative_type = '${type}'
     AND coalesce(c.expiration > :at, 1) AND r.contract = c.contract
-    AND r.ts = (SELECT max(n.ts) FROM derivative_tick_rows n WHERE n.contract = c.contract AND n.ts <= :at)
+    AND r.ts = ${newestRow("derivative_ticks", "c.contract", "n.ts <= :at")}
     AND r.ts > :at - ${MAX_QUOTE_AGE} AND v.contract_id = c.id AND v.ts = r.ts`;
 const ofExchange = "(:exchange = '' OR v.exchange = :exchange)";
 /** The amount in USD is not in the views. */

@@ -137,6 +137,7 @@ export const metricTable = {
 
   warehouse_bytes: gauge("Size of the warehouse file without its WAL"),
   wal_bytes: gauge("Size of the write-ahead log; it grows while a long reader runs"),
+  written_bytes: gauge("What the process has written to disks since its start"),
   disk_free_bytes: gauge("Free space on the warehouse's disk"),
   disk_full_seconds: gauge(
     "Time until the disk is full at the current growth; +Inf without growth, NaN during the first hour",

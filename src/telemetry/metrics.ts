@@ -50,6 +50,8 @@ export interface StorageMeasurement {
   /** The file without its WAL. */
   readonly warehouseBytes: number;
   readonly walBytes: number;
+  /** Since the start of the process. */
+  readonly writtenBytes: number;
   readonly freeBytes: number;
   /** Undefined until sizes are recorded for an hour; Infinity without growth. */
   readonly daysUntilFull: number | undefined;
@@ -195,9 +197,10 @@ export class Metrics {
   }
 
   /** Called every minute. */
-  setStorage({ warehouseBytes, walBytes, freeBytes, daysUntilFull }: StorageMeasurement): void {
+  setStorage({ warehouseBytes, walBytes, writtenBytes, freeBytes, daysUntilFull }: StorageMeasurement): void {
     this.set("warehouse_bytes", warehouseBytes);
     this.set("wal_bytes", walBytes);
+    this.set("written_bytes", writtenBytes);
     this.set("disk_free_bytes", freeBytes);
     this.set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
   }

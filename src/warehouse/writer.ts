@@ -39,6 +39,7 @@ import { beginCommits, Commits } from "./tables/commits.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
 import { Journal } from "./tables/journal.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
+import { RowParts } from "./tables/row-parts.ts";
 import { Transaction, type WriterMemory } from "./tables/transaction.ts";
 
 export interface WriterOptions {
@@ -97,6 +98,7 @@ export class WarehouseWriter {
       highWaterMarks: new HighWaterMarks(connection),
       journal: new Journal(connection),
       commits: new Commits(connection),
+      parts: new RowParts(connection),
     };
     this.#lock = lock;
     this.#options = options;

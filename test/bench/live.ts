@@ -239,7 +239,7 @@ function growHistory(path: string): void {
     const indices = "SELECT series AS key FROM series WHERE index_type = 'MWA'";
     grow("index_tick_rows", "series, ts, price, volume", indices, "1.5, 2.5");
     const listings = "SELECT listing AS key FROM listings";
-    grow("exchange_tick_rows", "listing, ts, last, bid, ask, volume", listings, "1.5, 1.4, 1.6, 2.5");
+    grow("exchange_tick_slots", "slot, ts, last, bid, ask, volume", listings, "1.5, 1.4, 1.6, 2.5");
     database.pragma("wal_checkpoint(TRUNCATE)");
   } finally {
     database.close();

@@ -10,6 +10,7 @@ import { benchServe } from "./serve.ts";
 import { benchShare } from "./share.ts";
 import { MAX_STOLEN_FRACTION, watchStolenTime } from "./stolen-time.ts";
 import { benchToolkit } from "./toolkit.ts";
+import { benchWritten } from "./written.ts";
 
 type Print = (line: string) => void;
 
@@ -28,6 +29,7 @@ const parts: Readonly<Record<string, Part>> = {
   goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
   toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
+  written: { title: "Bytes written for live rows, four hours of polls", minutes: 1, run: benchWritten },
   outage: { title: "Back after an outage", minutes: 4, run: benchOutage },
   pages: {
     title: "The pages of the daemon, beside the first backfill of 1,500 assets",

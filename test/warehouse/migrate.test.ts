@@ -180,6 +180,7 @@ describe("migrations", () => {
     const kept = commits.filter(({ seq }) => Number(seq) >= Number(ethNext?.since));
     expected.set("commits", [{ ...first, at: kept[0]?.at }, ...kept]);
     expected.set("snapshot_states", []);
+    expected.set("row_parts", [{ part: 0, opened_at: 0 }]);
     // A bar has the start of its day.
     for (const table of ["daily_bar_rows", "past_daily_bar_rows"])
       expected.set(
@@ -194,9 +195,15 @@ describe("migrations", () => {
     for (const stream of ["exchange_tick", "market_cap", "derivative_tick"]) {
       const added = stream === "exchange_tick" ? { since: null, confirmed: null } : { since: null };
       const rows = before.get(`${stream}_rows`) ?? [];
+      // The rows of the history have their keys for slots.
+      expected.delete(`${stream}_rows`);
       expected.set(
-        `${stream}_rows`,
-        rows.map((row) => ({ ...row, ...added })),
+        `${stream}_slots`,
+        rows.map(({ listing, series, contract, ...row }) => ({
+          slot: listing ?? series ?? contract,
+          ...row,
+          ...added,
+        })),
       );
       expected.set(`past_${stream}_rows`, []);
     }

@@ -27,6 +27,7 @@ export function duckDbDialect(presentTs: number): SqlDialect {
     details: (row, entry) => `${row}.${entry}`,
     largest: (...values) => extreme("greatest", values),
     smallest: (...values) => extreme("least", values),
+    tickerOrder: ["ts"],
     presentTs: String(presentTs),
     yes: "true",
     no: "false",

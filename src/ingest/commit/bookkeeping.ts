@@ -7,6 +7,7 @@ import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
+import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
 import { type PrunableStream, type PruneResult, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
@@ -56,6 +57,14 @@ export function pruneBatch(
   return warehouse.transaction((transaction) =>
     prune(transaction, stream, before, fromKey === undefined ? {} : { fromKey }),
   );
+}
+
+/** Moves some live rows of closed parts to the history. Call it again with the result until there is none. */
+export function commitMovedRows(
+  warehouse: WarehouseWriter,
+  { from }: { from?: MovePosition | undefined },
+): MovePosition | undefined {
+  return warehouse.transaction((transaction) => moveLiveRows(transaction, from));
 }
 
 /** Reopens a range that an audit found wrong and could not repair. */

@@ -24,6 +24,7 @@ import { commitNotFound, type NotFoundAnswer } from "../commit/apply-claims.ts";
 import {
   commitBlockedReason,
   commitLostRanges,
+  commitMovedRows,
   commitRetraction,
   commitStreamHealth,
   optimizeDatabase,
@@ -134,6 +135,7 @@ const operations = {
   commitJobRun: inTransaction(recordJobRun),
   commitFileSize: inTransaction(recordSize),
   pruneBatch: onWarehouse(pruneBatch),
+  moveLiveRows: onWarehouse(commitMovedRows),
   /** The result of a background integrity check; undefined: no damage. */
   recordIntegrityCheck: ({ warehouse }: OperationContext, damage: string | undefined) =>
     warehouse.recordCheckResult(damage),

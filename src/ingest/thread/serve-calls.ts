@@ -14,7 +14,7 @@ import {
 import { OperationRunner } from "./operations.ts";
 
 /** A shorter WAL is not worth the two fsyncs that a checkpoint costs. */
-const LONG_WAL_PAGES = 2_000;
+const LONG_WAL_PAGES = 8_000;
 /** A page leaves one or two stale bars: computing them in a transaction of their own costs as much as the page. */
 const COMMITS_PER_BAR_STEP = 50;
 

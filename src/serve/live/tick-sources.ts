@@ -2,6 +2,7 @@ import { topicsOfIndex, topicsOfListing } from "../../api-server/subscription.ts
 import { formatShort, formatTimestamp, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { newestRow, timeOrder } from "../../warehouse/tables/row-parts.ts";
 import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import { historyWriter, listServedSeries } from "../records/history.ts";
 import type { LatestRow } from "../records/latest-rows.ts";
@@ -27,7 +28,7 @@ export interface TickSource {
 const ticksSql = `SELECT ts, ${rowTables.index_ticks.columns.join(", ")} FROM index_tick_rows
   WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
 const tickersSql = `SELECT listing AS key, * FROM exchange_tick_rows
-  WHERE listing = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
+  WHERE listing = ? AND ts >= ? AND ts < ? ORDER BY ${timeOrder("exchange_ticks")} LIMIT ?`;
 
 interface ListingRow {
   readonly listing: number;
@@ -71,9 +72,7 @@ export function findTickSources(connection: Connection, hasTopic: (topic: string
 
 /** The newest timestamp of a source before `until`; -1 if it has no tick. */
 export function findNewestTick(connection: Connection, { stream, key }: TickSource, until: Micros): Micros {
-  const [table, column] =
-    stream === "index_ticks" ? ["index_tick_rows", "series"] : ["exchange_tick_rows", "listing"];
-  const sql = `SELECT max(ts) FROM ${table} WHERE ${column} = ? AND ts < ?`;
+  const sql = `SELECT ${newestRow(stream, "?", "n.ts < ?")}`;
   return connection.value<Micros | null>(sql, [key, until]) ?? -1;
 }
 

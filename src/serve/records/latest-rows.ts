@@ -1,6 +1,7 @@
 import { keyColumns, type SnapshotStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { newestRow } from "../../warehouse/tables/row-parts.ts";
 import { MAX_AHEAD_MICROS, MAX_LIVE_PERIODS } from "../../warehouse/views/data-views.ts";
 import { refreshPeriod } from "../../warehouse/views/sql-dialect.ts";
 import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
@@ -38,8 +39,7 @@ export function readLatestRows(
 ): LatestRow[] {
   const { table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  const newest = (entry: string) =>
-    `(SELECT max(n.ts) FROM ${table} n WHERE n.${key} = ${entry}.${key} AND n.ts < ?)`;
+  const newest = (entry: string) => newestRow(stream, `${entry}.${key}`, "n.ts < ?");
   const until = now + MAX_AHEAD_MICROS;
   const since = readNewestState(connection, stream, newest("k"), until);
   return connection.rows<LatestRow>(

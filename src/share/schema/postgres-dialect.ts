@@ -42,6 +42,7 @@ export const postgresDialect: SqlDialect = {
   largest: (...values) => `mds.larger(${values.join(", ")})`,
   smallest: (...values) => `mds.smaller(${values.join(", ")})`,
   // In whole seconds as in SQLite.
+  tickerOrder: ["ts"],
   presentTs:
     "(floor(extract(epoch FROM statement_timestamp()))::bigint * 1000000 + (SELECT x.clock_skew FROM mds.source x))",
   yes: "true",

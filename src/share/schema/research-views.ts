@@ -33,7 +33,7 @@ const quoteTs = ifUsd("bt.ts", "qt.ts");
 /** The newest quotes of the market on each exchange as of `t`, and the best of them; of equal ones the first by name. */
 function bestQuotes(tickerPeriod: string): string {
   const listing = "FROM mds.exchange_tick_rows h WHERE h.listing = n.listing";
-  const still = seekStandsStill("n", "(n.ts - n.last_moved)", listing, tickerPeriod);
+  const still = seekStandsStill(postgresDialect, "n", "(n.ts - n.last_moved)", listing, tickerPeriod);
   const quote = (side: string) =>
     `CASE WHEN coalesce(${still}, false) THEN NULL ELSE n.${side} END AS ${side}, n.${side} AS any_${side}`;
   const first = (side: string, order: string) =>
@@ -68,6 +68,7 @@ export function sharedResearchViews(
     },
     best: joinedBest,
     standsStill: seekStandsStill(
+      postgresDialect,
       "t",
       `(t.unmoved_seconds * ${MICROS_PER_SECOND})`,
       tickersOfListing(postgresDialect),

@@ -3,6 +3,7 @@ import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/tim
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { Connection, Statement } from "../sqlite/connection.ts";
+import { timeOrder } from "../tables/row-parts.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 
@@ -123,13 +124,16 @@ function readRowKeys(connection: Connection, stream: SnapshotStream, exchangeId:
 function seekKeys(connection: Connection, table: RowTable<never>, keys: number[]): RowSeeks {
   const select = (what: string) =>
     `SELECT ${what} FROM ${table.table} WHERE ${table.keyColumn} = ? AND ts >= ? AND ts < ?`;
-  const oldest = connection.statement<Micros | null>(select("min(ts)")).pluck();
-  const newest = connection.statement<Micros | null>(select("max(ts)")).pluck();
+  const first = (direction: "ASC" | "DESC") =>
+    connection
+      .statement<Micros>(`${select("ts")} ORDER BY ${timeOrder(table.stream, direction)} LIMIT 1`)
+      .pluck();
+  const [oldest, newest] = [first("ASC"), first("DESC")];
   const count = connection.statement<number>(select("count(*)")).pluck();
-  const seek = (statement: Statement<Micros | null>, { from, to }: TimeRange) => {
+  const seek = (statement: Statement<Micros>, { from, to }: TimeRange) => {
     for (const [at, key] of keys.entries()) {
-      const found = statement.get([key, from, to]) ?? null;
-      if (found === null) continue;
+      const found = statement.get([key, from, to]);
+      if (found === undefined) continue;
       // Neighbouring ranges have rows of the same keys: try this one first.
       if (at > 0) keys.unshift(...keys.splice(at, 1));
       return found;

@@ -2,7 +2,7 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time
 import { assets, exchangeMarkets, exchanges, type MarketRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { isNull } from "../sqlite/drizzle.ts";
-import { newestTs } from "../views/data-views.ts";
+import { latestTs } from "../views/data-views.ts";
 
 /** The view `markets` adds `pair` to the row. */
 type ListedMarket = Pick<MarketRow, "id" | "baseAssetId"> & { readonly pair: string | null };
@@ -55,7 +55,7 @@ const RECENT_RANKING_MICROS = 7 * MICROS_PER_DAY;
 
 /** Not from the view `latest_market_caps`: SQLite would compile its forty columns at every start for these four. */
 const rankingSql = `WITH latest AS MATERIALIZED (SELECT s.index_id AS id, r.ts, r.rank, r.market_cap
-    FROM series s CROSS JOIN market_cap_rows r WHERE r.series = s.series AND r.ts = ${newestTs("market_caps", "s.series")})
+    FROM series s CROSS JOIN market_cap_rows r WHERE r.series = s.series AND r.ts = ${latestTs("market_caps", "s.series")})
   SELECT id, (SELECT max(ts) FROM latest) - ts AS age FROM latest WHERE age < ?
   ORDER BY rank IS NULL, rank, market_cap DESC`;
 

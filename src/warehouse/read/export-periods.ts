@@ -10,6 +10,7 @@ import {
 import { readPresentTs } from "../coverage/targets.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { timeOrder } from "../tables/row-parts.ts";
 import { rowTables } from "../tables/row-tables.ts";
 
 /** Files contain one series after another, sorted by name, so that readers can skip row groups by name. */
@@ -91,18 +92,17 @@ export function exportPeriods(
   stream: RowStream,
   unit: PeriodUnit,
   {
-    since = Number.NEGATIVE_INFINITY,
+    since = MIN_TS,
     closedBefore: closed = Number.POSITIVE_INFINITY,
   }: { readonly since?: Micros | undefined; readonly closedBefore?: Micros | undefined } = {},
 ): ExportPeriod[] {
   const { table, keyColumn } = rowTables[stream];
-  const firstSql = `SELECT min(ts) FROM ${table} WHERE ${keyColumn} = ?`;
-  const next = (key: number, from: Micros) =>
-    connection.value<Micros | null>(`${firstSql} AND ts >= ?`, [key, from]);
+  const nextSql = `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? ORDER BY ${timeOrder(stream)} LIMIT 1`;
+  const next = (key: number, from: Micros) => connection.findValue<Micros>(nextSql, [key, from]);
   const found = new Map<string, ExportPeriod & { keys: number[] }>();
   for (const [key, part] of readParts(connection, stream)) {
-    let ts = Number.isFinite(since) ? next(key, since) : connection.value<Micros | null>(firstSql, [key]);
-    while (ts !== null) {
+    let ts = next(key, since);
+    while (ts !== undefined) {
       const slice = sliceOf(unit, ts, closed);
       const name = `${part ?? ""} ${slice}`;
       let exportPeriod = found.get(name);

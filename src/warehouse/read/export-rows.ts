@@ -12,6 +12,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { timeOrder } from "../tables/row-parts.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
 import { refreshPeriod } from "../views/sql-dialect.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
@@ -131,7 +132,7 @@ function* readBlocks(
   const { table, keyColumn } = rowTables[stream];
   const columns = rowTables[stream].columns.filter((column) => hasDetails || column !== "details");
   const sql = `SELECT ts, ${columns.join(", ")} FROM ${table}
-      WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ${ROWS_PER_BLOCK}`;
+      WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? ORDER BY ${timeOrder(stream)} LIMIT ${ROWS_PER_BLOCK}`;
   const length = isDaily(stream) ? MICROS_PER_DAY : 1;
   const tickerPeriod = comparesPrices(stream) ? readRefreshPeriods(connection).exchange_ticks : undefined;
   const lastAt = columns.indexOf("last") + 1;

@@ -4,6 +4,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerKey } from "../coverage/ledger.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { newestRow, timeOrder } from "../tables/row-parts.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
 
 /*
@@ -40,7 +41,7 @@ export function readRange(
   range: TimeRange,
   maxRows: number,
 ): RangeContent {
-  const sql = `${selectRows(stream)} AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
+  const sql = `${selectRows(stream)} AND ts >= ? AND ts < ? ORDER BY ${timeOrder(stream)} LIMIT ?`;
   return connection.database.transaction(() => {
     const rows = connection.tuples<ForwardedRow>(sql, [key, range.from, range.to, maxRows + 1]);
     const excess = rows.length > maxRows ? rows.pop() : undefined;
@@ -84,8 +85,7 @@ export interface NewestRow {
 
 /** The time of the newest row of each key that has one. */
 export function readNewestRows(connection: Connection, stream: RowStream): NewestRow[] {
-  const { table, keyColumn } = rowTables[stream];
-  const newest = connection.statement<Micros | null>(`SELECT max(ts) FROM ${table} WHERE ${keyColumn} = ?`);
+  const newest = connection.statement<Micros | null>(`SELECT ${newestRow(stream, "?", "true")}`);
   return readRowKeys(connection, stream).flatMap((key) => {
     const ts = newest.pluck().get([key]) ?? null;
     return ts === null ? [] : [{ key, ts }];

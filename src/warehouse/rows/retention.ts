@@ -3,6 +3,7 @@ import type { Micros } from "../../model/time.ts";
 import { loseExpired } from "../../rule/findings.ts";
 import { applyChanges } from "../coverage/apply-changes.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
+import { hasSlotOfKey, timeOrder } from "../tables/row-parts.ts";
 import { rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -36,20 +37,22 @@ export function prune(
   { fromKey, maxRows = MAX_ROWS_PER_CALL }: PruneOptions = {},
 ): PruneResult {
   if (fromKey === undefined) settleExpired(transaction, stream, before);
-  const { table, pastTable, keyColumn } = rowTables[stream];
+  const { table, storedTable, pastTable, keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];
   // One at a time: to list all keys for each batch would cost more than its rows.
   const keySql = `SELECT ${keyColumn} FROM ${dictionary} d WHERE ${keyColumn} >= ?
     AND EXISTS (SELECT 1 FROM ${table} r WHERE r.${keyColumn} = d.${keyColumn} AND r.ts < ?) ORDER BY ${keyColumn} LIMIT 1`;
   // Delete the oldest rows of a series first, up to the limit: one series may have millions of expired rows.
-  const cutoffSql = `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts < ? ORDER BY ts LIMIT 1 OFFSET ?`;
+  const cutoffSql = `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts < ? ORDER BY ${timeOrder(stream)} LIMIT 1 OFFSET ?`;
   let deleted = 0;
   let key = transaction.findValue<number>(keySql, [fromKey ?? 0, before]);
   while (key !== undefined && deleted < maxRows) {
     const until = transaction.findValue<Micros>(cutoffSql, [key, before, maxRows - deleted]) ?? before;
-    const isExpired = `WHERE ${keyColumn} = ? AND ts < ?`;
-    deleted += transaction.run(`DELETE FROM ${table} ${isExpired}`, [key, until]);
-    transaction.run(`DELETE FROM ${pastTable} ${isExpired}`, [key, until]);
+    deleted += transaction.run(`DELETE FROM ${storedTable} WHERE ${hasSlotOfKey(stream)} AND ts < ?`, [
+      key,
+      until,
+    ]);
+    transaction.run(`DELETE FROM ${pastTable} WHERE ${keyColumn} = ? AND ts < ?`, [key, until]);
     transaction.journal.add(stream, "rows", key, { from: 0, to: until });
     key = transaction.findValue<number>(keySql, [key, before]);
   }

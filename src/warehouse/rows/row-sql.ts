@@ -1,4 +1,5 @@
 import type { Micros } from "../../model/time.ts";
+import { hasSlotOfKey, storedKey } from "../tables/row-parts.ts";
 import type { RowTable } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -42,10 +43,19 @@ export function getPlainTickSql(rows: number): string {
 /** Built once per table: every write looks up its prepared statement by this long text. */
 const sqlByTable = new Map<string, RowSql>();
 
-export function getRowSql<Row>({ table, keyColumn, columns, sourceAt, pastTable }: RowTable<Row>): RowSql {
+export function getRowSql<Row>({
+  stream,
+  table,
+  storedTable,
+  keyColumn,
+  columns,
+  sourceAt,
+  pastTable,
+}: RowTable<Row>): RowSql {
   let sql = sqlByTable.get(table);
   if (!sql) {
     const isRow = `${keyColumn} = ? AND ts = ?`;
+    const isStored = `${hasSlotOfKey(stream)} AND ts = ?`;
     const names = [keyColumn, "ts", ...columns, "since"];
     const confirmed = sourceAt >= 0 ? ["confirmed"] : [];
     const sets = [
@@ -54,13 +64,13 @@ export function getRowSql<Row>({ table, keyColumn, columns, sourceAt, pastTable 
     ];
     const versioned = [...names, ...confirmed].join(", ");
     const row = `(${names.map(() => "?").join(", ")})`;
-    const into = `INTO ${table} (${names.join(", ")}) VALUES`;
+    const into = `INTO ${storedTable} (${[storedKey(stream), ...names.slice(1)].join(", ")}) VALUES`;
     // With OR FAIL, SQLite needs no statement journal. The writer rolls back the whole transaction on an error anyway.
     sql = {
       insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_PER_STATEMENT).fill(row).join(", ")}`,
       insertOne: `INSERT ${into} ${row}`,
-      replaceOne: `UPDATE ${table} SET ${sets.join(", ")} WHERE ${isRow}`,
-      confirmOne: `UPDATE ${table} SET source = 0${confirmed.map((name) => `, ${name} = ?`).join("")} WHERE ${isRow}`,
+      replaceOne: `UPDATE ${storedTable} SET ${sets.join(", ")} WHERE ${isStored}`,
+      confirmOne: `UPDATE ${storedTable} SET source = 0${confirmed.map((name) => `, ${name} = ?`).join("")} WHERE ${isStored}`,
       keepPast: `INSERT INTO ${pastTable} (${versioned}, until, revision) SELECT ${versioned}, ?, ? FROM ${table} WHERE ${isRow}`,
       selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts > ? AND ts < ? AND source = 0 LIMIT 1`,
       selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${isRow}`,

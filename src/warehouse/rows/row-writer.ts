@@ -6,6 +6,7 @@ import type { Micros } from "../../model/time.ts";
 import { reopenAt } from "../../rule/findings.ts";
 import { applyChanges } from "../coverage/apply-changes.ts";
 import { findProofAt, findTouching } from "../coverage/ledger.ts";
+import { isParted, slotBefore } from "../tables/row-parts.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
@@ -201,7 +202,7 @@ class RowWriter<Row> {
   }
 
   #isAboveMark(key: number, ts: Micros): boolean {
-    return this.#transaction.highWaterMarks.isAbove(this.#table.stream, this.#table, key, ts);
+    return this.#transaction.highWaterMarks.isAbove(this.#table.stream, key, ts);
   }
 
   #writePage(key: number, records: readonly Row[]): void {
@@ -245,6 +246,7 @@ class RowWriter<Row> {
 
   /** Whether no row exists in the span: the usual case in the first backfill. */
   #isVacant(key: number, { first, last }: Span): boolean {
+    if (isParted(this.#table.stream) && this.#isAboveMark(key, first)) return true;
     return (
       this.#transaction.statement(getRowSql(this.#table).selectAny).get([key, first, last]) === undefined
     );
@@ -291,11 +293,20 @@ class RowWriter<Row> {
 
   #append(key: number, record: Row): void {
     const { ts, encode } = this.#table;
-    this.#pendingValues.push(key, ts(record));
+    this.#pendingValues.push(this.#slotOf(key, ts(record)), ts(record));
     encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
     this.#pendingValues.push(this.#transaction.commit);
     const full = ROWS_PER_STATEMENT * this.#width;
     if (this.#pendingValues.length === full) this.#flush(full);
+  }
+
+  #slotOf(key: number, ts: Micros): number {
+    const { stream } = this.#table;
+    if (!isParted(stream)) return key;
+    const later = this.#isAboveMark(key, ts)
+      ? undefined
+      : this.#transaction.findValue<number>(slotBefore(stream), [key, key, ts]);
+    return later ?? this.#transaction.openPart() + key;
   }
 
   #merge(key: number, record: Row): void {

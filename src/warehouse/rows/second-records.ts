@@ -1,6 +1,7 @@
 import type { StreamRecords } from "../../model/records.ts";
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import { hasSlotOfKey } from "../tables/row-parts.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { hasSameValues } from "./row-details.ts";
@@ -82,12 +83,13 @@ export function isStored<S extends RowStream>(
 export function noteSecondInRow(transaction: Transaction, stream: RowStream, key: number, ts: Micros): void {
   const rows: RowTable<never> = rowTables[stream];
   const { table, keyColumn } = rows;
-  const where = `WHERE ${keyColumn} = ? AND ts = ?`;
   const at = [key, ts];
-  const details = transaction.value<SqlValue | undefined>(`SELECT details FROM ${table} ${where}`, at);
+  const detailsSql = `SELECT details FROM ${table} WHERE ${keyColumn} = ? AND ts = ?`;
+  const details = transaction.value<SqlValue | undefined>(detailsSql, at);
   if (details === undefined || hasSecondNote(details)) return;
   keepPastRow(transaction, rows, { key, ts });
   const noted = [noteSecondInDetails(details), transaction.commit];
-  transaction.run(`UPDATE ${table} SET details = ?, since = ? ${where}`, [...noted, ...at]);
+  const noteSql = `UPDATE ${rows.storedTable} SET details = ?, since = ? WHERE ${hasSlotOfKey(stream)} AND ts = ?`;
+  transaction.run(noteSql, [...noted, ...at]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

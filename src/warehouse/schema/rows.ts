@@ -116,9 +116,19 @@ export const pastDailyBarRows = sqliteTable(
   ],
 );
 
+/**
+ * Where a row of a snapshot stream is stored: its key, and for a live row also its part (tables/row-parts.ts). The views
+ * `exchange_tick_rows`, `market_cap_rows` and `derivative_tick_rows` have the key instead.
+ */
+const slot = integer("slot").notNull();
+
+/** The parts that have rows: 0, the history, and those of the last hour or so. */
+export const rowParts = sqliteTable("row_parts", {
+  part: integer("part").primaryKey().notNull(),
+  openedAt: integer("opened_at").notNull(),
+});
+
 const exchangeTickVersion = {
-  /** → listings.listing */
-  listing: integer("listing").notNull(),
   ts,
   ...schemaColumns(exchangeTickColumns),
   details,
@@ -127,14 +137,21 @@ const exchangeTickVersion = {
 };
 
 /** View: `exchange_ticks`. */
-export const exchangeTickRows = sqliteTable("exchange_tick_rows", exchangeTickVersion, (table) => [
-  primaryKey({ columns: [table.listing, table.ts] }),
-]);
-export type ExchangeTickRow = typeof exchangeTickRows.$inferSelect;
+export const exchangeTickSlots = sqliteTable(
+  "exchange_tick_slots",
+  { slot, ...exchangeTickVersion },
+  (table) => [primaryKey({ columns: [table.slot, table.ts] })],
+);
+export type ExchangeTickRow = typeof exchangeTickSlots.$inferSelect;
 
 export const pastExchangeTickRows = sqliteTable(
   "past_exchange_tick_rows",
-  { ...exchangeTickVersion, ...past },
+  {
+    /** → listings.listing */
+    listing: integer("listing").notNull(),
+    ...exchangeTickVersion,
+    ...past,
+  },
   (table) => [
     primaryKey({ columns: [table.listing, table.ts, table.until, table.revision] }),
     uniqueIndex("exchange_tick_revisions").on(table.revision).where(isRevision),
@@ -142,8 +159,6 @@ export const pastExchangeTickRows = sqliteTable(
 );
 
 const marketCapVersion = {
-  /** → series.series of (GWA, the asset): an asset and its USD rate share one key. */
-  series: integer("series").notNull(),
   ts,
   ...schemaColumns(marketCapColumns),
   details,
@@ -151,13 +166,18 @@ const marketCapVersion = {
 };
 
 /** View: `market_caps`. */
-export const marketCapRows = sqliteTable("market_cap_rows", marketCapVersion, (table) => [
-  primaryKey({ columns: [table.series, table.ts] }),
+export const marketCapSlots = sqliteTable("market_cap_slots", { slot, ...marketCapVersion }, (table) => [
+  primaryKey({ columns: [table.slot, table.ts] }),
 ]);
 
 export const pastMarketCapRows = sqliteTable(
   "past_market_cap_rows",
-  { ...marketCapVersion, ...past },
+  {
+    /** → series.series of (GWA, the asset): an asset and its USD rate share one key. */
+    series: integer("series").notNull(),
+    ...marketCapVersion,
+    ...past,
+  },
   (table) => [
     primaryKey({ columns: [table.series, table.ts, table.until, table.revision] }),
     uniqueIndex("market_cap_revisions").on(table.revision).where(isRevision),
@@ -165,8 +185,6 @@ export const pastMarketCapRows = sqliteTable(
 );
 
 const derivativeTickVersion = {
-  /** → contracts.contract */
-  contract: integer("contract").notNull(),
   ts,
   ...schemaColumns(derivativeTickColumns),
   details,
@@ -174,13 +192,20 @@ const derivativeTickVersion = {
 };
 
 /** View: `derivative_ticks`. */
-export const derivativeTickRows = sqliteTable("derivative_tick_rows", derivativeTickVersion, (table) => [
-  primaryKey({ columns: [table.contract, table.ts] }),
-]);
+export const derivativeTickSlots = sqliteTable(
+  "derivative_tick_slots",
+  { slot, ...derivativeTickVersion },
+  (table) => [primaryKey({ columns: [table.slot, table.ts] })],
+);
 
 export const pastDerivativeTickRows = sqliteTable(
   "past_derivative_tick_rows",
-  { ...derivativeTickVersion, ...past },
+  {
+    /** → contracts.contract */
+    contract: integer("contract").notNull(),
+    ...derivativeTickVersion,
+    ...past,
+  },
   (table) => [
     primaryKey({ columns: [table.contract, table.ts, table.until, table.revision] }),
     uniqueIndex("derivative_tick_revisions").on(table.revision).where(isRevision),

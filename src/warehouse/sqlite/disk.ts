@@ -9,6 +9,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readFileSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -43,6 +44,15 @@ export const fileSystemInfo: FileSystemInfo = (path) => statfsSync(path);
 export function readFreeBytes(path: string, info: FileSystemInfo = fileSystemInfo): number {
   const { bavail, bsize } = translateErrors(path, () => info(dirname(path)));
   return Number(bavail) * Number(bsize);
+}
+
+/** What this process has written to disks; 0 where the system does not count it. */
+export function readWrittenBytes(): number {
+  try {
+    return Number(/^write_bytes: (\d+)$/m.exec(readFileSync("/proc/self/io", "utf8"))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
 }
 
 /** Throws `disk_full` when fewer than `needed` bytes are free. */

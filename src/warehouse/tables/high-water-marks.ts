@@ -1,6 +1,7 @@
-import { hasHistory, type Stream } from "../../model/streams.ts";
+import { hasHistory, type RowStream, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { newestRow } from "./row-parts.ts";
 
 /** The part of a `RowTable` that does not depend on the record type. */
 interface RowLocation {
@@ -25,7 +26,7 @@ export class HighWaterMarks {
   }
 
   /** Whether nothing is stored or settled at `ts` or later. */
-  isAbove(stream: Stream, table: RowLocation, key: number, ts: Micros): boolean {
+  isAbove(stream: RowStream, key: number, ts: Micros): boolean {
     let marks = this.#marks.get(stream);
     if (!marks) {
       marks = new Map();
@@ -33,7 +34,7 @@ export class HighWaterMarks {
     }
     let mark = marks.get(key);
     if (mark === undefined) {
-      mark = this.#readMark(stream, table, key);
+      mark = this.#readMark(stream, key);
       marks.set(key, mark);
     }
     return ts > mark;
@@ -69,9 +70,8 @@ export class HighWaterMarks {
     this.staleHours.clear();
   }
 
-  #readMark(stream: Stream, { table, keyColumn }: RowLocation, key: number): Micros {
-    const newestSql = `SELECT max(ts) FROM ${table} WHERE ${keyColumn} = ?`;
-    const newest = this.#connection.value<Micros | null>(newestSql, [key]);
+  #readMark(stream: RowStream, key: number): Micros {
+    const newest = this.#connection.value<Micros | null>(`SELECT ${newestRow(stream, "?", "true")}`, [key]);
     const settled = hasHistory(stream)
       ? this.#connection.findValue<Micros>(
           "SELECT to_ts - 1 FROM settled_ranges WHERE stream = ? AND series = ? ORDER BY from_ts DESC LIMIT 1",

@@ -3,6 +3,7 @@ import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection, KnownAt } from "../sqlite/connection.ts";
+import { keyedRows, partedStreams, storedKey } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
 import { readWarehouseState } from "./warehouse-state.ts";
 
@@ -18,14 +19,22 @@ const isPast = `${isCurrent} AND until > ${SHOWN}`;
 
 const sourceThen = `CASE WHEN confirmed > ${SHOWN} THEN 1 ELSE source END AS source`;
 
-const versions = (table: string, past: string, columns: string) =>
-  `SELECT ${columns} FROM main.${table} WHERE ${isCurrent} UNION ALL SELECT ${columns} FROM main.${past} WHERE ${isPast}`;
+const versions = (table: string, past: string, columns: string, pastColumns = columns) =>
+  `SELECT ${columns} FROM main.${table} WHERE ${isCurrent} UNION ALL SELECT ${pastColumns} FROM main.${past} WHERE ${isPast}`;
 
 const views: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    Object.values(rowTables).map(({ table, pastTable, keyColumn, columns }) => {
-      const shown = columns.map((name) => (name === "source" ? sourceThen : name));
-      return [table, versions(table, pastTable, [keyColumn, "ts", ...shown].join(", "))];
+    Object.values(rowTables).map(({ stream, storedTable, pastTable, keyColumn, columns }) => {
+      const shown = ["ts", ...columns.map((name) => (name === "source" ? sourceThen : name))].join(", ");
+      // A past version is in part 0, where its slot is its key.
+      const key = storedKey(stream);
+      return [storedTable, versions(storedTable, pastTable, `${key}, ${shown}`, `${keyColumn}, ${shown}`)];
+    }),
+  ),
+  ...Object.fromEntries(
+    partedStreams.map((stream) => {
+      const { table, columns } = rowTables[stream];
+      return [table, keyedRows(stream, ["ts", ...columns])];
     }),
   ),
   settled_ranges: versions(

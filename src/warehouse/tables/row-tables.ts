@@ -5,6 +5,7 @@ import { propertyOf, type StreamRecords } from "../../model/records.ts";
 import { keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { collectPlainTicks, type TickColumns } from "../../model/tick-columns.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
+import { storedTable } from "./row-parts.ts";
 import type { Transaction } from "./transaction.ts";
 
 export type SqlValue = number | string | null;
@@ -13,6 +14,8 @@ export type SqlValue = number | string | null;
 export interface RowTable<Row> {
   readonly stream: RowStream;
   readonly table: string;
+  /** What the writer changes: `table`, or the table below that view (row-parts.ts). */
+  readonly storedTable: string;
   readonly keyColumn: string;
   /** The columns after key and `ts`: the decimals, the others, `details`. */
   readonly columns: readonly string[];
@@ -52,6 +55,7 @@ function deriveFromStream<S extends RowStream>(stream: S) {
   return {
     stream,
     table,
+    storedTable: storedTable(stream),
     pastTable: table === "index_tick_rows" ? "past_tick_rows" : `past_${table}`,
     keyColumn: keyColumns[dictionary],
     columns: [...names, "details"],
@@ -137,3 +141,9 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
     hasSameKey: (a, b) => a.contractId === b.contractId && a.derivativeType === b.derivativeType,
   },
 };
+
+/** What a row has beside its key: `ts`, the columns of the stream, and the commits that wrote and confirmed it. */
+export function storedColumns(stream: RowStream): readonly string[] {
+  const { columns, sourceAt } = rowTables[stream];
+  return ["ts", ...columns, "since", ...(sourceAt >= 0 ? ["confirmed"] : [])];
+}

@@ -5,6 +5,7 @@ import type { Commits } from "./commits.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
+import type { RowParts } from "./row-parts.ts";
 
 /** What the writer of a file keeps in memory from one transaction to the next. */
 export interface WriterMemory {
@@ -12,6 +13,7 @@ export interface WriterMemory {
   readonly highWaterMarks: HighWaterMarks;
   readonly journal: Journal;
   readonly commits: Commits;
+  readonly parts: RowParts;
 }
 
 /** An open write transaction. Every write needs one; it rejects statements after its end. */
@@ -23,6 +25,7 @@ export class Transaction extends SqlRunner {
   /** What this transaction changes is entered here. */
   readonly journal: Journal;
   readonly #commits: Commits;
+  readonly #parts: RowParts;
   readonly #connection: Connection;
   readonly #undoOnRollback: (() => void)[];
   readonly #writtenKeys = new Set<string>();
@@ -35,6 +38,7 @@ export class Transaction extends SqlRunner {
     this.highWaterMarks = memory.highWaterMarks;
     this.journal = memory.journal;
     this.#commits = memory.commits;
+    this.#parts = memory.parts;
     this.#undoOnRollback = undoOnRollback;
     this.now = now;
   }
@@ -50,6 +54,11 @@ export class Transaction extends SqlRunner {
    */
   get at(): Micros {
     return this.#commits.at;
+  }
+
+  /** What a key must be added to, for the slot of one more live row. */
+  openPart(): number {
+    return this.#parts.openBase(this.at);
   }
 
   numberRevision(): number {

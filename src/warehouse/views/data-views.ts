@@ -1,6 +1,8 @@
 import { type Column, isSlim } from "../../model/column.ts";
 import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
+import { isParted, keyedRows, newestRow, partedStreams } from "../tables/row-parts.ts";
+import { storedColumns } from "../tables/row-tables.ts";
 import { daysWithRows } from "./bar-views.ts";
 import { isCovered, refreshPeriod, type SqlDialect } from "./sql-dialect.ts";
 import { presentTs, sqliteDialect } from "./sqlite-dialect.ts";
@@ -101,11 +103,10 @@ const ticksByDay = `SELECT ${sqliteDialect.day("d.value")} AS day,
 FROM series s CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN index_tick_rows r
 WHERE r.series = s.series AND r.ts >= d.value AND r.ts < d.value + ${MICROS_PER_DAY}`;
 
-/** The newest timestamp of a key: a seek. */
-export function newestTs(stream: RowStream, key: string): string {
-  const { table, dictionary } = streamTable[stream];
-  return `(SELECT max(n.ts) FROM ${table} n WHERE n.${keyColumns[dictionary]} = ${key} AND n.ts < ${presentTs} + ${MAX_AHEAD_MICROS})`;
-}
+const isPresent = `n.ts < ${presentTs} + ${MAX_AHEAD_MICROS}`;
+
+/** The newest timestamp of a key that is not in the future. */
+export const latestTs = (stream: RowStream, key: string) => newestRow(stream, key, isPresent);
 
 interface LiveFigures {
   readonly ts: string;
@@ -143,21 +144,18 @@ export function liveColumnsOf(
   });
 }
 
-/** Reads the stream's view, so that its columns are written once: SQLite parses all views whenever a file is opened. */
+/** The stream's view would look for the newest row in every part. */
 function latestRows(stream: RowStream): string {
-  const { dictionary, columns } = streamTable[stream];
+  const { dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];
-  const labels = columns.filter(({ reading, source }) => reading === "identity" && source === "label");
-  const isSame = [
-    ...labels.map(({ name, from }) => `e.${from} = r.${name}`),
-    // An asset shares the key of its index in USD.
-    ...(stream === "market_caps" ? ["e.index_type = 'GWA'"] : []),
-  ].join(" AND ");
-  const entry = (column: string) => `(SELECT e.${column} FROM ${dictionary} e WHERE ${isSame})`;
   // It does not depend on the row, so SQLite computes it once per query.
-  const newestOfStream = `(SELECT max(${newestTs(stream, `k.${key}`)}) FROM ${dictionary} k)`;
-  return `SELECT r.*, ${liveColumnsOf(sqliteDialect, stream, newestOfStream, entry("expiration"))}
-FROM ${stream} r WHERE r.ts = ${newestTs(stream, entry(key))}`;
+  const newestOfStream = `(SELECT max(${newestRow(stream, `k.${key}`, isPresent)}) FROM ${dictionary} k)`;
+  const columns = [
+    ...viewColumns(sqliteDialect, stream),
+    liveColumnsOf(sqliteDialect, stream, newestOfStream, "s.expiration"),
+  ];
+  const [place, newest] = isParted(stream) ? ["(r.part, r.ts)", "n.part, n.ts"] : ["r.ts", "n.ts"];
+  return `${selectRows(sqliteDialect, stream, columns)} AND ${place} = ${newestRow(stream, `s.${key}`, isPresent, newest)}`;
 }
 
 /** Streams whose rows are ticks: they have `latest_…` and `…_slim` views. */
@@ -169,6 +167,9 @@ export function streamViews(dialect: SqlDialect): Record<string, string> {
 }
 
 export const rowViews: Record<string, string> = {
+  ...Object.fromEntries(
+    partedStreams.map((stream) => [streamTable[stream].table, keyedRows(stream, storedColumns(stream))]),
+  ),
   ...streamViews(sqliteDialect),
   ...Object.fromEntries([
     ...tickStreams.map((stream) => [`latest_${stream}`, latestRows(stream)]),

@@ -1,4 +1,5 @@
 import { barWidths, DAYS_PER_YEAR, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
+import { timeOrder } from "../tables/row-parts.ts";
 import { optionGreeksView } from "./option-greeks.ts";
 import { refreshPeriod, type SqlDialect } from "./sql-dialect.ts";
 import { keepJoins, slowExactDigits, sqliteDialect } from "./sqlite-dialect.ts";
@@ -194,12 +195,12 @@ export const ifUsd = (value: string, otherwise: string) =>
 const crossRate = `bt.price / ${ifUsd("1.0", "nullif(qt.price, 0)")}`;
 
 const tickerPeriod = refreshPeriod(sqliteDialect, "exchange_ticks");
-const isMoving = `coalesce(NOT ${seekStandsStill("o", "(o.ts - o.last_moved)", "FROM exchange_tick_rows h WHERE h.listing = o.listing", tickerPeriod)}, 1)`;
+const isMoving = `coalesce(NOT ${seekStandsStill(sqliteDialect, "o", "(o.ts - o.last_moved)", "FROM exchange_tick_rows h WHERE h.listing = o.listing", tickerPeriod)}, 1)`;
 /** The newest bid or ask of listing `x` as of `t`. */
 const quoteOf = (
   quote: string,
 ) => `(SELECT ${quote} FROM exchange_tick_rows o WHERE o.listing = x.listing AND o.ts <= t.ts
-      AND o.ts > t.ts - ${MAX_QUOTE_PERIODS} * ${tickerPeriod} ORDER BY o.ts DESC LIMIT 1)`;
+      AND o.ts > t.ts - ${MAX_QUOTE_PERIODS} * ${tickerPeriod} ORDER BY ${timeOrder("exchange_ticks", "DESC")} LIMIT 1)`;
 /** All of them. SQLite 3.40 cannot resolve `t` in a subquery of ORDER BY, so the quote is a column first. */
 const anyQuotesOf = (quote: string) =>
   `FROM (SELECT x.exchange, ${quoteOf(quote)} AS quote FROM listings x WHERE x.market_id = t.market_id) y`;
@@ -227,6 +228,7 @@ const sqliteParts: ResearchParts = {
     ask_any: `(SELECT min(y.quote) ${anyQuotesOf("o.ask")})`,
   },
   standsStill: seekStandsStill(
+    sqliteDialect,
     "t",
     `(t.unmoved_seconds * ${MICROS_PER_SECOND})`,
     tickersOfListing(sqliteDialect),

@@ -23,6 +23,8 @@ export interface SqlDialect {
   /** The largest and the smallest of several values; null if one of them is. */
   largest(...values: readonly string[]): string;
   smallest(...values: readonly string[]): string;
+  /** What orders the exchange ticks of one listing by time, first to last. */
+  readonly tickerOrder: readonly string[];
   /** Now by the service's clock, in microseconds. */
   readonly presentTs: string;
   readonly yes: string;

@@ -95,6 +95,7 @@ export const sqliteDialect: SqlDialect = {
   details: fromDetails,
   largest: (...values) => `max(${values.join(", ")})`,
   smallest: (...values) => `min(${values.join(", ")})`,
+  tickerOrder: ["part", "ts"],
   presentTs,
   yes: "1",
   no: "0",

@@ -1,6 +1,7 @@
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ExchangeTickRow } from "../schema/rows.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { timeOrder } from "../tables/row-parts.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
 
 /*
@@ -10,9 +11,16 @@ import type { SqlDialect } from "./sql-dialect.ts";
 const MAX_PERIODS_BACK = 2;
 
 /** SQL: 1 if the ticker `row` repeats the price of its predecessor, null if there is none within two periods. One seek. */
-export function repeatsPrice({ table }: Pick<SqlDialect, "table">, row: string, period: string): string {
-  return `(SELECT p.last = ${row}.last FROM ${table("exchange_tick_rows")} p WHERE p.listing = ${row}.listing AND p.ts < ${row}.ts
-    AND p.ts >= ${row}.ts - ${MAX_PERIODS_BACK} * ${period} ORDER BY p.ts DESC LIMIT 1)`;
+export function repeatsPrice(
+  { table, tickerOrder }: Pick<SqlDialect, "table" | "tickerOrder">,
+  row: string,
+  period: string,
+): string {
+  const isEarlier = tickerOrder.map(
+    (column) => `p.${column} ${column === "ts" ? "<" : "<="} ${row}.${column}`,
+  );
+  return `(SELECT p.last = ${row}.last FROM ${table("exchange_tick_rows")} p WHERE p.listing = ${row}.listing AND ${isEarlier.join(" AND ")}
+    AND p.ts >= ${row}.ts - ${MAX_PERIODS_BACK} * ${period} ORDER BY ${tickerOrder.map((column) => `p.${column} DESC`).join(", ")} LIMIT 1)`;
 }
 
 /** A quote does not compete for the best of its market if it has not moved for longer. */
@@ -39,10 +47,16 @@ export function standsStill(
 }
 
 /** The same by one seek, in an engine with `exchange_tick_rows`. `from`: FROM and WHERE of the tickers `h` of the listing. */
-export function seekStandsStill(row: string, unmovedMicros: string, from: string, period: string): string {
+export function seekStandsStill(
+  { tickerOrder }: Pick<SqlDialect, "tickerOrder">,
+  row: string,
+  unmovedMicros: string,
+  from: string,
+  period: string,
+): string {
   const hourStart = { last: "h.last", bid: "h.bid", ask: "h.ask", ts: "h.ts", lastMoved: "h.last_moved" };
   return `(SELECT ${standsStill(row, unmovedMicros, hourStart, period)}
-      ${from} AND h.ts >= ${row}.ts - ${MAX_UNMOVED} ORDER BY h.ts LIMIT 1)`;
+      ${from} AND h.ts >= ${row}.ts - ${MAX_UNMOVED} ORDER BY ${tickerOrder.map((column) => `h.${column}`).join(", ")} LIMIT 1)`;
 }
 
 /** The tickers `h` of the listing of `t`, a row of `exchange_ticks`. */
@@ -58,7 +72,7 @@ type Ticker = Pick<ExchangeTickRow, "ts" | "last">;
 /** The newest ticker before `ts`. */
 export function tickerBefore(connection: Connection, listing: number, ts: Micros): Ticker | undefined {
   return connection.findRow<Ticker>(
-    "SELECT ts, last FROM exchange_tick_rows WHERE listing = ? AND ts < ? ORDER BY ts DESC LIMIT 1",
+    `SELECT ts, last FROM exchange_tick_rows WHERE listing = ? AND ts < ? ORDER BY ${timeOrder("exchange_ticks", "DESC")} LIMIT 1`,
     [listing, ts],
   );
 }

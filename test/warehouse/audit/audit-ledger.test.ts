@@ -178,7 +178,7 @@ describe("the audit of a damaged ledger", () => {
       ],
     },
     "no_rows: a range covered as rows without any, of history and of snapshots": {
-      damages: [["DELETE FROM index_tick_rows"], ["DELETE FROM market_cap_rows"]],
+      damages: [["DELETE FROM index_tick_rows"], ["DELETE FROM market_cap_slots"]],
       found: [
         ["no_rows", "index_ticks", now - 4 * HOUR, now - 2 * HOUR],
         ["no_rows", "market_caps", now - HOUR, now - HOUR + 300 * SECOND],

@@ -27,7 +27,7 @@ def open_copy(path: str) -> sqlite3.Connection:
     copy.execute("DELETE FROM index_tick_rows WHERE ts / 30000000 % 16 > 0")
     copy.execute("DELETE FROM daily_bar_rows WHERE ts < (SELECT max(ts) FROM daily_bar_rows) - 5 * 86400 * 1000000")
     # Two contracts of each type.
-    copy.execute("""DELETE FROM derivative_tick_rows WHERE contract NOT IN (SELECT c.contract FROM (
+    copy.execute("""DELETE FROM derivative_tick_slots WHERE slot & 16777215 NOT IN (SELECT c.contract FROM (
         SELECT contract, row_number() OVER (PARTITION BY derivative_type ORDER BY contract) AS place
         FROM contracts WHERE contract IN (SELECT contract FROM derivative_tick_rows)) c WHERE c.place <= 2)""")
     copy.row_factory = sqlite3.Row

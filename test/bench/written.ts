@@ -1,0 +1,64 @@
+import { rmSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { parseDecimal } from "../../src/model/decimal.ts";
+import { type MovePosition, moveLiveRows } from "../../src/warehouse/rows/move-live-rows.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { readWrittenBytes } from "../../src/warehouse/sqlite/disk.ts";
+import { openWriter } from "../../src/warehouse/writer.ts";
+import { emptyRecord } from "../support/empty-record.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { seededRandom } from "../support/seeded-random.ts";
+import type { Figure } from "./figures.ts";
+
+const PERIOD_MS = 30_000;
+/** As many as a service of real size has for the 50 largest assets. */
+const LISTINGS = 4_973;
+/** The rows of so many polls are moved together. The first of three times fills the tables. */
+const POLLS_PER_MOVE = 160;
+/** As the ingest thread does it, in pages. */
+const CHECKPOINT_PAGES = 8_000;
+
+/** What the writer writes for a live row, over hours of polls of every listing on a real disk. */
+export async function benchWritten(print: (line: string) => void): Promise<readonly Figure[]> {
+  // The folder of temporary files may be in memory.
+  const folder = await mkdtemp(join(process.cwd(), ".bench-written-"));
+  const clock = new ManualClock();
+  const warehouse = openWriter(join(folder, "mds.sqlite"), { clock });
+  const random = seededRandom(1);
+  const price = () => parseDecimal((random() * 1e5).toFixed(4)) ?? null;
+  let [bytes, slowestMs] = [0, 0];
+  try {
+    for (let poll = 0; poll < 3 * POLLS_PER_MOVE; poll++) {
+      if (poll === POLLS_PER_MOVE) bytes = readWrittenBytes();
+      const ts = clock.now() * 1000;
+      const ticks = Array.from({ length: LISTINGS }, (_, listing) => ({
+        ...emptyRecord("exchange_ticks"),
+        exchangeId: `exchange-${listing % 200}`,
+        marketId: `market-${listing}`,
+        ts: ts - Math.floor(random() * 1000) * 1000,
+        last: price(),
+        bid: price(),
+        ask: price(),
+        volume: price(),
+        lastMoved: ts - Math.floor(random() * 1e6),
+      }));
+      warehouse.transaction((t) => writeRecords(t, "exchange_ticks", ticks, "live"));
+      warehouse.checkpointWal(CHECKPOINT_PAGES);
+      clock.jump(PERIOD_MS);
+      let from: MovePosition | undefined;
+      do {
+        const began = performance.now();
+        from = warehouse.transaction((t) => moveLiveRows(t, from));
+        warehouse.checkpointWal(CHECKPOINT_PAGES);
+        slowestMs = Math.max(slowestMs, performance.now() - began);
+      } while (from !== undefined);
+    }
+    print(`the longest transaction that moves rows took ${slowestMs.toFixed(0)} ms`);
+    const measured = (readWrittenBytes() - bytes) / (LISTINGS * 2 * POLLS_PER_MOVE);
+    return [{ name: "bytes written for a live row", measured, atMost: 800, digits: 0, unit: "bytes" }];
+  } finally {
+    warehouse.close();
+    rmSync(folder, { recursive: true });
+  }
+}
