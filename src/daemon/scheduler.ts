@@ -60,16 +60,16 @@ async function runJob(job: ScheduledJob, options: SchedulerOptions, now: () => M
   const times = new CronSchedule(job.cron);
   let lastScheduledAt = previousRuns.find((run) => run.job === job.name)?.scheduledAt;
   if (lastScheduledAt === undefined) {
-    lastScheduledAt = times.latest(now());
+    lastScheduledAt = times.around(now()).latest;
     await storeRun({ job: job.name, scheduledAt: lastScheduledAt, outcome: "new" });
   }
   let retryAt = job.runsAtStart ? 0 : Number.POSITIVE_INFINITY;
   let retryMs = JOB_RETRY_DELAY.minMs;
   while (!signal.aborted) {
     const currentTime = now();
-    const dueAt = times.latest(currentTime);
+    const { latest: dueAt, next } = times.around(currentTime);
     // If a clock that ran ahead was set back, the last run lies in the future and would block the job.
-    if (lastScheduledAt > times.next(currentTime)) lastScheduledAt = dueAt;
+    if (lastScheduledAt > next) lastScheduledAt = dueAt;
     if (dueAt > lastScheduledAt || clock.boottime() >= retryAt) {
       lastScheduledAt = Math.max(lastScheduledAt, dueAt);
       log.info({ job: job.name }, "job started");
@@ -81,7 +81,7 @@ async function runJob(job: ScheduledJob, options: SchedulerOptions, now: () => M
       await storeRun({ job: job.name, scheduledAt: lastScheduledAt, outcome });
       continue;
     }
-    const untilNext = (times.next(currentTime) - currentTime) / MICROS_PER_MS;
+    const untilNext = (next - currentTime) / MICROS_PER_MS;
     await clock.sleep(Math.min(MAX_SLEEP_MS, untilNext), signal).catch(() => {});
   }
 }
@@ -104,9 +104,10 @@ async function runOnce(
 
 const MINUTE_MS = 60_000;
 
-/** The times of a cron expression in UTC. */
+/** The times of a cron expression in UTC. The last answer is kept: a search takes longer than all else that a waiting job does. */
 export class CronSchedule {
   readonly #cron: Cron;
+  #around = { latest: Number.POSITIVE_INFINITY, next: Number.NEGATIVE_INFINITY };
 
   constructor(expression: string) {
     const [, , dayField = "*", , weekdayField = "*"] = expression.trim().split(/\s+/);
@@ -115,15 +116,13 @@ export class CronSchedule {
     this.#cron = new Cron(expression, { timezone: "UTC", paused: true, domAndDow });
   }
 
-  /** The latest scheduled time at or before `at`. */
-  latest(at: Micros): Micros {
+  /** The latest scheduled time at or before `at`, and the first after it. */
+  around(at: Micros): { readonly latest: Micros; readonly next: Micros } {
+    if (at >= this.#around.latest && at < this.#around.next) return this.#around;
     const minute = Math.floor(at / MICROS_PER_MS / MINUTE_MS);
-    return toMicros(this.#cron.previousRuns(1, new Date((minute + 1) * MINUTE_MS))[0]);
-  }
-
-  /** The first scheduled time after `at`. */
-  next(at: Micros): Micros {
-    return toMicros(this.#cron.nextRun(new Date(at / MICROS_PER_MS)));
+    const latest = toMicros(this.#cron.previousRuns(1, new Date((minute + 1) * MINUTE_MS))[0]);
+    this.#around = { latest, next: toMicros(this.#cron.nextRun(new Date(at / MICROS_PER_MS))) };
+    return this.#around;
   }
 }
 

@@ -14,7 +14,8 @@ describe("the times of a cron expression", () => {
   const around = (expression: string, at: string) => {
     const schedule = new CronSchedule(expression);
     const micros = Date.parse(`${at}Z`) * 1000;
-    return [text(schedule.latest(micros)), text(schedule.next(micros))];
+    const { latest, next } = schedule.around(micros);
+    return [text(latest), text(next)];
   };
 
   it.each([

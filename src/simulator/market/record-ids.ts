@@ -6,6 +6,7 @@ import type { Quirks } from "./quirks.ts";
 export class RecordIds {
   readonly #seed: number;
   readonly #format: ReturnType<typeof createIdFormat>;
+  readonly #series = new Map<string, RowIds>();
 
   constructor(seed: number, style: Quirks["ids"]) {
     this.#seed = seed;
@@ -14,7 +15,13 @@ export class RecordIds {
 
   encode(kind: string, key: number, number: number): string {
     const { prefix, suffix } = this.#format;
-    return prefix + new RowIds(key, kind, this.#seed).at(number) + suffix;
+    const name = `${kind} ${key}`;
+    let ids = this.#series.get(name);
+    if (!ids) {
+      ids = new RowIds(key, kind, this.#seed);
+      this.#series.set(name, ids);
+    }
+    return prefix + ids.at(number) + suffix;
   }
 
   /** Undefined: the id is none of this kind. */

@@ -1,15 +1,20 @@
 import { rowStreams } from "../../model/streams.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
-import { slowExactDigits } from "./sqlite-dialect.ts";
+import { digitsOf } from "./sqlite-dialect.ts";
 
-/** A row as the commit that ended `p` saw it, as a JSON object: decimals as exact text, and the entries of `details`. */
+/**
+ * A row as the commit that ended `p` saw it, as a JSON object: decimals as exact text, and the entries of `details`. The text for
+ * the digits stands once for all columns: SQLite parses all views whenever a file is opened.
+ */
 function rowJson({ columns, decimals }: RowTable<never>, row: string): string {
   const source = `CASE WHEN ${row}.source = 0 AND ifnull(${row}.confirmed, p.until) <= p.until THEN 'rest' ELSE 'live' END`;
   const entries = columns.slice(0, -1).map((name, at) => {
-    const value = at < decimals ? slowExactDigits(row, name) : name === "source" ? source : `${row}.${name}`;
-    return `'${name}', ${value}`;
+    const value = name === "source" ? source : `${row}.${name}`;
+    return `SELECT '${name}' AS name, ${value} AS value, ${at < decimals ? 1 : 0} AS is_decimal`;
   });
-  return `json_patch(json_object(${entries.join(", ")}), ifnull(${row}.details, '{}'))`;
+  const object = `(SELECT json_group_object(e.name, CASE WHEN e.is_decimal THEN ${digitsOf("e.value")} ELSE e.value END)
+    FROM (${entries.join(" UNION ALL ")}) e)`;
+  return `json_patch(${object}, ifnull(${row}.details, '{}'))`;
 }
 
 /** The earlier versions of a stream's rows that have the number of a revision, each with the version that followed it. */

@@ -24,7 +24,7 @@ export const presentTs =
   "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + (SELECT clock_skew FROM warehouse_state))";
 
 /** The digits of a REAL of at most 15 significant digits, by integer arithmetic: docs/decisions/exact-decimals.md. */
-function digitsOf(real: string): string {
+export function digitsOf(real: string): string {
   const scaled = `CAST(round(abs(${real}) * d.factor) AS INTEGER)`;
   const plain = `CAST(${scaled} / d.unit AS TEXT) || '.' || d.zeros || substr(CAST(d.unit + ${scaled} % d.unit AS TEXT), 2)`;
   return `(SELECT CASE WHEN ${real} < 0 THEN '-' ELSE '' END || rtrim(rtrim(${plain}, '0'), '.')

@@ -8,7 +8,7 @@ import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 function setUp(isTerminal: boolean) {
   const clock = new ManualClock("2026-11-15T00:00:00Z");
   const stderr = Object.assign(new PassThrough(), { isTTY: isTerminal });
-  const path = createWarehouse(standardContent);
+  const path = createWarehouse(standardContent, { hasAllViews: true });
   const screen = new DemoScreen({ path, clock, stderr, program: "./mds-sync" });
   return { clock, path, screen, output: () => String(stderr.read() ?? "") };
 }

@@ -60,7 +60,7 @@ describe("mds-sync query without SQL", () => {
   it("names the command that adds a relation which an older version did not have", async () => {
     const path = createWarehouse();
     const database = new Database(path);
-    database.exec("DROP VIEW bars_1h");
+    database.exec("DROP VIEW IF EXISTS bars_1h");
     database.close();
     expect((await query(path, "SELECT * FROM bars_1h")).stderr).toBe(
       "mds-sync: no such table bars_1h: this file was last written by an older version; `mds-sync run` or `mds-sync backfill` upgrades it\n",

@@ -20,6 +20,7 @@ import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { expectWarehouseMatches } from "../sync/oracle.ts";
 import type { ServiceAddress } from "../sync/sync-session.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 
 export interface LoggedLine {
@@ -77,6 +78,7 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
   const folder = temporaryFolder();
   const settingsFile = join(folder, "mds-sync.yaml");
   const path = join(folder, "mds.sqlite");
+  copyEmptyWarehouse(path, viewsBesideSync);
   const secretFile = join(temporaryFolder(), "secret");
   onTestFinished(() => expectSoundFile(path, clock.now()));
   const logged: LoggedLine[] = [];

@@ -20,7 +20,7 @@ import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.
 import { emptyRecord } from "../empty-record.ts";
 import { midnight, present as nowTs } from "../present.ts";
 import { type AtEnd, temporaryFolder } from "../temporary-folder.ts";
-import { copyEmptyWarehouse } from "./empty-warehouse.ts";
+import { copyEmptyWarehouse, viewsBesideSync } from "./empty-warehouse.ts";
 import { bar, tick } from "./records.ts";
 import { settle } from "./settle.ts";
 import { settleSnapshot } from "./settle-snapshot.ts";
@@ -178,10 +178,13 @@ export function openFilledWarehouse(
   return warehouse;
 }
 
-/** Creates a closed warehouse file; `first` is its only transaction. */
-export function createWarehouse(first: (transaction: Transaction) => void = () => {}): string {
+/** Creates a closed warehouse file; `first` is its only transaction. Each command opens it, so it has few views. */
+export function createWarehouse(
+  first: (transaction: Transaction) => void = () => {},
+  { hasAllViews = false } = {},
+): string {
   const path = join(temporaryFolder(), "mds.sqlite");
-  copyEmptyWarehouse(path);
+  copyEmptyWarehouse(path, hasAllViews ? undefined : viewsBesideSync);
   const warehouse = openForWriting(path);
   warehouse.transaction(first);
   warehouse.close();

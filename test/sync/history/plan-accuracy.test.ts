@@ -113,7 +113,7 @@ describe("plan", () => {
   });
 
   it("H9: forecasts what is left of a selection that was too wide, and that alone is fetched", async () => {
-    const young = { quirks: { listed: { perMille: 1000, on: "2026-02-27" } } };
+    const young = { quirks: { listed: { perMille: 1000, on: "2026-02-28" } } };
     const engine = await startBackfillHarness({ settings: settingsFor(10, "all"), simulator: young });
     const stopping = new AbortController();
     const stopped = engine.run({}, stopping.signal).catch(() => {});
