@@ -145,7 +145,7 @@ export class ApiServer {
       throw new ApiError(421, "Without serve.clients, only localhost and IP addresses are served");
   }
 
-  /** The scheme tells the audience; the host must be the one under which the client reached this server. */
+  /** The scheme decides which audience; the host must be the one under which the client reached this server. */
   #findAudience(address: string, host: string | undefined): TokenAudience | undefined {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     if (!url) return undefined;

@@ -88,7 +88,7 @@ export interface HistorySeries<Row = unknown> {
   cursorAt(ts: Micros): string;
   /** The timestamp of a record with an id that is no cursor. */
   findRecord?(id: string): Micros | undefined;
-  /** What is known below `end`, newest first, without a hole. Without it everything is covered. */
+  /** What is known below `end`, newest first, without a gap between them. Without it everything is covered. */
   segments?(end: Micros): Iterable<CoverageSegment>;
 }
 

@@ -33,7 +33,7 @@ export class PagesServer {
   readonly #marketReader: ReaderThread;
   readonly #queries: QueryRunner;
   #server: HttpServer | undefined;
-  /** Tells open pages what was committed. */
+  /** Sends open pages what was committed. */
   notifyCommit: (news: readonly CommitNews[]) => void = () => {};
 
   constructor(options: PagesOptions) {

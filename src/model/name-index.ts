@@ -6,7 +6,7 @@ export interface Named {
   readonly id: string;
   /** What it is called, its own symbol, pair or name first. */
   readonly labels: readonly string[];
-  /** Absent or null: nothing tells it by a type. */
+  /** Absent or null: it has no type. */
   readonly indexType?: string | null;
 }
 

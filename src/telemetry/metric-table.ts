@@ -71,7 +71,7 @@ export const metricTable = {
     "Since when; NaN: nothing but the settings limits the requests",
   ),
   breaker_open: gauge(
-    "1 while the circuit breaker of the endpoint is open after repeated failures; `host`: the whole service fails",
+    "1 while the circuit breaker of the endpoint is open after repeated failures; `host`: the service fails",
     "endpoint",
   ),
   auth_state: gauge(

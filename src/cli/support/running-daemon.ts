@@ -46,7 +46,7 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Runni
     // Another daemon may have taken the port.
     const isSameWarehouse = resolve(status.warehouse ?? "") === resolve(warehousePath);
     if (!isSameWarehouse) return noDaemon;
-    // A daemon of an older version does not tell all of it.
+    // A daemon of an older version does not report all of it.
     const service = status.service
       ? { ...{ throttled: false, recent_failures: {}, limit: null, limit_since: null }, ...status.service }
       : null;

@@ -38,7 +38,7 @@ export function listServedSeries(
   );
 }
 
-/** The series that a request selects. An asset or market of which nothing was synced is open as a whole. */
+/** The series that a request selects. An asset or market of which nothing was synced is one open range. */
 export function findHistorySeries(
   connection: Connection,
   stream: HistoryStream,

@@ -55,7 +55,7 @@ export class RecordWriter {
     return parts.join(",");
   }
 
-  /** The nested objects, each preceded by a comma, without those that `extra` has whole: they have unknown properties. */
+  /** The nested objects, each preceded by a comma, without those that `extra` has, because they have unknown properties. */
   nestedProperties(row: Row, details: Details = noDetails): string {
     let text = "";
     for (const [outer, members] of this.#nested) {

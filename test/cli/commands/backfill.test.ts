@@ -102,8 +102,7 @@ describe("mds-sync backfill", () => {
     const unwrap = (text: string) => text.replaceAll(/\n {2,}/g, " ");
     const first = await run(setup, ["backfill", "--no-progress"]);
     expect(first.status).toBe(0);
-    const unconfirmed =
-      /1 start of a history awaits confirmation: the next run after .* UTC asks the service again/;
+    const unconfirmed = /1 series: start of history not confirmed yet; the next run after .* UTC asks again/;
     expect(unwrap(first.stdout)).toMatch(unconfirmed);
     expect(first.stdout).not.toContain("compared");
     const status = (await run(setup, ["status"])).stdout.replaceAll("\n", " ");
@@ -112,9 +111,11 @@ describe("mds-sync backfill", () => {
     expect(gaps).toMatch(/ unconfirmed +end unconfirmed/);
     expect(gaps.replaceAll("\n", " ")).toMatch(unconfirmed);
     const verified = (await run(setup, ["verify", "--all"])).stdout.replaceAll("\n", " ");
-    expect(verified).toContain("no difference in what is proven; 1 start of a history awaits confirmation");
+    expect(verified).toContain(
+      "no difference in what is proven; 1 series: start of history not confirmed yet",
+    );
     passDay();
-    expect((await run(setup, ["backfill", "--no-progress"])).stdout).not.toContain("confirmation");
+    expect((await run(setup, ["backfill", "--no-progress"])).stdout).not.toContain("confirmed");
     passDay();
     setup.simulator.setFaults();
     const third = await run(setup, ["backfill", "--no-progress"]);
