@@ -100,7 +100,7 @@ export function periodSource(
     ...rowColumns(stream).map(
       ({ name, type }): SourceColumn => ({ name, kind: type === "text" ? "text" : "number" }),
     ),
-    // Hardly any period has an `details`; a column of nulls would cost as much as the prices.
+    // Hardly any period has `details`; a column of nulls would cost as much as the prices.
     ...(content.hasDetails ? [{ name: "details", kind: "text" } as const] : []),
     ...(flagColumn(stream) ? [{ name: "flag", kind: "number" } as const] : []),
   ];

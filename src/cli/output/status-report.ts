@@ -52,7 +52,7 @@ function formatMinute(time: string): string {
   return time.includes("T00:00:00") ? time.slice(0, 10) : formatMoment(time, "minute");
 }
 
-/** Only the minute of today, or only the day: the table is as wide as it may be. */
+/** Only the minute if it is today, else only the day: the table has no more room. */
 function formatRecent(time: string, now: string): string {
   return time.slice(0, 10) === now.slice(0, 10) ? time.slice(11, 16) : time.slice(0, 10);
 }

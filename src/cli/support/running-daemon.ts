@@ -9,7 +9,7 @@ interface AskDaemonOptions {
   readonly warehousePath: string;
 }
 
-/** A daemon reads its warehouse for this answer; anything slower is not worth waiting for. */
+/** A daemon that needs longer to read its warehouse counts as absent. */
 const DAEMON_TIMEOUT_MS = 2_000;
 const anyAddress: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
@@ -25,7 +25,7 @@ export interface RunningDaemonStatus {
 
 const noDaemon: RunningDaemonStatus = { service: null, problem: null, shared: null };
 
-/** Asks the daemon of this warehouse for its state, if one runs at the configured port. */
+/** Requests the state of the daemon of this warehouse, if one runs at the configured port. */
 export async function askRunningDaemon(options: AskDaemonOptions): Promise<RunningDaemonStatus> {
   const { clock, http, warehousePath } = options;
   if (http.port === 0) return noDaemon;

@@ -34,7 +34,7 @@ export interface CommitOptions {
   readonly now: number;
   /** How long readers may use an earlier version. */
   readonly keepMs: number;
-  /** Runs what may fail without harm to the commit. */
+  /** Runs work whose failure does not harm the commit. */
   readonly cleanUp: (work: () => Promise<void>) => Promise<void>;
 }
 

@@ -40,7 +40,7 @@ const pageRemedies: QueryRemedies = {
 };
 
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-// Nobody is left to read the result.
+// The parent, which reads the result, has ended.
 const exitWithParent = () => process.exit(exitCode.unexpected);
 process.on("disconnect", exitWithParent);
 process.once("message", async (task: QueryTask) => {
@@ -59,7 +59,7 @@ async function run({ path, sql, parameters, format, folder }: QueryTask): Promis
   const reader = openReader(path, SMALL_CACHE_KIB);
   // The parent limits the memory of this process; sorting in a file would fill the disk instead.
   reader.database.pragma("temp_store = memory");
-  // Prepared first: its errors name the statement and suggest a remedy.
+  // Prepare it first: its errors name the statement and suggest a remedy.
   const { columns, rows } = runReadQuery(reader, sql, parameters, pageRemedies);
   const warnings = /^\s*explain\b/i.test(sql) ? [] : findPlanWarnings(reader, sql, parameters);
   await send({ warnings });

@@ -76,10 +76,10 @@ export class QueryRunner {
     return new Promise((resolve, reject) => this.#start(request, signal, resolve, reject));
   }
 
-  /** What queries left beside the warehouse when the daemon was killed. */
+  /** Files that queries left beside the warehouse when the daemon was killed. */
   removeLeftFolders(): void {
     const { folder, prefix } = this.#workPlace();
-    // The shorter name is that of earlier versions.
+    // Earlier versions used the shorter name.
     const isLeft = (name: string) =>
       [prefix, ".query-"].some((start) => name.startsWith(start) && name.length === start.length + 6);
     const names = existsSync(folder) ? readdirSync(folder) : [];

@@ -6,7 +6,7 @@ export interface Confirmations {
   readonly starts: number;
   /** Indices of which it must repeat that they do not exist. */
   readonly not_found: number;
-  /** When it is asked about the last of them; null: there are none, or the settings are unknown. */
+  /** When the last of them is asked about; null: there are none, or the settings are unknown. */
   readonly due_at: string | null;
 }
 

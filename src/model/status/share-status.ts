@@ -61,7 +61,7 @@ export function describeShare(status: ShareStatus, formatAge: (seconds: number) 
   return role === "alone" ? `${state}, ${lag}` : `${state} (${role}), ${lag}`;
 }
 
-/** One of those that keep the shared warehouse, for people. */
+/** A daemon or server of the shared warehouse, for people. */
 export interface SharePart {
   readonly what: "daemon" | "PostgreSQL" | "standby server";
   readonly name: string;

@@ -2,7 +2,7 @@ import type { Column } from "../../model/column.ts";
 import { toPlainNotation } from "../../model/decimal.ts";
 import { formatShort, type Micros } from "../../model/time.ts";
 
-/** The rare values of a row: exact digits by column, and what the record had besides. */
+/** The rare values of a row: exact digits by column, and unknown properties. */
 type Details = Readonly<Record<string, string>>;
 
 const noDetails: Details = {};

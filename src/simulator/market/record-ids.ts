@@ -17,7 +17,7 @@ export class RecordIds {
     return prefix + new RowIds(key, kind, this.#seed).at(number) + suffix;
   }
 
-  /** Undefined: the id is none of this kind. */
+  /** Undefined if the id is not of this kind. */
   decode(kind: string, id: string): RecordPosition | undefined {
     return parseRecordId(id, ({ key, number }) => this.encode(kind, key, number));
   }

@@ -124,7 +124,7 @@ describe("mds-sync backfill", () => {
     expect(text).toMatch(
       /^- \d settled ranges? compared with the service \(all of them\): [\d,]+ rows were missing/m,
     );
-    expect(text).toContain("- 1 end of a history asked about again: 1 has older records now");
+    expect(text).toContain("- 1 end of a history requested again: 1 has older records now");
     passDay();
     const { compared } = JSON.parse((await run(setup, ["backfill", "--json", "--log-level", "warn"])).stdout);
     expect(compared).toMatchObject({ nights: 1, missing: 0, changed: 0, ends: { asked: 0 } });
