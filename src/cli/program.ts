@@ -227,6 +227,7 @@ export async function buildProgram(args: readonly string[], context: CommandCont
     command.summary(summary);
   }
   for (const command of program.commands) {
+    if (command.name() === "settings") command.configureHelp({});
     const examples = commandExamples[command.name()] ?? [];
     const more = [...listSettings(command), "", "Examples:", ...examples.map((line) => `  ${line}`)];
     if (examples.length > 0) command.addHelpText("after", more.join("\n"));
@@ -246,10 +247,7 @@ function withoutSettings<T extends Command | Option>(
 }
 
 function listSettings(command: Command): string[] {
-  if (command.name() === "settings") {
-    command.configureHelp({});
-    return [];
-  }
+  if (command.name() === "settings") return [];
   const flags = command
     .createHelp()
     .visibleOptions(command)
