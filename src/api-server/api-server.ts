@@ -145,7 +145,7 @@ export class ApiServer {
       throw new ApiError(421, "Without serve.clients, only localhost and IP addresses are served");
   }
 
-  /** The scheme tells the audience; the host must be the one under which the client reached this server. */
+  /** The scheme decides which audience; the host must be the one under which the client reached this server. */
   #findAudience(address: string, host: string | undefined): TokenAudience | undefined {
     const url = URL.canParse(address) ? new URL(address) : undefined;
     if (!url) return undefined;
@@ -195,7 +195,7 @@ export class ApiServer {
     return promise;
   }
 
-  /** What answers the request once its secret has been checked, which may take a while. */
+  /** Returns the handler of a request once its secret is checked, which takes a moment. */
   async #verifyTokenRequest(
     request: HttpRequest,
     body: string | undefined,
@@ -232,7 +232,7 @@ export class ApiServer {
     }
   }
 
-  /** A warehouse that cannot be read is no defect of the request. */
+  /** A warehouse that cannot be read is not an error of the request. */
   #toApiError(error: unknown): ApiError {
     const message = error instanceof Error ? error.message : String(error);
     this.#options.log.error({ error: message }, "request could not be answered");
@@ -265,7 +265,7 @@ export class ApiServer {
     });
   }
 
-  /** Lists of the latest state are asked for again and again: the same answer serves until the next commit. */
+  /** Clients poll the lists of the latest state: one answer serves until the next commit. */
   #keep(key: string | undefined, nowMs: number, read: () => ApiResponse): ApiResponse {
     const { source } = this.#options;
     if (key === undefined || !source.version) return read();

@@ -14,7 +14,7 @@ export const defaultChoices = {
   exchangeTickerPage: 0,
   /** Whether "up to `timestamp`" includes a record at exactly that time. */
   upperBound: choice<"inclusive" | "exclusive">("inclusive"),
-  /** The response for an index without any data. */
+  /** The response for an index without data. */
   noData: choice<"404" | "empty" | "400">("404"),
   /** Whether a history request may have a `timestamp` in the future; if not, it gets a 400. */
   futureTimestamp: choice<"accepted" | "rejected">("accepted"),

@@ -15,7 +15,7 @@ export interface ApiRequest {
   readonly nowMs: number;
 }
 
-/** A response before compression. Its body is rendered when it is first read: nobody may need it. */
+/** A response before compression. Its body is rendered when it is first read. */
 export class ApiResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -47,8 +47,8 @@ export interface HttpExchange {
 export type LiveMessage = Readonly<Record<string, unknown>>;
 
 /**
- * Sees everything that the server receives and sends, and may change it: so tests add faults. `proceed` does what the server
- * does without an interceptor.
+ * Sees and may change everything that the server receives and sends, so that tests can add faults. `proceed` continues as
+ * without an interceptor.
  */
 export interface Interceptor {
   /** Sends the response to an HTTP request. */

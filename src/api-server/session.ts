@@ -7,7 +7,7 @@ import type { Caller } from "./tokens.ts";
 
 /** How long a client may take to answer a close frame. */
 const CLOSE_TIMEOUT_MS = 5_000;
-/** What a write that waits for the client costs beside its bytes. */
+/** Memory of a write that waits for the client, besides its bytes. */
 const WRITE_OVERHEAD_BYTES = 512;
 /** The code for a client that should try again later. */
 const TOO_SLOW = 1013;
@@ -20,7 +20,7 @@ interface SessionOptions {
   readonly socket: Socket;
   readonly caller: Caller;
   readonly clock: Clock;
-  /** A client that leaves more unread is disconnected: others must not wait for it, nor memory. */
+  /** A client that leaves more unread is disconnected, so that it costs neither memory nor time of others. */
   readonly maxUnreadBytes: number;
   readonly onSlow: (session: Session) => void;
   /** The timestamp of events. Default: the present; a replay lives in the past. */
@@ -70,7 +70,7 @@ export class Session {
     return this.#topics;
   }
 
-  /** The same text for sessions with the same topics: they get the same bytes. */
+  /** Sessions with the same text get the same bytes. */
   get signature(): string {
     this.#signature ??= [...this.topics].sort().join("\n");
     return this.#signature;

@@ -14,7 +14,7 @@ export interface Source {
   version?(): string;
   /** Sends ticks to the audience from its first subscription on. */
   follow(audience: Audience): Feed;
-  /** The feed of a connection of its own, if its query asks for one. Throws an ApiError. */
+  /** The feed of one connection, if its query requests a replay. Throws an ApiError. */
   openReplay?(query: URLSearchParams): ReplayRequest | undefined;
 }
 
@@ -55,7 +55,7 @@ export interface ContractsFilter {
 
 interface ExchangeTickersRequest {
   readonly exchangeId: string | undefined;
-  /** Each must be the one of the listing. */
+  /** Each must equal that of the listing. */
   readonly marketIds: readonly string[];
   readonly startAfter: string | undefined;
   readonly limit: number;
@@ -63,7 +63,7 @@ interface ExchangeTickersRequest {
 
 export interface ExchangeTickersPage {
   readonly records: readonly string[];
-  /** Of the last record. */
+  /** The id of the last record. */
   readonly lastId: string | undefined;
   readonly hasMore: boolean;
 }
@@ -73,7 +73,7 @@ export interface HistorySeries<Row = unknown> {
   readonly indexType: string;
   /** The order of records with the same timestamp. Their ids contain it. */
   readonly rank: number;
-  /** It never has records. */
+  /** An index that never has records. */
   readonly isEmpty?: boolean;
   /** `timestamp` is compared with a time this long after that of a record. */
   readonly bound?: Micros;
@@ -88,7 +88,7 @@ export interface HistorySeries<Row = unknown> {
   cursorAt(ts: Micros): string;
   /** The timestamp of a record with an id that is no cursor. */
   findRecord?(id: string): Micros | undefined;
-  /** What is known below `end`, newest first, without a hole. Without it everything is covered. */
+  /** What is known below `end`, newest first, without a gap between them. Without it everything is covered. */
   segments?(end: Micros): Iterable<CoverageSegment>;
 }
 
@@ -99,7 +99,7 @@ export interface CoverageSegment extends TimeRange {
   readonly reason: string | null;
 }
 
-/** Those who listen. */
+/** The subscribers. */
 export interface Audience {
   /** Everything that someone is subscribed to. */
   readonly topics: ReadonlySet<string>;

@@ -16,7 +16,7 @@ export interface Access {
   readonly isOpen: boolean;
   /** False also for an unknown client. `address`: where the request comes from. May throw an ApiError. */
   isSecretOf(clientId: string, secret: string, address: string): boolean | Promise<boolean>;
-  /** What a client gets whose secret was right. */
+  /** What a client with the right secret gets. */
   grantOf(clientId: string): { readonly scopes: readonly string[]; readonly seconds: number };
   createToken(audience: TokenAudience): string;
 }

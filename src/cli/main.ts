@@ -13,7 +13,7 @@ const { setFlagsFromString } = process.getBuiltinModule("node:v8");
 setFlagsFromString("--no-parallel-scavenge");
 // A daemon is mostly idle: it needs none of the 128 MiB that V8 takes for short-lived objects once it has been busy.
 if (args[0] === "run") setFlagsFromString("--semi-space-growth-factor=1");
-// Said here, because loading the rest of the program may take seconds.
+// Print it here, because loading the rest of the program may take seconds.
 if (args[0] === "run" && args.includes("--demo")) process.stderr.write("demo: starting the simulator …\n");
 const { main } = await import("./program.ts");
 process.exitCode = await main(args);

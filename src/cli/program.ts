@@ -6,6 +6,7 @@ import { exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { exitAfter } from "../runtime/timeouts.ts";
 import { NonblockingStderr } from "../telemetry/nonblocking-stderr.ts";
+import { NO_BREAK_SPACE, wrapText } from "./output/text.ts";
 import { ChildExit, type CommandContext, programVersion, SETTINGS_HEADING } from "./support/context.ts";
 import { commandExamples } from "./support/examples.ts";
 
@@ -30,11 +31,11 @@ interface CommandEntry {
 /** In the order of the help text, which loads none of them: a command loads SQLite, or more. */
 const commands: Readonly<Record<string, CommandEntry>> = {
   run: {
-    summary: "run the daemon: fill gaps, follow the live feed, poll, and serve the dashboard",
+    summary: "run the daemon: fill gaps, follow the live feed, serve the dashboard",
     load: async () => (await import("./commands/run.ts")).addRunCommand,
   },
   init: {
-    summary: "write a commented settings file and a systemd unit for this installation",
+    summary: "write a commented settings file and a systemd unit",
     load: async () => (await import("./commands/init.ts")).addInitCommand,
   },
   plan: {
@@ -96,11 +97,11 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import("./commands/copies/backup.ts")).addRestoreCommand,
   },
   serve: {
-    summary: "serve the service's own API from the warehouse, and replay history as a live feed",
+    summary: "serve the service's own API from the warehouse, live or as a replay",
     load: async () => (await import("./commands/serve.ts")).addServeCommand,
   },
   doctor: {
-    summary: "check settings, credentials, scopes, reachability, clock, warehouse and disk",
+    summary: "check settings, credentials, network, scopes, clock, warehouse, disk",
     load: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
   },
   settings: {
@@ -216,9 +217,8 @@ export async function buildProgram(args: readonly string[], context: CommandCont
       getOutHelpWidth: () => 100,
     })
     .configureHelp({
-      groupItems: settingsLast,
-      subcommandTerm: (command) =>
-        [command.name(), "[options]", commands[command.name()]?.usage].join(" ").trim(),
+      groupItems: withoutSettings,
+      subcommandTerm: (command) => [command.name(), commands[command.name()]?.usage].join(" ").trim(),
     })
     .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
   for (const add of await Promise.all(entriesFor(args[0]).map(({ load }) => load()))) add(program, context);
@@ -227,23 +227,34 @@ export async function buildProgram(args: readonly string[], context: CommandCont
     command.summary(summary);
   }
   for (const command of program.commands) {
+    if (command.name() === "settings") command.configureHelp({});
     const examples = commandExamples[command.name()] ?? [];
-    if (examples.length > 0)
-      command.addHelpText("after", ["", "Examples:", ...examples.map((line) => `  ${line}`)].join("\n"));
+    const more = [...listSettings(command), "", "Examples:", ...examples.map((line) => `  ${line}`)];
+    if (examples.length > 0) command.addHelpText("after", more.join("\n"));
   }
   return program;
 }
 
-/** The help shows the options of the command itself first. */
-function settingsLast<T extends Command | Option>(
+/** The help of a command fits on a screen: that of `settings` alone describes the flags of all settings. */
+function withoutSettings<T extends Command | Option>(
   _all: T[],
   visible: T[],
   getGroup: (item: T) => string,
 ): Map<string, T[]> {
   const groups = Map.groupBy(visible, getGroup);
-  const settings = groups.get(SETTINGS_HEADING);
-  if (settings && groups.delete(SETTINGS_HEADING)) groups.set(SETTINGS_HEADING, settings);
+  groups.delete(SETTINGS_HEADING);
   return groups;
+}
+
+function listSettings(command: Command): string[] {
+  if (command.name() === "settings") return [];
+  const flags = command
+    .createHelp()
+    .visibleOptions(command)
+    .filter(({ helpGroupHeading }) => helpGroupHeading === SETTINGS_HEADING)
+    .map((option) => option.flags.replaceAll(" ", NO_BREAK_SPACE));
+  if (flags.length === 0) return [];
+  return ["", "Settings (see mds-sync settings --help):", wrapText(flags.join(", "), "  ")];
 }
 
 function report(error: unknown, context: CommandContext): number {

@@ -54,7 +54,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   const { env, directory } = sources;
   const explicitPath = sources.file ?? (env.MDS_CONFIG || undefined);
   const file = directory === undefined ? undefined : findSettingsFile(explicitPath, directory);
-  // In ascending order of precedence: the last one counts, but a mistake in any of them is told.
+  // In ascending order of precedence: the last one counts, but a mistake in any of them is reported.
   const givenValues = new Map<string, GivenValue[]>();
   const disabledGroups = new Map<string, string>();
   const mistakes: Mistake[] = file ? readSettingsFile(file, givenValues, disabledGroups) : [];

@@ -23,7 +23,7 @@ import {
   textOption,
 } from "./option-types.ts";
 
-/** A group of settings that may be `false` as a whole: that stream is not synced. */
+/** A group of settings that may be `false`: that stream is not synced. */
 interface ToggleGroup<T> {
   readonly toggleGroup: T;
 }
@@ -271,7 +271,7 @@ const nodes = [...walkOptions(optionTable, "")];
 
 export const optionEntries: readonly OptionEntry[] = nodes.filter((node) => "option" in node);
 
-/** Groups of settings that may be `false` as a whole. */
+/** Groups of settings that may be `false`. */
 export const toggleGroupPaths: readonly string[] = nodes.flatMap((node) =>
   "groupPath" in node ? [node.groupPath] : [],
 );

@@ -52,7 +52,7 @@ export async function backfillNow(
       { ...rest, hasNightlyJob: true, filter },
     );
   } catch (error) {
-    // Exit code 0 would tell the caller that everything selected is synced.
+    // To the caller, exit code 0 means that everything selected is synced.
     throw context.signal.aborted ? daemonStoppedFailure(error) : error;
   } finally {
     stopping.abort();

@@ -21,7 +21,7 @@ export interface ControlAddress {
 export const CONTROL_PATH = "/backfill";
 const MAX_REQUEST_BYTES = 1024 * 1024;
 
-/** The file beside the warehouse that tells other commands of the same user how to reach its daemon. */
+/** The file beside the warehouse from which other commands of the same user learn how to reach its daemon. */
 export function controlFileOf(warehousePath: string): string {
   return `${resolvePath(warehousePath)}.control`;
 }

@@ -99,7 +99,7 @@ export class DaemonTelemetry {
     this.#loggedProblems.set(part, keys);
   }
 
-  /** A whole part of the daemon failed, for example `gaps` or a scheduled job. */
+  /** A part of the daemon failed, such as `gaps` or a scheduled job. */
   recordFailure(part: string, error: unknown): void {
     this.streamErrors.setFailure(part, error);
     const code = failureCode(error);

@@ -431,7 +431,7 @@ class Daemon {
     );
   }
 
-  /** Before the first answer the daemon has nothing else to do than to wait for it. */
+  /** Before the first answer the daemon only waits for it. */
   #describeActivity(): string {
     const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
     return isWaiting ? this.#outage.describeWait() : this.#activity;

@@ -69,7 +69,7 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
   for (const { stream, indexType, name, missing, changed, withdrawn, unconfirmed } of differences) {
     context.log.warn(
       { stream, indexType, name, missing, changed, withdrawn, unconfirmed },
-      missing + changed + withdrawn > 0 ? "covered rows differed, repaired" : "covered rows differ",
+      missing + changed + withdrawn > 0 ? "covered rows repaired" : "covered rows differ",
     );
   }
   if (hasReopened) supervisor.checkNow();

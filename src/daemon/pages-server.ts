@@ -20,7 +20,7 @@ interface PagesOptions {
   readonly clock: Clock;
   /** The service's time. */
   readonly now: () => Micros;
-  /** When the service is asked again about what it must repeat. */
+  /** When the service is asked again for what it must repeat. */
   readonly confirmation: PageQuery["confirmation"];
   readonly log: Log;
 }
@@ -33,7 +33,7 @@ export class PagesServer {
   readonly #marketReader: ReaderThread;
   readonly #queries: QueryRunner;
   #server: HttpServer | undefined;
-  /** Tells open pages what was committed. */
+  /** Sends open pages what was committed. */
   notifyCommit: (news: readonly CommitNews[]) => void = () => {};
 
   constructor(options: PagesOptions) {

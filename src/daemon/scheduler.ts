@@ -111,7 +111,7 @@ export class CronSchedule {
 
   constructor(expression: string) {
     const [, , dayField = "*", , weekdayField = "*"] = expression.trim().split(/\s+/);
-    // As cron has it: if both fields name days, a day that one of them names will do.
+    // As in cron: if both fields name days, a day that matches either of them counts.
     const domAndDow = dayField.startsWith("*") || weekdayField.startsWith("*");
     this.#cron = new Cron(expression, { timezone: "UTC", paused: true, domAndDow });
   }

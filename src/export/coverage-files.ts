@@ -81,7 +81,7 @@ export async function assertNoOnlyCopy(
     );
 }
 
-/** What the coverage file of an earlier export claims. */
+/** The ranges in the coverage file of an earlier export. */
 export async function readPreviousClaims(
   writer: ParquetWriter,
   store: ExportStore,

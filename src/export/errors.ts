@@ -114,7 +114,7 @@ export function toBucketFailure(
 /** An export that could not remove what it replaced is complete; the next one tries again. */
 export function describeCleanUpFailure(error: unknown, place: string): string {
   const failure = asExportFailure(error, place);
-  // The remedy of an unreachable store speaks of an export that failed.
+  // The remedy of an unreachable store is about a failed export.
   const why =
     failure instanceof Failure && failure.code === "export_refused" ? failure.summary : String(failure);
   return `the export is complete, but old files stay: ${why}`;

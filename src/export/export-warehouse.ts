@@ -104,7 +104,7 @@ export interface ExportResult {
   /** The files of months, years or days that have changed. */
   readonly months_written: readonly string[];
   readonly seconds: number;
-  /** What went wrong after the export was complete. */
+  /** A failure after the export was complete. */
   readonly warning?: string;
 }
 
@@ -178,7 +178,7 @@ async function exportTo(
     const start = await readStart(connection);
     await assertNoOnlyCopy(writer, store, start.ledger);
     await writeFiles(fileWriter, start, { connection, writer, store, previous, since });
-    // An export that did not read everything knows no more of the rest than the one before.
+    // What this export did not read is known from the previous one.
     const state = since === undefined ? start.state : previous?.state;
     const manifest = { ...manifestOf(store, fileWriter.files, connection, { ...options, since }), state };
     const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;

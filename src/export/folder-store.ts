@@ -33,8 +33,8 @@ import { exportStreams } from "./stream-files.ts";
  * DIR/manifest.json, DIR/mds.duckdb        the list of files and the catalogue; each replaced atomically, manifest last
  * DIR/<relation>/…/data*.parquet           the files for tools that read folders; each replaced atomically
  * DIR/versions/<relation>/…/<sha>.parquet  the same files (hard links) under names that are never reused. Manifest and
- *                                          catalogue name these, so a reader of an old one sees the whole old export
- * DIR/versions/<relation>/_delta_log/      makes that folder a Delta table; an entry is created as a whole, or not at all
+ *                                          catalogue name these, so a reader of an old one sees all of the old export
+ * DIR/versions/<relation>/_delta_log/      makes that folder a Delta table; an entry is created completely, or not at all
  * DIR/versions/generations/                earlier manifests and catalogues that readers may still use
  * DIR/.mds-sync/                           the lock, and unfinished files; readers of folders skip names with a dot
  */
@@ -80,7 +80,7 @@ export function openFolderStore(target: string): ExportStore {
       mkdirSync(dirname(target), { recursive: true });
       renameSync(unfinished, target);
       const synced = syncVersion(target);
-      // Its failure counts when the export refers to the file.
+      // Its failure is thrown when the export refers to the file.
       synced.catch(() => {});
       syncs.push(synced);
       return file;
@@ -248,7 +248,7 @@ function tableLog(folder: string, relation: string): LogFiles {
   };
 }
 
-/** Whether the file got the new name. */
+/** Returns whether the file got the new name. */
 function linkUnlessExists(file: string, name: string): boolean {
   try {
     linkSync(file, name);

@@ -16,7 +16,7 @@ export interface ManifestFile {
   readonly relation: string;
   /** The names and values of its folders, such as `index_type` and `month` or `year`. */
   readonly partition: Readonly<Record<string, string>>;
-  /** The day or the hour that it has of a period that is not over; without one it has the whole period. */
+  /** The day or hour of a period that is not over; without one the file has all of the period. */
   readonly slice?: string | undefined;
   /** The path for folder readers. An export that changes the file replaces it. */
   readonly path: string;

@@ -38,7 +38,7 @@ export function tableContent(columns: readonly TableColumn[], rows: Iterable<Sou
       columns: columns.map(({ type }, at) => ({ name: `c${at}`, kind: columnTypes[type].kind })),
       blocks: inBlocks(rows),
     },
-    select: `SELECT ${selected.join(", ")} FROM handed_over()`,
+    select: `SELECT ${selected.join(", ")} FROM source_rows()`,
   };
 }
 

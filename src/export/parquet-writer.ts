@@ -22,7 +22,7 @@ export interface RowSource {
   readonly blocks: Iterator<SourceBlock>;
 }
 
-/** The rows of a file, and the SQL that selects its columns from `handed_over()`. */
+/** The rows of a file, and the SQL that selects its columns from `source_rows()`. */
 export interface FileContent {
   readonly source: RowSource;
   readonly select: string;
@@ -58,7 +58,7 @@ export class ParquetWriter {
     this.#connection = connection;
     connection.registerTableFunction(
       DuckDBTableFunction.create({
-        name: "handed_over",
+        name: "source_rows",
         bindFunction: (bind) => {
           for (const { name, kind } of this.#source?.columns ?? [])
             bind.addResultColumn(name, kind === "number" ? DOUBLE : VARCHAR);
@@ -86,7 +86,7 @@ export class ParquetWriter {
 
   /**
    * Version 1 has only plain and dictionary encodings, which every reader knows. The others of version 2 would save a third
-   * of a tick's bytes. `select` reads from the table function `handed_over()`, which returns the rows of the source.
+   * of a tick's bytes. `select` reads from the table function `source_rows()`, which returns the rows of the source.
    */
   write(file: string, source: RowSource, select: string): Promise<void> {
     return this.#run(
@@ -97,7 +97,7 @@ export class ParquetWriter {
 
   /** Fills the table `labels`: texts that many rows share and that `select` joins to them. */
   async setLabels(source: RowSource): Promise<void> {
-    await this.#run(source, "CREATE OR REPLACE TEMP TABLE labels AS FROM handed_over()");
+    await this.#run(source, "CREATE OR REPLACE TEMP TABLE labels AS FROM source_rows()");
   }
 
   async #run(source: RowSource, sql: string): Promise<void> {

@@ -13,7 +13,7 @@ export const exportStreams = Object.keys(rowTables) as RowStream[];
 export interface FileColumn {
   readonly name: string;
   readonly type: string;
-  /** The SQL that computes it from a row of `handed_over()`. */
+  /** The SQL that computes it from a row of `source_rows()`. */
   readonly value: string;
 }
 
@@ -88,7 +88,7 @@ export function labelSource(stream: RowStream, labels: readonly (readonly (strin
   };
 }
 
-/** The rows of a period as the source of `handed_over()`, and the SQL that selects the file's columns from them. */
+/** The rows of a period as the source of `source_rows()`, and the SQL that selects the file's columns from them. */
 export function periodSource(
   stream: RowStream,
   content: PeriodContent,
@@ -100,7 +100,7 @@ export function periodSource(
     ...rowColumns(stream).map(
       ({ name, type }): SourceColumn => ({ name, kind: type === "text" ? "text" : "number" }),
     ),
-    // Hardly any period has an `details`; a column of nulls would cost as much as the prices.
+    // Hardly any period has `details`; a column of nulls would cost as much as the prices.
     ...(content.hasDetails ? [{ name: "details", kind: "text" } as const] : []),
     ...(flagColumn(stream) ? [{ name: "flag", kind: "number" } as const] : []),
   ];
@@ -109,7 +109,7 @@ export function periodSource(
   );
   return {
     source: { columns: sourceColumns, blocks: toSourceBlocks(content, onRows) },
-    select: `SELECT ${values.join(", ")} FROM handed_over() r JOIN labels l ON l.series_at = r.series_at`,
+    select: `SELECT ${values.join(", ")} FROM source_rows() r JOIN labels l ON l.series_at = r.series_at`,
   };
 }
 

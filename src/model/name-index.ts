@@ -1,12 +1,12 @@
 import { findClosestWord } from "./did-you-mean.ts";
 import { type IndexType, indexTypes } from "./stream-columns.ts";
 
-/** What people name: an asset, a market, an index, an exchange. */
+/** An entity that people name: an asset, a market, an index, an exchange. */
 export interface Named {
   readonly id: string;
-  /** What it is called, its own symbol, pair or name first. */
+  /** Its names; its own symbol, pair or name first. */
   readonly labels: readonly string[];
-  /** Absent or null: nothing tells it by a type. */
+  /** Absent or null: it has no type. */
   readonly indexType?: string | null;
 }
 
@@ -66,7 +66,7 @@ export class NameIndex<T extends Named> {
     );
   }
 
-  /** What an unknown name may have meant. */
+  /** Suggestions for an unknown name. */
   suggest(given: string, ofType?: IndexType): string | undefined {
     const { type = ofType, rest } = splitType(given);
     const [other] = type === undefined ? [] : this.#findPlain(rest, undefined);

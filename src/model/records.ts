@@ -8,7 +8,7 @@ import type { Stream, streamTable } from "./streams.ts";
  * values. The properties are those columns of the stream table that records contain, in camel case.
  */
 
-/** The property for a column that records contain. */
+/** The property of a column that records contain. */
 type Property<C extends Column> = C["reading"] extends FieldReading ? CamelCase<C["name"]> : never;
 
 type Properties<Columns extends readonly Column[]> = {

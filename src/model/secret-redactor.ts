@@ -50,7 +50,7 @@ export class SecretRedactor {
   redactBody(bytes: Uint8Array): Uint8Array {
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     const mayContain = this.#needles.some((needle) => buffer.includes(needle)) || buffer.includes("\\");
-    // No body that is not UTF-8 is stored.
+    // A body that is not UTF-8 is never stored.
     if (this.#needles.length === 0 || !mayContain || !isUtf8(bytes)) return bytes;
     const text = buffer.toString();
     const redacted = this.redact(text);

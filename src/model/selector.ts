@@ -24,11 +24,11 @@ export interface Selection {
   readonly suggestions: Readonly<Record<string, string>>;
   /** Listed names that match several candidates: all of them are selected. */
   readonly ambiguousNames: readonly string[];
-  /** What `all` and `top` lack: then the selection is unknown, not empty. `candidates`: nothing that can be selected is known. */
+  /** What `all` and `top` lack; the selection is then unknown, not empty. `candidates`: nothing to select is known. */
   readonly missing: "ranking" | "candidates" | null;
 }
 
-/** Said of a selector that lacks candidates: `gaps` finds it in the last error of a stream. */
+/** The text for a selector that lacks candidates: `gaps` finds it in the last error of a stream. */
 export const NOTHING_SELECTED = "resolves to nothing";
 
 /**

@@ -245,7 +245,7 @@ export function hasHistory(stream: Stream): stream is HistoryStream {
   return streamTable[stream].kind === "history";
 }
 
-/** Whether a row stands for a whole UTC day, not for a timestamp. */
+/** Whether a row stands for a UTC day, not for a timestamp. */
 export function isDaily(stream: Stream): boolean {
   return streamTable[stream].step === MICROS_PER_DAY;
 }

@@ -4,9 +4,9 @@ export type Micros = number;
 export const MICROS_PER_MS = 1_000;
 export const MICROS_PER_SECOND = 1_000_000;
 export const MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND;
-/** Of everything per year: basis, funding, volatility. Columns and pages have to agree. */
+/** For all annual figures: basis, funding, volatility. Columns and pages must agree. */
 export const DAYS_PER_YEAR = 365;
-/** A machine whose clock differs more from the service's is reported. The service's Date header has whole seconds. */
+/** A machine whose clock differs more from the service's is reported. The service's Date header has no fractions of a second. */
 export const CLOCK_TOLERANCE_MS = 2_000;
 
 const ZERO = 48;

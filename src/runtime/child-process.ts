@@ -67,7 +67,7 @@ export function startChildProcess(file: string, { maxHeapMb }: { readonly maxHea
   });
 }
 
-/** The memory that a process uses now, in bytes; undefined where the system does not tell. */
+/** The memory that a process uses now, in bytes; undefined where the system does not report it. */
 export function readResidentBytes(pid: number): number | undefined {
   try {
     const [, pages = ""] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");

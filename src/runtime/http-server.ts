@@ -21,7 +21,7 @@ export interface HttpRequest {
   readonly headers: IncomingHttpHeaders;
   /** Of the other end of the connection. */
   readonly address: string;
-  /** Aborts when the client is gone before it has the whole response. */
+  /** Aborts when the client is gone before it has the complete response. */
   readonly signal: AbortSignal;
   /** Undefined if the body is longer. */
   readBody(maxBytes: number): Promise<string | undefined>;
@@ -217,7 +217,7 @@ class ResponseSender {
       }
       // A page that is left open makes no further requests, but it is in use.
       body.on("data", () => this.#markUsed(request.socket));
-      // An error destroys the connection, so that the client does not take a part for the whole.
+      // An error destroys the connection, so that the client does not mistake a part for the complete body.
       pipeline(body, response, () => {});
       return;
     }

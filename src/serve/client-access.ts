@@ -22,7 +22,7 @@ class FairQueue {
   readonly #waiting = new Map<string, (() => void)[]>();
   #running = 0;
 
-  /** Undefined: too much of the client waits already. */
+  /** Undefined: too many checks of the client wait already. */
   run<T>(client: string, work: () => Promise<T>): Promise<T> | undefined {
     const own = this.#waiting.get(client) ?? [];
     if (own.length >= MAX_WAITING_CHECKS) return undefined;
@@ -50,7 +50,7 @@ class FairQueue {
 /** Who may read the warehouse. */
 export class ClientAccess implements Access {
   readonly #clients: readonly ServeClient[];
-  /** Compared if the client is unknown, so that the time of the answer does not tell. */
+  /** Compared if the client is unknown, so that the time of the answer does not reveal it. */
   readonly #unknownHash = unmatchableHash();
   readonly #checks = new FairQueue();
 

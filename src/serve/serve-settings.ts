@@ -3,7 +3,7 @@ import { isLoopback } from "../model/service-url.ts";
 import type { ServeClient } from "./client-access.ts";
 import { readSecretHash } from "./client-secrets.ts";
 
-/** What `mds-sync serve` and `run` are told. It can be passed to a thread. */
+/** The settings of `mds-sync serve` and `run`, as they are passed to the thread. */
 export interface ServeSettings {
   readonly warehouse: string;
   readonly host: string;
@@ -17,8 +17,8 @@ export interface ServeSettings {
 }
 
 /**
- * Throws what is wrong with the settings before anything listens. Without TLS a token can be read on the way; without clients
- * everybody may read the warehouse.
+ * Refuses unsafe settings before anything listens: without TLS the network can read a token, without clients everybody may
+ * read the warehouse.
  */
 export async function assertServable({ host, clients, tls, behindProxy }: ServeSettings): Promise<void> {
   const refuse = (message: string, remedy: string): never => {

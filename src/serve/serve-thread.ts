@@ -11,7 +11,7 @@ export interface ServeCalls {
   listen(settings: ServeSettings): { readonly baseUrl: string; readonly wsUrl: string };
 }
 
-/** What it tells while it listens. */
+/** What it reports while it listens. */
 export interface ServeNotices {
   status(status: ServeStatus): void;
 }

@@ -26,7 +26,7 @@ import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.
 import { SharedRelations } from "./tables/relations.ts";
 
 const MAX_CHANGES_PER_READ = 5_000;
-/** Lookups and other small relations are compared whole: not at every pass. */
+/** Lookups and other small relations are compared completely, so not at every pass. */
 const RELATIONS_INTERVAL_MS = 60_000;
 /** A smaller difference between the clocks of this machine and the server's does not matter. */
 const MIN_CLOCK_DIFFERENCE_MS = 2_000;
@@ -105,7 +105,7 @@ export class Forwarder {
     this.#relationsAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Every covered range was compared: from now on the position tells what is applied. */
+  /** Every covered range was compared: from now on the position says what is applied. */
   async endComparison(): Promise<void> {
     this.#isComparing = false;
     const position = readJournalPosition(this.#options.connection);
@@ -154,11 +154,11 @@ export class Forwarder {
     };
   }
 
-  /** Forwards all that PostgreSQL lacks, wherever it is. Rows are read after the ledgers, so they are at least as new. */
+  /** Forwards all that PostgreSQL lacks. Rows are read after the ledgers, so they are at least as new. */
   async #forwardWhole({ id }: JournalPosition): Promise<void> {
     const { connection } = this.#options;
     const ledgers = this.#readLedgers(() => readSettledKeys(connection));
-    // What is committed from here on is in the journal.
+    // The journal has everything that is committed from here on.
     const newest = rowStreams.map((stream) => ({ stream, rows: readNewestRows(connection, stream) }));
     await this.#forwardGrowth(ledgers);
     const lacking = ledgers.map(({ stream, series, ledger }) => {
@@ -219,8 +219,8 @@ export class Forwarder {
     }
   }
 
-  /** Whether the daemon that forwards has not seen all snapshots of this file. Needs no lease, and little of PostgreSQL. */
-  async hasTestimony(): Promise<boolean> {
+  /** Whether this file has snapshots that the leader has not seen. Needs no lease, and little of PostgreSQL. */
+  async hasOwnSnapshots(): Promise<boolean> {
     const { connection, session } = this.#options;
     const ranges = await session.query<SettledRange & { stream: RowStream; id: string }>(
       `SELECT l.stream, s.index_id AS id, l.from_ts::double precision AS "from", l.to_ts::double precision AS "to", l.proof, l.reason
@@ -238,14 +238,14 @@ export class Forwarder {
     return compareSnapshots(ledger, shared, `seen by ${this.#options.name}`);
   }
 
-  /** Forwards these snapshots, with the lease of the daemon that forwards everything else. */
-  async forwardTestimony(): Promise<void> {
+  /** Forwards these snapshots, with the lease of the leader. */
+  async forwardOwnSnapshots(): Promise<void> {
     const { connection, session, clock } = this.#options;
     // Before the dictionaries: every key that has rows in these ranges is known after them.
     const ledgers = this.#readSnapshotLedgers();
     await this.writer.rows.months.load(clock.now(), (work) =>
       this.writer.inTransaction(async () => {
-        // A month that was away is for the next one that loads everything to compare.
+        // The next load of everything compares a month that was away.
         await session.query("DELETE FROM mds.positions");
         return work();
       }),
@@ -288,7 +288,7 @@ export class Forwarder {
     const { connection } = this.#options;
     for (let after = from; after < position.seq; ) {
       const changes = readChanges(connection, { after, until: position.seq, limit: MAX_CHANGES_PER_READ });
-      // As they are before the rows are read.
+      // Read the ledgers before the rows.
       const ledgers = this.#readLedgers(() => keysOfSnapshotLedgers(changes));
       for (const [stream, own] of Map.groupBy(changes, (change) => change.stream)) {
         if (hasHistory(stream)) await this.writer.replaceRanges(stream, this.#findHistoryUnits(stream, own));
@@ -382,7 +382,7 @@ function keysOfSnapshotLedgers(changes: readonly Change[]): { stream: RowStream;
   );
 }
 
-/** Reading a key once over all of them is faster than many short reads. */
+/** One read over all ranges of a key is faster than many short reads. */
 const MAX_RANGES_PER_KEY = 20;
 
 function toFewRanges(ranges: readonly TimeRange[]): readonly TimeRange[] {

@@ -13,8 +13,7 @@ export interface LedgerPiece extends TimeRange {
 
 /**
  * What the shared ledger lacks: settled here − settled there. Where both know the range, the local proof wins, except
- * that `lost` here never takes away what is covered there: it may be the only copy. Taking back is recorded explicitly
- * (the journal).
+ * that `lost` here never removes what is covered there: it may be the only copy. The journal records retractions.
  */
 export function findLacking(local: readonly SettledRange[], shared: readonly SettledRange[]): LedgerPiece[] {
   const pieces: LedgerPiece[] = [];
@@ -45,11 +44,11 @@ export function rangesOf(ledger: readonly SettledRange[], ...proofs: readonly Pr
   return normalise(ledger.filter(({ proof }) => proofs.includes(proof)));
 }
 
-/** Longer than a snapshot stays away from a daemon that forwards and sees what this one sees. */
+/** A leader that sees what this daemon sees forwards a snapshot sooner. */
 const MAX_BEHIND = 15 * 60 * MICROS_PER_SECOND;
 
-/** What a daemon that stands by has to say about the snapshots of a subscription. */
-interface Testimony {
+/** What a standby may add about the snapshots of a subscription, and take back. */
+interface SnapshotDifference {
   /** Only this file covers it. */
   readonly seen: readonly SettledRange[];
   /** It was entered for this file, which no longer covers it. */
@@ -57,14 +56,14 @@ interface Testimony {
 }
 
 /**
- * Seen: covered here − known there, as far as the daemon that forwards has forwarded newer ones, or is too far behind. What
- * retention has deleted or someone has detached there stays so. `claim`, the reason of such a range there, names this daemon: it alone can take it back.
+ * Seen: covered here − known there, as far as the leader has forwarded newer ones, or is too far behind. What retention has deleted
+ * or someone has detached there stays so. `claim`, the reason of such a range there, names this daemon: it alone can take it back.
  */
 export function compareSnapshots(
   local: readonly SettledRange[],
   shared: readonly SettledRange[],
   claim: string,
-): Testimony {
+): SnapshotDifference {
   const covered = local.filter(({ proof }) => proof === "rows" || proof === "empty");
   const isIntended = (reason: string | null) => reason === RETENTION_REASON || reason === DETACHED_REASON;
   const known = normalise(shared.filter(({ proof, reason }) => proof !== "lost" || isIntended(reason)));

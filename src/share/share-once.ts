@@ -24,7 +24,7 @@ export interface ShareOptions extends ShareThreadSettings {
   readonly onStandby?: (name: string) => void;
   /** PostgreSQL has not answered for a while. `since`: in milliseconds since 1970; `blockers`: who has the lock that it waits for. */
   readonly onWaiting?: (since: number, blockers: readonly string[]) => void;
-  /** What does not stop forwarding, but should not be so, in one line; empty: nothing. */
+  /** A warning in one line that does not stop forwarding; empty: none. */
   readonly onWarning?: (message: string) => void;
   /** Who works with the shared warehouse, every few seconds. */
   readonly onPeers?: (peers: SharePeers) => void;
@@ -34,9 +34,9 @@ export interface ShareOptions extends ShareThreadSettings {
 export interface OpenShare {
   readonly forwarder: Forwarder;
   readonly connection: Connection;
-  /** The changes of some time are unknown: its covered ranges are to be compared, after what is lacking. */
+  /** Changes of some period are unknown: compare its covered ranges once what is lacking was forwarded. */
   readonly comparison: AsyncGenerator<ComparisonResult> | undefined;
-  /** Looks who else works with the shared warehouse, if it is time. */
+  /** Reads who else works with the shared warehouse, if that is due. */
   readonly lookAtPeers: () => Promise<void>;
   close(): Promise<void>;
 }
@@ -73,7 +73,7 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
   }
 }
 
-/** How often a daemon looks who else is there, and one that stands by at what PostgreSQL lacks. */
+/** How often a daemon reads who else is there, and a standby what PostgreSQL lacks. */
 const LOOK_INTERVAL_MS = 5_000;
 
 function createPeersLook(session: SharedSession, { clock, onPeers }: ShareOptions): () => Promise<void> {
@@ -86,7 +86,7 @@ function createPeersLook(session: SharedSession, { clock, onPeers }: ShareOption
   };
 }
 
-/** A standby looks this often, or four times in a lease. */
+/** A standby tries to take the lease this often, or four times in a lease. */
 const MAX_STANDBY_INTERVAL_MS = 500;
 
 async function takeWhenFree(
@@ -104,22 +104,22 @@ async function takeWhenFree(
     }
     await lookAtPeers();
     if (clock.monotonic() >= compareAt) {
-      // The one that forwards begins anew each time that it gets its lease back.
-      const hasBorrowed = await forwardTestimony(lease, forwarder);
-      compareAt = clock.monotonic() + (hasBorrowed ? leaseSeconds * 1000 : LOOK_INTERVAL_MS);
+      // The leader begins anew each time it gets its lease back.
+      const hasForwarded = await forwardOwnSnapshots(lease, forwarder);
+      compareAt = clock.monotonic() + (hasForwarded ? leaseSeconds * 1000 : LOOK_INTERVAL_MS);
     }
     await clock.sleep(Math.min(MAX_STANDBY_INTERVAL_MS, leaseSeconds * 250), signal);
   }
 }
 
-/** What only this daemon of a pair has seen need not wait until it takes over. Returns whether it had such. */
-async function forwardTestimony(lease: Lease, forwarder: Forwarder): Promise<boolean> {
-  if (!(await forwarder.hasTestimony())) return false;
+/** A standby forwards at once what only it has seen. Returns whether there was any. */
+async function forwardOwnSnapshots(lease: Lease, forwarder: Forwarder): Promise<boolean> {
+  if (!(await forwarder.hasOwnSnapshots())) return false;
   try {
-    await lease.borrow();
-    await forwarder.forwardTestimony();
+    await lease.takeForOnce();
+    await forwarder.forwardOwnSnapshots();
   } catch (error) {
-    // The other daemon is faster, or in a long transaction: later.
+    // The leader was faster, or is in a long transaction: try later.
     if (!isPassing(error)) throw error;
   } finally {
     await lease.giveBack();

@@ -29,7 +29,7 @@ export interface ShareWriterOptions {
   readonly lease: Lease;
   /** `alone`: PostgreSQL equals this file. `pair`: it has what any of the daemons has. */
   readonly role: ShareRole;
-  /** What a person calls this daemon. */
+  /** The name of this daemon, for people. */
   readonly name: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -44,7 +44,7 @@ export interface Unit {
   readonly kind: LedgerPiece["kind"] | "append";
 }
 
-/** Content of a unit, read in one moment. */
+/** The content of a unit, from one snapshot. */
 interface UnitContent {
   readonly unit: Unit;
   readonly rows: readonly ForwardedRow[];
@@ -150,8 +150,8 @@ export class ShareWriter {
         }
       const bars = stream === "index_ticks" ? this.rows.bars.writeSql(batch) : [];
       const sql = [...bars, ...ledger.map((change) => change.sql).filter((text) => text !== "")];
-      const told = this.rows.notifySql(stream, batch.flatMap(toCommittedRange));
-      if (sql.length + told.length > 0) await session.query([...sql, ...told].join("; "));
+      const notices = this.rows.notifySql(stream, batch.flatMap(toCommittedRange));
+      if (sql.length + notices.length > 0) await session.query([...sql, ...notices].join("; "));
     });
     this.rows.raiseNewest(stream, all);
     this.counts.rows += all.length;
@@ -170,7 +170,7 @@ export class ShareWriter {
     for (let i = 0; i < ranges.length; i += MAX_UNITS_PER_TRANSACTION) {
       const statements = ranges.slice(i, i + MAX_UNITS_PER_TRANSACTION).flatMap((range) => {
         const change = this.rows.replaceLedger(stream, series, range, content);
-        // Each builds on the one before.
+        // Each range builds on the one before.
         change.apply();
         return change.sql === "" ? [] : [change.sql];
       });

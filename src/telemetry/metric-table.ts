@@ -9,7 +9,7 @@ export interface MetricDeclaration {
   readonly meaning: string;
   /** Upper bounds of a histogram's buckets, in seconds. */
   readonly buckets?: readonly number[];
-  /** Label values that are known before the first event: their counters exist from the start, at 0. */
+  /** Label values known before the first event: their counters start at 0. */
   readonly known?: readonly Readonly<Record<string, string>>[];
 }
 
@@ -68,10 +68,10 @@ export const metricTable = {
   ),
   request_limit_info: gauge("1, with what limits the requests in words; `settings`: nothing else", "limit"),
   request_limit_since_timestamp_seconds: gauge(
-    "Since when; NaN: nothing but the settings limits the requests",
+    "Time since which it limits them, Unix time; NaN: only the settings do",
   ),
   breaker_open: gauge(
-    "1 while the circuit breaker of the endpoint is open after repeated failures; `host`: the whole service fails",
+    "1 while the circuit breaker of the endpoint is open after repeated failures; `host`: the service fails",
     "endpoint",
   ),
   auth_state: gauge(
@@ -158,7 +158,7 @@ export const metricTable = {
   open_ranges: gauge("Gaps that will be fetched", "stream"),
   open_seconds: gauge("Total length of the open gaps, over all series", "stream"),
   unconfirmed_ranges: gauge(
-    "Gaps of which everything that the service has shown is stored; it must say once more that there is nothing else",
+    "Gaps of which everything that the service has shown is stored; it must only repeat that there is nothing else",
     "stream",
   ),
   oldest_open_age_seconds: gauge(

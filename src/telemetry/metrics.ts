@@ -117,7 +117,7 @@ export class Metrics {
         this.set("request_concurrency_limit", concurrency);
         this.set("request_rate_limit", perSecond ?? Number.POSITIVE_INFINITY);
         this.#setStates("request_limit_state", limitReasons, reason, {});
-        // One sentence at a time.
+        // Only the current sentence has the value 1.
         this.#gauge("request_limit_info").reset();
         this.set("request_limit_info", 1, { limit: text });
         this.set("request_limit_since_timestamp_seconds", since / 1000);
@@ -160,7 +160,7 @@ export class Metrics {
     for (const [state, count] of Object.entries(counts)) this.set("feed_subscriptions", count, { state });
   }
 
-  /** The thread of `serve` counts since its own start: a counter that begins again is usual. Undefined: it is not running. */
+  /** The thread of `serve` counts since its own start. Undefined: it is not running. */
   setServe(status: ServeStatus | undefined): void {
     this.set("serve_clients", status?.clients.length ?? 0);
     if (!status) return;

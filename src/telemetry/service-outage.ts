@@ -11,7 +11,7 @@ interface ServiceOutageOptions {
   readonly unhealthyAfterMs: number;
   /** Why the last request failed. */
   readonly lastFailure: () => Failure | undefined;
-  /** Whether the warehouse has any data; lookups are none. */
+  /** Whether the warehouse has any data besides lookups. */
   readonly hasData: () => boolean;
 }
 
@@ -21,19 +21,19 @@ interface FailingRequests {
   readonly last: number;
 }
 
-/** As long as the client takes to give up an endpoint that fails alone. */
+/** The client gives up an endpoint that fails alone after this time. */
 const DEAD_ENDPOINT_MS = 60_000;
 
-/** As long as a burst of failures may take, of which nobody need know. */
+/** A shorter burst of failures is not reported. */
 const MIN_SILENCE_MS = 5_000;
 
-/** Failures that concern only what was asked: they do not show that the service fails. */
+/** Failures that concern one request, and say nothing about the service. */
 const harmlessOutcomes: ReadonlySet<string> = new Set(["forbidden", "rejected", "aborted"]);
 /** The service has answered: with records, or that it has none. */
 const usefulOutcomes: ReadonlySet<string> = new Set(["ok", "not_found"]);
 
 /**
- * Notices that data has stopped to arrive: requests have only failed for a while, and no live tick was stored. Silence
+ * Detects that data has stopped arriving: requests have only failed for a while, and no live tick was stored. Silence
  * alone means nothing, because a selection of daily bars has nothing to request for hours. Before there is any data, one
  * endpoint that only fails is enough.
  */
@@ -44,7 +44,7 @@ export class ServiceOutage {
   #lastAnswerAt: number | undefined;
   /** The first and the last failure since then, on the monotonic clock. */
   #failures: FailingRequests | undefined;
-  /** The same by endpoint, with its last failure. */
+  /** First and last failure of each endpoint. */
   readonly #endpoints = new Map<string, FailingRequests & { readonly cause: string }>();
   #hasData = false;
 
@@ -57,7 +57,7 @@ export class ServiceOutage {
     if (event.kind !== "request") return;
     const isToken = event.endpoint === "/oauth/token";
     if (usefulOutcomes.has(event.outcome)) {
-      // A token is no data.
+      // A token is not data.
       if (!isToken) this.recordAnswer();
       this.#endpoints.delete(event.endpoint);
     } else if (!harmlessOutcomes.has(event.outcome)) {
@@ -75,7 +75,7 @@ export class ServiceOutage {
     this.#failures = undefined;
   }
 
-  /** Who does not answer, since when, and why; undefined while data arrives or nothing is due. */
+  /** Describes the outage: who does not answer, since when, and why; undefined while data arrives or nothing is due. */
   describe(): string | undefined {
     return this.#describeSilence() ?? this.#describeNoData();
   }

@@ -75,13 +75,13 @@ describe("the daemon's state in one sentence", () => {
       describeStreams([stream()], { confirmations: { starts, not_found, due_at } });
     expect(sentenceOf(33, 0, "2026-03-01T06:06:41.000000Z")).toEqual({
       tone: "well",
-      sentence: "Complete. 33 starts of histories will be confirmed at 06:07 UTC.",
+      sentence: "Complete. 33 series: start of history not confirmed yet; asked again at 06:07 UTC.",
     });
     expect(sentenceOf(1, 2, "2026-03-02T00:00:00.000000Z").sentence).toBe(
-      "Complete. 1 start of a history and 2 indices that were not found will be confirmed at 2026-03-02 00:00 UTC.",
+      "Complete. 1 series: start of history not confirmed yet, 2 series: not found, not confirmed yet; asked again at 2026-03-02 00:00 UTC.",
     );
     expect(sentenceOf(0, 1, "2026-03-01T05:00:00.000000Z").sentence).toBe(
-      "Complete. 1 index that was not found awaits confirmation: the service is asked again.",
+      "Complete. 1 series: not found, not confirmed yet; asked again now.",
     );
     expect(sentenceOf(0, 0, null).sentence).toBe("Complete.");
   });

@@ -56,7 +56,7 @@ describe("the texts of the dashboard", () => {
     );
     expect(prove(lossy)).toBe(`${whole} except 50 s of exchange ticks`);
     expect(prove(streams, 33)).toBe(
-      `${whole}, nothing lost, 33 starts of histories will be confirmed at 10:07 UTC`,
+      `${whole}, nothing lost, 33 series: start of history not confirmed yet; asked again at 10:07 UTC`,
     );
     const open = streams.map((stream) => ({ ...stream, open: 4, open_max_seconds: 1800 }));
     expect(prove(open)).toBe("801,233 rows, 12 ranges still open, at most 30 min of a series, nothing lost");

@@ -19,6 +19,13 @@ describe("the help", () => {
     });
   });
 
+  it("fits on one screen", async () => {
+    for (const name of ["", ...commands.map((command) => command.name)]) {
+      const { stdout } = await runInProcess([...(name === "" ? [] : [name]), "--help"]);
+      expect([name, stdout.split("\n").length < 45]).toEqual([name, true]);
+    }
+  });
+
   it("has examples with options that exist", () => {
     for (const { name, options } of commands) {
       const examples = commandExamples[name] ?? [];

@@ -27,10 +27,21 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.stop());
 
-/** Runs an example against the fixture instead of the default address. */
+/** Where the examples say now, the fixture has its noon. */
+const moments = {
+  "now-2h": "2026-03-01T11:00:00Z",
+  "now-1h": "2026-03-01T12:00:00Z",
+  'datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")': '"2026-03-01T12:00:00Z"',
+};
+
+/** Runs an example against the fixture instead of the default address and the present. */
 async function run(command: string, args: readonly string[], code: string): Promise<string> {
   const { host } = new URL(fixture.server?.baseUrl ?? "");
-  const child = spawn(command, [...args, code.replaceAll("127.0.0.1:9465", host)], {
+  const example = Object.entries({ ...moments, "127.0.0.1:9465": host }).reduce(
+    (text, [from, to]) => text.replaceAll(from, to),
+    code,
+  );
+  const child = spawn(command, [...args, example], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   let output = "";

@@ -81,12 +81,12 @@ const exchange = (lists: readonly string[], more: Partial<SnapshotSpec> = {}): S
 
 /** The same for lists and exchange ticks. */
 const brokenSnapshots: Readonly<Record<string, BrokenSnapshots>> = {
-  "A list is whole, or less than half as long as the one before": {
+  "A list is complete, or less than half as long as the one before": {
     world: exchange(["abc"]),
     steps: [["slot"], ["poll"], ...slots(2), ["poll", "shortened"]],
     what: "[0, 60000000) is covered without c1",
   },
-  "The first list is whole": {
+  "The first list is complete": {
     world: exchange(["a"]),
     steps: [...slots(3), ["poll", "empty"]],
     what: "[30000000, 60000000) is covered without a1",

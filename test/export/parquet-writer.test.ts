@@ -30,7 +30,7 @@ describe("a Parquet writer", () => {
   let folder: string;
   let writer: ParquetWriter;
   const write = (name: string, source: Generator<SourceBlock>) =>
-    writer.write(join(folder, name), { columns, blocks: source }, "SELECT * FROM handed_over()");
+    writer.write(join(folder, name), { columns, blocks: source }, "SELECT * FROM source_rows()");
 
   beforeAll(async () => {
     folder = temporaryFolder(afterAll);

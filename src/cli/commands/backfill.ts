@@ -66,7 +66,7 @@ function describeReport(report: BackfillReport): ReportPart[] {
   ];
 }
 
-/** What was asked once more today, in one line each for ranges and ends. */
+/** The nightly comparison: one line for ranges and one for ends of histories. */
 function describeNight({ comparison, nights, ends }: NightlyResult): ReportPart {
   const { sliceCount, rows, differences } = comparison;
   const sum = (name: "missing" | "changed" | "withdrawn" | "unconfirmed") =>
@@ -82,7 +82,7 @@ function describeNight({ comparison, nights, ends }: NightlyResult): ReportPart 
   const asked = pluralize(ends.asked, "end of a history", "ends of histories");
   const lines = [
     `${pluralize(sliceCount, "settled range")} compared with the service (${turn}): ${found}`,
-    ...(ends.asked > 0 ? [`${asked} asked about again: ${older}${failed}`] : []),
+    ...(ends.asked > 0 ? [`${asked} requested again: ${older}${failed}`] : []),
   ];
   const counts = { ranges: sliceCount, nights, rows, missing, changed, withdrawn };
   const answers = { asked: ends.asked, reopened: ends.reopened, not_answered: ends.unanswered };

@@ -131,7 +131,7 @@ function listNextSteps(
       ? [`set ${missing.map((key) => `service.${key}`).join(", ")} in ${files.settingsFile}`]
       : []),
     `add the user:       sudo useradd --system --user-group --home-dir ${STATE_DIRECTORY} --shell /usr/sbin/nologin mds-sync`,
-    `put the secret in:  sudo install -D -m 600 /dev/stdin ${files.secretFile}`,
+    `put the secret in:  sudo install -D -m 600 /dev/stdin ${files.secretFile}  # type it, then Ctrl-D`,
     `start the service:  sudo cp ${files.unitFile} /etc/systemd/system/ && sudo systemctl daemon-reload && sudo systemctl enable --now mds-sync`,
     `the warehouse will be ${resolve(STATE_DIRECTORY, path)}`,
   ];

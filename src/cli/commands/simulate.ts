@@ -69,7 +69,7 @@ async function runWith(
   // The command and its children decide what a signal does.
   for (const signal of ["SIGINT", "SIGHUP", "SIGQUIT", "SIGTERM"] as const)
     process.on(signal, () => void signalGroup(child, signal));
-  // In this order: a signal that comes while nobody listens, or while the command starts, would be lost.
+  // Keep this order: a signal without a handler, or during the start of the command, would be lost.
   dieOnSignal?.();
   child = spawn(program, args, { stdio: "inherit", env: { ...env, ...settings }, detached: true });
   try {

@@ -20,7 +20,7 @@ export interface CommandDoc {
   readonly summary: string;
   readonly description: string;
   readonly arguments: readonly { readonly name: string; readonly help: string }[];
-  /** Those that its help shows. */
+  /** The options that its help shows. */
   readonly options: readonly OptionDoc[];
 }
 

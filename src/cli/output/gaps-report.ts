@@ -14,7 +14,7 @@ import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrap
 type SeriesName = Pick<GapRow, "stream" | "index_type" | "index_id" | "name">;
 type Label = (key: SeriesName) => string;
 
-/** Lists every gap under its series. Heads that only await confirmation are counted, not listed. */
+/** Lists every gap under its series. Heads that are only not confirmed yet are counted, not listed. */
 export function formatGapList({ gaps, keys, unresolved, confirmations, now }: GapReport): string {
   const label = labelFor(keys);
   const heads = gaps.filter(({ reason }) => reason === SETTLING_REASON).length;
@@ -123,8 +123,7 @@ function summarizeGaps(gaps: readonly GapRow[]): string {
   return parts.length > 0 ? parts.join(", ") : "nothing known";
 }
 
-const countHeads = (heads: number) =>
-  pluralize(heads, "head only awaits confirmation", "heads only await confirmation");
+const countHeads = (heads: number) => pluralize(heads, "head not confirmed yet", "heads not confirmed yet");
 
 function describeHeads(heads: number, listed: readonly GapRow[]): string {
   if (listed.length > 0) return `In addition, ${countHeads(heads)} (${SETTLING_REASON}).`;

@@ -58,7 +58,7 @@ export function drawBars(
     const lines = read()
       .filter(([, { planned }]) => planned > 0)
       .map(([label, counts]) => formatBar(label, counts, clock.monotonic() - startedAt));
-    // To the first column too: a Ctrl-C has moved the cursor.
+    // Return to the first column: a Ctrl-C has moved the cursor.
     const up = drawn > 0 ? `\r\u001b[${drawn}A` : "";
     stderr.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join("")}`);
     drawn = lines.length;

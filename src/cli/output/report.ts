@@ -5,7 +5,7 @@ import { formatNumber, formatNumberTable, wrapText } from "./text.ts";
 /** The text lists this many items of a list; --json lists all. */
 const MAX_LISTED = 20;
 
-/** A part of a report, stated once for people and for `--json`. */
+/** A part of a report, for people and for `--json`. */
 export interface ReportPart {
   /** Properties of the JSON object. */
   readonly json?: object;
@@ -71,7 +71,7 @@ export function problemsPart(problems: readonly Problem[]): ReportPart {
   return { json: { problems }, lines: problems.map((problem) => wrapText(toText(problem), "- ")) };
 }
 
-/** Series that the settings select for a part of the streams only. */
+/** Series that the settings select for some of the streams only. */
 export function unselectedPart(notSelected: readonly UnselectedSeries[]): ReportPart {
   return listPart("not_selected", notSelected, {
     toJson: ({ name, indexType, indexId, streams }) => ({

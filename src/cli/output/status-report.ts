@@ -52,7 +52,7 @@ function formatMinute(time: string): string {
   return time.includes("T00:00:00") ? time.slice(0, 10) : formatMoment(time, "minute");
 }
 
-/** Only the minute of today, or only the day: the table is as wide as it may be. */
+/** Only the minute if it is today, else only the day: the table has no more room. */
 function formatRecent(time: string, now: string): string {
   return time.slice(0, 10) === now.slice(0, 10) ? time.slice(11, 16) : time.slice(0, 10);
 }
@@ -176,14 +176,14 @@ function summarize({ streams, confirmations, generated_at, service }: StatusRepo
   if (streams.every(({ from_time, open, lost }) => open + lost === 0 && from_time === null)) {
     return "No history is synced yet: `mds-sync backfill` fills the warehouse.";
   }
-  const tell = (state: "open" | "lost") => {
+  const describe = (state: "open" | "lost") => {
     const ranges = streams.reduce((sum, stream) => sum + stream[state], 0);
     const seconds = Math.max(...streams.map((stream) => stream[`${state}_max_seconds`]));
     return ranges > 0
       ? [`${pluralize(ranges, "range")} ${state}, at most ${formatDuration(seconds)} of a series`]
       : [];
   };
-  const gaps = [...tell("open"), ...tell("lost")];
+  const gaps = [...describe("open"), ...describe("lost")];
   const confirmation = describeConfirmations(confirmations, generated_at, service !== null);
   return [
     gaps.length > 0 ? `${gaps.join("; ")}: \`mds-sync gaps\` lists them.` : "Complete: nothing is missing.",

@@ -101,13 +101,13 @@ const units = [
 
 /** `45s`, `2h 5m`, `199d`: at most two units, truncated and not rounded, so that a day never reads `24h`. */
 export function formatDuration(seconds: number): string {
-  const whole = Math.max(0, Math.floor(seconds));
-  const at = units.findIndex(([, size]) => whole >= size);
+  const total = Math.max(0, Math.floor(seconds));
+  const at = units.findIndex(([, size]) => total >= size);
   const [unit, size] = units[at] ?? ["s", 1];
-  const rest = whole % size;
+  const rest = total % size;
   const [nextUnit, nextSize] = units[at + 1] ?? ["s", 1];
-  const parts = [`${Math.floor(whole / size)}${unit}`];
-  if (at >= 0 && rest >= nextSize && whole < 100 * size)
+  const parts = [`${Math.floor(total / size)}${unit}`];
+  if (at >= 0 && rest >= nextSize && total < 100 * size)
     parts.push(`${Math.floor(rest / nextSize)}${nextUnit}`);
   return parts.join(" ");
 }

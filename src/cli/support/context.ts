@@ -43,7 +43,7 @@ export function usageFailure(message: string, remedy: string): Failure {
   return new Failure(message, { code: "usage", remedy });
 }
 
-/** Exit code 0 would tell a cron job that everything selected is synced. */
+/** To a cron job, exit code 0 means that everything selected is synced. */
 export function unfinishedFailure(why: unknown, otherwise: string): Failure {
   return new Failure(`${why instanceof Error ? why.message : otherwise} before its work was done`, {
     family: "retry",

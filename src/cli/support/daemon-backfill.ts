@@ -47,7 +47,7 @@ function readControlAddress(file: string): ControlAddress | undefined {
   } catch (error) {
     const code = errorCode(error);
     if (code !== "EACCES") return undefined;
-    throw new Failure(`cannot read ${file}, which tells how to reach the daemon (${code})`, {
+    throw new Failure(`cannot read ${file}, which has the address of the daemon (${code})`, {
       code: "not_readable",
       remedy: "run this command as the daemon's user",
       exit: exitCode.tryLater,

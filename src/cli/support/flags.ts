@@ -31,11 +31,11 @@ const flagSections = ["service", "warehouse", "http", "serve"] as const;
 type FlagSection = (typeof flagSections)[number];
 
 /**
- * Adds `--config` and the flags of the option table to a command. Its help shows those of the sections that it heeds; all of
+ * Adds `--config` and the flags of the option table to a command. Its help lists those of the sections that it uses; all of
  * them are accepted, so that a script can give every command the same flags.
  */
-export function addSettingsFlags(command: Command, ...heeded: readonly FlagSection[]): Command {
-  const sections: readonly string[] = heeded.length === 0 ? flagSections : heeded;
+export function addSettingsFlags(command: Command, ...used: readonly FlagSection[]): Command {
+  const sections: readonly string[] = used.length === 0 ? flagSections : used;
   command.addOption(
     new Option(
       "--config <file>",
@@ -45,8 +45,8 @@ export function addSettingsFlags(command: Command, ...heeded: readonly FlagSecti
   for (const { path, option } of optionEntries) {
     if (!option.flag) continue;
     const help = option.env ? `${option.help} [${option.env}]` : option.help;
-    const isHeeded = sections.includes(path.split(".")[0] ?? "");
-    command.addOption(new Option(option.flag, help).helpGroup(SETTINGS_HEADING).hideHelp(!isHeeded));
+    const isUsed = sections.includes(path.split(".")[0] ?? "");
+    command.addOption(new Option(option.flag, help).helpGroup(SETTINGS_HEADING).hideHelp(!isUsed));
   }
   return command;
 }

@@ -9,7 +9,7 @@ interface AskDaemonOptions {
   readonly warehousePath: string;
 }
 
-/** A daemon reads its warehouse for this answer; anything slower is not worth waiting for. */
+/** A daemon that needs longer to read its warehouse counts as absent. */
 const DAEMON_TIMEOUT_MS = 2_000;
 const anyAddress: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
@@ -25,7 +25,7 @@ export interface RunningDaemonStatus {
 
 const noDaemon: RunningDaemonStatus = { service: null, problem: null, shared: null };
 
-/** Asks the daemon of this warehouse for its state, if one runs at the configured port. */
+/** Requests the state of the daemon of this warehouse, if one runs at the configured port. */
 export async function askRunningDaemon(options: AskDaemonOptions): Promise<RunningDaemonStatus> {
   const { clock, http, warehousePath } = options;
   if (http.port === 0) return noDaemon;
@@ -46,7 +46,7 @@ export async function askRunningDaemon(options: AskDaemonOptions): Promise<Runni
     // Another daemon may have taken the port.
     const isSameWarehouse = resolve(status.warehouse ?? "") === resolve(warehousePath);
     if (!isSameWarehouse) return noDaemon;
-    // A daemon of an older version does not tell all of it.
+    // A daemon of an older version does not report all of it.
     const service = status.service
       ? { ...{ throttled: false, recent_failures: {}, limit: null, limit_since: null }, ...status.service }
       : null;

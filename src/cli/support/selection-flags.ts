@@ -53,7 +53,7 @@ export function readSelection(flags: SelectionFlags, clock: Pick<Clock, "now">):
   };
 }
 
-/** What the flags leave of a run of `backfill`. */
+/** Limits a run of `backfill` to the selection of the flags. */
 export function toRunFilter({ streams, series, from, to }: SelectionFilter): RunFilter {
   const hasRange = from !== undefined || to !== undefined;
   const range = { from: from ?? Number.MIN_SAFE_INTEGER, to: to ?? Number.MAX_SAFE_INTEGER };

@@ -42,7 +42,7 @@ function bars(length: string, ticks: string, present: Micros): string {
     -- any_value lets DuckDB skip the columns that a query does not select; GROUP BY would compute all.
     SELECT t.index_type, t.index_id, t.name, t.ts, ${tickFigures.map(([name]) => `any_value(t.${name}) AS ${name}`).join(", ")},
       ${length} // any_value(s.refresh_us) AS expected_ticks,
-      -- DuckDB's least and greatest skip nulls: without the filter a bar without coverage would count as whole.
+      -- DuckDB's least and greatest skip nulls: without the filter a bar without coverage would count as complete.
       coalesce(CAST(sum(least(g.to_ts, t.ts + ${length}) - greatest(g.from_ts, t.ts))
         FILTER (WHERE g.from_ts IS NOT NULL) AS BIGINT), 0) AS covered
     FROM (

@@ -15,9 +15,9 @@ export interface LogFiles {
   readonly place: string;
   list(): Promise<readonly { readonly name: string; readonly modifiedMs: number }[]>;
   read(name: string): Promise<string>;
-  /** Creates a file as a whole; false if it exists. */
+  /** Creates a file atomically; false if it exists. */
   create(name: string, text: string): Promise<boolean>;
-  /** Moves a local file into the log, as a whole. */
+  /** Moves a local file into the log atomically. */
   store(name: string, file: string): Promise<void>;
   /** The path of a file of the log, or of a local copy. */
   locate(name: string): Promise<string>;
@@ -34,7 +34,7 @@ export interface CommitOptions {
   readonly now: number;
   /** How long readers may use an earlier version. */
   readonly keepMs: number;
-  /** Runs what may fail without harm to the commit. */
+  /** Runs work whose failure does not harm the commit. */
   readonly cleanUp: (work: () => Promise<void>) => Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ManifestFile } from "../manifest.ts";
 
-/** What a relation's Delta table shall contain. */
+/** The intended content of a relation's Delta table. */
 export interface DeltaTable {
   readonly relation: string;
   readonly columns: readonly { readonly name: string; readonly type: string }[];

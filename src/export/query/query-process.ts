@@ -13,7 +13,7 @@ import { SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
 import { type QueryRequest, replacedFailure } from "./query-request.ts";
 import { renderScreenRows, toParquetTable } from "./query-result.ts";
 
-/** What the process is told. */
+/** The message that starts the process. */
 export interface QueryTask extends QueryRequest {
   readonly path: string;
   /** For the temporary file of a Parquet result. */
@@ -21,7 +21,7 @@ export interface QueryTask extends QueryRequest {
 }
 
 /**
- * What the process tells: the warnings right before the statement's first step, for the screen the rows read so far, then that
+ * What the process sends: the warnings right before the statement's first step, for the screen the rows read so far, then that
  * the result follows on stdout, or a failure.
  */
 export type QueryMessage =
@@ -40,7 +40,7 @@ const pageRemedies: QueryRemedies = {
 };
 
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-// Nobody is left to read the result.
+// The parent, which reads the result, has ended.
 const exitWithParent = () => process.exit(exitCode.unexpected);
 process.on("disconnect", exitWithParent);
 process.once("message", async (task: QueryTask) => {
@@ -49,7 +49,7 @@ process.once("message", async (task: QueryTask) => {
   } catch (error) {
     const isModuleMissing = errorCode(error) === "ERR_MODULE_NOT_FOUND";
     const failure = isModuleMissing ? replacedFailure() : toReaderFailure(error, task.path);
-    await tell({ failure: serialiseFailure(failure, "export_bug") });
+    await send({ failure: serialiseFailure(failure, "export_bug") });
   }
   process.off("disconnect", exitWithParent);
   process.disconnect();
@@ -59,10 +59,10 @@ async function run({ path, sql, parameters, format, folder }: QueryTask): Promis
   const reader = openReader(path, SMALL_CACHE_KIB);
   // The parent limits the memory of this process; sorting in a file would fill the disk instead.
   reader.database.pragma("temp_store = memory");
-  // Prepared first: its errors name the statement and suggest a remedy.
+  // Prepare it first: its errors name the statement and suggest a remedy.
   const { columns, rows } = runReadQuery(reader, sql, parameters, pageRemedies);
   const warnings = /^\s*explain\b/i.test(sql) ? [] : findPlanWarnings(reader, sql, parameters);
-  await tell({ warnings });
+  await send({ warnings });
   const startedAt = systemClock.monotonic();
   if (format === "rows") {
     const result = renderScreenRows(tellProgress(rows));
@@ -74,14 +74,14 @@ async function run({ path, sql, parameters, format, folder }: QueryTask): Promis
       ms,
       warnings,
     };
-    await tell({ isReady: true });
+    await send({ isReady: true });
     await write(`${JSON.stringify(head).slice(0, -1)},"rows":[${result.rows}]}\n`);
   } else if (format === "parquet") await writeParquet(columns, rows, folder);
   else await writeText(textRenderers[format](columns, rows));
   reader.close();
 }
 
-/** The same rows; once a second it tells how many were read. The message leaves at once, although this thread does not rest. */
+/** The same rows; once a second it reports how many were read. The message leaves at once, although this thread is busy. */
 function* tellProgress<Row>(rows: Iterable<Row>): Generator<Row> {
   let read = 0;
   let toldAt = systemClock.monotonic();
@@ -91,7 +91,7 @@ function* tellProgress<Row>(rows: Iterable<Row>): Generator<Row> {
     const now = systemClock.monotonic();
     if (now - toldAt < PROGRESS_INTERVAL_MS) continue;
     toldAt = now;
-    void tell({ read });
+    void send({ read });
   }
 }
 
@@ -99,7 +99,7 @@ async function writeText(pieces: Iterable<string>): Promise<void> {
   let pending = "";
   let isReady = false;
   const flush = async () => {
-    if (!isReady) await tell({ isReady: true });
+    if (!isReady) await send({ isReady: true });
     isReady = true;
     await write(pending);
     pending = "";
@@ -121,7 +121,7 @@ async function writeParquet(
   const file = join(folder, "result.parquet");
   const table = toParquetTable(columns, rows);
   await writeParquetTable(file, table.columns, table.rows);
-  await tell({ isReady: true });
+  await send({ isReady: true });
   for await (const chunk of createReadStream(file)) await write(chunk);
 }
 
@@ -129,6 +129,6 @@ async function write(chunk: string | Uint8Array): Promise<void> {
   if (!process.stdout.write(chunk)) await once(process.stdout, "drain");
 }
 
-function tell(message: QueryMessage): Promise<void> {
+function send(message: QueryMessage): Promise<void> {
   return new Promise((resolve) => process.send?.(message, () => resolve()));
 }

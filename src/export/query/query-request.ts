@@ -5,7 +5,7 @@ import type { QueryParameters } from "../../warehouse/query/query.ts";
 import { readSqlTokens } from "../../warehouse/query/sql-tokens.ts";
 
 export const RESULT_FORMATS = ["rows", "csv", "json", "parquet"] as const;
-/** `rows`: for the screen, at most MAX_SCREEN_ROWS; the others are whole results for a file. */
+/** `rows`: for the screen, at most MAX_SCREEN_ROWS; the others are complete results for a file. */
 export type ResultFormat = (typeof RESULT_FORMATS)[number];
 
 export interface QueryRequest {

@@ -9,7 +9,7 @@ type ResultRow = readonly unknown[];
 export const MAX_SCREEN_ROWS = 10_000;
 /** Wide rows end the list earlier: the browser holds all of it. */
 const MAX_SCREEN_CHARS = 16 * 1024 * 1024;
-/** The types of a Parquet file are concluded from so many rows. */
+/** The types of a Parquet file are inferred from this many rows. */
 const SAMPLE_ROWS = 5_000;
 
 /** Rows as JSON arrays in one line, for the screen. */

@@ -32,7 +32,7 @@ const QUERY_TIMEOUT_MS = 30_000;
 /** Of the process, up to the statement's first step: a busy machine needs long for it. */
 const START_TIMEOUT_MS = 120_000;
 const MAX_QUERIES = 3;
-/** Of objects in JavaScript, and of the whole process: a sort in memory is SQLite's. */
+/** Limits of the JavaScript heap and of the process: SQLite sorts in memory outside of the heap. */
 const MAX_HEAP_MB = 192;
 const MAX_RESIDENT_BYTES = 768 * 1024 * 1024;
 const MEMORY_CHECK_INTERVAL_MS = 250;
@@ -76,10 +76,10 @@ export class QueryRunner {
     return new Promise((resolve, reject) => this.#start(request, signal, resolve, reject));
   }
 
-  /** What queries left beside the warehouse when the daemon was killed. */
+  /** Files that queries left beside the warehouse when the daemon was killed. */
   removeLeftFolders(): void {
     const { folder, prefix } = this.#workPlace();
-    // The shorter name is that of earlier versions.
+    // Earlier versions used the shorter name.
     const isLeft = (name: string) =>
       [prefix, ".query-"].some((start) => name.startsWith(start) && name.length === start.length + 6);
     const names = existsSync(folder) ? readdirSync(folder) : [];
@@ -138,7 +138,7 @@ export class QueryRunner {
     const { path, clock, timeoutMs = QUERY_TIMEOUT_MS } = this.#options;
     const place = this.#workPlace();
     const folder = request.format === "parquet" ? mkdtempSync(join(place.folder, place.prefix)) : "";
-    // It ends when the process has ended well: a result that was cut off must not look whole.
+    // End the stream only after the process has succeeded: a cut result must not look complete.
     const result = new PassThrough();
     const task: QueryTask = { ...request, path, folder };
     const child = this.#takeProcess();

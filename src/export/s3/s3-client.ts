@@ -39,7 +39,7 @@ interface S3Response {
   readonly status: number;
   readonly headers: Dispatcher.ResponseData["headers"];
   readonly body: Buffer;
-  /** How many times it was sent: more than once, and an earlier one may have taken effect. */
+  /** How many times it was sent. After the first, an earlier attempt may have taken effect. */
   readonly attempts: number;
 }
 
@@ -197,7 +197,7 @@ export class S3Client {
     return this.#dispatcher.request({
       method,
       origin,
-      // As it was signed, to the letter.
+      // Exactly as it was signed.
       path: encodedSearch === "" ? encodedPath : `${encodedPath}?${encodedSearch}`,
       headers: {
         ...Object.fromEntries(signed.headers),

@@ -46,10 +46,10 @@ export interface ChartBarsResult extends SecondsRange {
   /** Where the stored history begins, and where its bars from ticks do; null: there are none. */
   readonly first: number | null;
   readonly ticks_from: number | null;
-  /** The newest price of all. */
+  /** The newest price of the series. */
   readonly last_price: number | null;
   readonly bars: readonly ChartBar[];
-  /** Whole days that have a daily bar or nothing, in place of bars from ticks. */
+  /** Days that have a daily bar or nothing, in place of bars from ticks. */
   readonly days: readonly SecondsRange[];
   readonly spans: readonly ChartRange[];
 }

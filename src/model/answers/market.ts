@@ -62,7 +62,7 @@ export interface BestPrices {
   readonly best_bid_exchange: string | null;
   readonly best_ask: number | null;
   readonly best_ask_exchange: string | null;
-  /** Also of quotes that stand still. */
+  /** Including stale quotes. */
   readonly best_bid_any: number | null;
   readonly best_ask_any: number | null;
 }

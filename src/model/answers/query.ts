@@ -4,7 +4,7 @@ import { type Micros, parseUserTime } from "../time.ts";
 /** A value as JSON carries it: integers beyond a double as their digits, blobs in hex. */
 export type ScreenValue = string | number | null;
 
-/** The result of a query of one's own, for the screen. */
+/** The result of a user's query, for the screen. */
 export interface QueryAnswer {
   readonly columns: readonly string[];
   readonly count: number;
@@ -16,7 +16,7 @@ export interface QueryAnswer {
   readonly rows: readonly (readonly ScreenValue[])[];
 }
 
-/** How many rows of a statement that still runs were read. */
+/** How many rows a running statement has read. */
 export interface QueryProgress {
   readonly read: number;
 }

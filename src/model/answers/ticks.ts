@@ -11,7 +11,7 @@ export function toCommittedTick(tick: IndexTick): CommittedTick | undefined {
   return price ? [indexType, indexId, ts, price.real] : undefined;
 }
 
-/** What the writer tells open pages with a commit, so that nobody reads it back. */
+/** What the writer sends open pages with a commit, so that nobody reads it back. */
 export interface CommitNews {
   /** The streams with new or changed rows. */
   readonly streams: readonly RowStream[];

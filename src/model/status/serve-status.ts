@@ -7,7 +7,7 @@ export interface ConnectedClient {
   readonly subscriptions: number;
   /** Messages sent to it. */
   readonly sent: number;
-  /** It hears stored ticks, not the present. */
+  /** It receives stored ticks, not the present. */
   readonly is_replay: boolean;
 }
 

@@ -21,7 +21,7 @@ export interface ServiceCondition {
   readonly limit_since: string | null;
   /** The service slows the sync down with 429s. */
   readonly throttled: boolean;
-  /** Endpoints whose circuit breaker is open; `host`: the whole service fails. */
+  /** Endpoints whose circuit breaker is open; `host`: the service fails. */
   readonly open_breakers: readonly string[];
   /** Attempts of about the last ten minutes that failed and were retried, by failure code. */
   readonly recent_failures: Readonly<Record<string, number>>;

@@ -20,7 +20,7 @@ export interface StandbyServer {
   readonly lag_seconds: number | null;
 }
 
-/** Who works with the shared warehouse, as PostgreSQL itself tells. */
+/** Who works with the shared warehouse, as PostgreSQL itself shows it. */
 export interface SharePeers {
   /** The forwarding one first. */
   readonly daemons: readonly ShareDaemon[];
@@ -61,7 +61,7 @@ export function describeShare(status: ShareStatus, formatAge: (seconds: number) 
   return role === "alone" ? `${state}, ${lag}` : `${state} (${role}), ${lag}`;
 }
 
-/** One of those that keep the shared warehouse, for people. */
+/** A daemon or server of the shared warehouse, for people. */
 export interface SharePart {
   readonly what: "daemon" | "PostgreSQL" | "standby server";
   readonly name: string;
@@ -105,7 +105,7 @@ export function listShareParts(
 /** Forwarding takes seconds; a lag of minutes means that it is stuck or cannot keep up. */
 export const MAX_SHARE_LAG_SECONDS = 300;
 
-/** The status in a few words, for people; undefined while there is nothing to tell. */
+/** The status in a few words, for people; undefined while there is nothing to report. */
 export function describeShareProblem(status: ShareStatus): string | undefined {
   const { last_error, lag_seconds, server } = status;
   const lag = lag_seconds === null ? "" : `, ${Math.round(lag_seconds)} s behind`;

@@ -14,7 +14,7 @@ const subscriptionSql = `SELECT s.series FROM series s WHERE s.index_type = '' A
 
 type GapKey = GapSubject & LedgerKey;
 
-/** The part of the ledger that tells about a source; undefined: none. Markets of an exchange share theirs. */
+/** The ledger key of a source; undefined: none. Markets of an exchange share theirs. */
 function findGapKey(connection: Connection, { stream, key, labels }: TickSource): GapKey | undefined {
   if (stream === "index_ticks") return { stream, series: key, labels };
   const { exchangeId = "" } = labels;

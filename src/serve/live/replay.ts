@@ -22,7 +22,7 @@ import { findTickSources, type TickMessage, type TickSource } from "./tick-sourc
 export interface ReplayRange {
   readonly from: Micros;
   readonly to: Micros;
-  /** How many seconds pass in one; Infinity: as fast as the client reads. */
+  /** Seconds of history per second; Infinity: as fast as the client reads. */
   readonly speed: number;
   /** The replay begins once the client has so many subscriptions. */
   readonly wait: number;
@@ -37,7 +37,7 @@ interface ReplayOptions extends ReplayRange {
 
 const MAX_SPEED = 1_000_000;
 
-/** Reads `?from=…&to=…&speed=…&wait=…`; undefined if the client wants the present. Throws a ApiError. */
+/** Reads `?from=…&to=…&speed=…&wait=…`; undefined if the client wants the present. Throws an ApiError. */
 export function parseReplayOptions(query: URLSearchParams, now: () => Micros): ReplayRange | undefined {
   if (!["from", "to", "speed", "wait"].some((name) => query.has(name))) return undefined;
   const readTime = (name: string, fallback: string) => {
@@ -110,7 +110,7 @@ export class Replay implements Feed {
       const scale = Math.min(4, Math.max(0.25, TICKS_PER_READ / Math.max(1, messages.length)));
       width = Math.round(Math.min(MAX_READ_MICROS, Math.max(MIN_READ_MICROS, width * scale)));
       at = end;
-      // Other clients, and the PINGs of this one, must not wait for the end.
+      // Let other clients, and the PINGs of this one, run in between.
       await new Promise<void>((resolve) => runAfterPendingMessages(resolve));
     }
     const [ticks, gaps] = [this.#ticks, this.#gaps];

@@ -4,9 +4,9 @@ import type { TimeRange } from "../../model/time-range.ts";
 /** Timestamps are remembered for this long. */
 const MEMORY_MICROS = 3600 * MICROS_PER_SECOND;
 
-/** The ticks of one source that subscribers know of. Ticks are sent in the order of time: one that comes later is only announced. */
+/** The ticks of one source that were sent. Ticks are sent in the order of time: a late one is only announced. */
 export class SentTicks {
-  /** What existed at the subscription is not news. */
+  /** Ticks that existed at the subscription are not sent. */
   readonly #existing: Micros;
   /** Every known tick above this is in the set. */
   #rememberedFrom: Micros;

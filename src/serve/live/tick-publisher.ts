@@ -25,7 +25,7 @@ interface TickPublisherOptions {
 
 /** How often to look for a commit; reading its number takes microseconds. */
 const POLL_INTERVAL_MS = 50;
-/** Older rows are history that was filled, not news. */
+/** Older rows are filled history, which is not sent. */
 const MAX_NEWS_AGE_MICROS = 300 * MICROS_PER_SECOND;
 /** A series that appears while clients are subscribed is noticed after this time. */
 const SOURCES_INTERVAL_MS = 1_000;
@@ -34,7 +34,7 @@ const MAX_TICKS_PER_READ = 100;
 interface FollowedSource {
   readonly source: TickSource;
   readonly sent: SentTicks;
-  /** Changed ranges that have not been looked at. */
+  /** Changed ranges to be read. */
   readonly changed: TimeRange[];
 }
 
@@ -83,7 +83,7 @@ export class TickPublisher implements Feed {
     this.#forget();
   }
 
-  /** What is committed while nobody listens is no news to the next client. */
+  /** The next client does not get what is committed while nobody is subscribed. */
   #forget(): void {
     this.#topics = new Set();
     this.#followed.clear();
@@ -152,7 +152,7 @@ export class TickPublisher implements Feed {
     }
   }
 
-  /** Of a source that a client has just subscribed to, what exists is not news; a source that has just appeared is. */
+  /** Existing ticks are sent of a source that has just appeared, not of one that a client has just subscribed to. */
   #readSources(isSubscription: boolean): void {
     const { warehouse, clock, audience } = this.#options;
     // What was committed before a subscription is not announced to it.
@@ -207,7 +207,7 @@ function readNewestKeys(connection: Connection): string {
   return `${newest("SELECT max(series) FROM series")} ${newest("SELECT max(listing) FROM listings")}`;
 }
 
-/** Where ticks have come after later ones were sent, or too late to be news: a client reads them by REST. */
+/** Where ticks came after later ones were sent, or too late to be sent: a client reads them by REST. */
 function findLate(connection: Connection, { source, sent, changed }: FollowedSource, until: Micros): Gap[] {
   const readTimestamps = ({ from, to }: TimeRange) =>
     source.read(connection, from, to, Number.MAX_SAFE_INTEGER).map(({ ts }) => ts);

@@ -26,7 +26,7 @@ export function listServedSeries(
   connection: Connection,
   { indexType, indexId }: SeriesFilter,
 ): readonly ServedSeries[] {
-  // Only conditions that are given: with optional ones SQLite would scan instead of seek.
+  // Add only the given conditions: with optional ones SQLite would scan instead of seek.
   const given = [
     [indexType === undefined ? "index_type <> ?" : "index_type = ?", indexType ?? ""],
     ["index_id = ?", indexId],
@@ -38,7 +38,7 @@ export function listServedSeries(
   );
 }
 
-/** The series that a request selects. An asset or market of which nothing was synced is open as a whole. */
+/** The series that a request selects. An asset or market of which nothing was synced is one open range. */
 export function findHistorySeries(
   connection: Connection,
   stream: HistoryStream,
@@ -54,7 +54,7 @@ export function findHistorySeries(
   const selected = unsynced && indexId ? [{ series: -1, indexType: unsynced, indexId, name: "" }] : known;
   const until = now + MAX_AHEAD_MICROS;
   let newest: ReadonlyMap<number, HistoryRow> | undefined;
-  // One statement for all of them: one for each takes three times as long.
+  // One statement per series would take three times as long.
   const readNewest = (key: number) => {
     newest ??= new Map(
       connection

@@ -30,7 +30,7 @@ function findHistoryStart(
   return connection.value<Micros | null>(startSql, { stream, series, now }) ?? undefined;
 }
 
-/** The segments of a series below `end`, newest first, without a hole, down to the smallest timestamp. */
+/** The segments of a series below `end`, newest first, without a gap between them, down to the smallest timestamp. */
 export function* readSegments(
   connection: Connection,
   { stream, series }: LedgerKey,

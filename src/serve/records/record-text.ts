@@ -2,7 +2,7 @@ import type { Column } from "../../model/column.ts";
 import { toPlainNotation } from "../../model/decimal.ts";
 import { formatShort, type Micros } from "../../model/time.ts";
 
-/** The rare values of a row: exact digits by column, and what the record had besides. */
+/** The rare values of a row: exact digits by column, and unknown properties. */
 type Details = Readonly<Record<string, string>>;
 
 const noDetails: Details = {};
@@ -55,7 +55,7 @@ export class RecordWriter {
     return parts.join(",");
   }
 
-  /** The nested objects, each preceded by a comma, without those that `extra` has whole: they have unknown properties. */
+  /** The nested objects, each preceded by a comma, without those that `extra` has, because they have unknown properties. */
   nestedProperties(row: Row, details: Details = noDetails): string {
     let text = "";
     for (const [outer, members] of this.#nested) {

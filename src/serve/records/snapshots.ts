@@ -70,7 +70,7 @@ export function readExchangeTickers(
   };
 }
 
-/** The listing whose ticker has this id; undefined: none of this warehouse. */
+/** The listing whose ticker has this id; undefined if this warehouse has none. */
 function findListing(connection: Connection, id: string): number | undefined {
   const sql = "SELECT listing AS key, exchange_id, market_id FROM listings WHERE listing = ?";
   return parseRecordId(id, ({ key, number }) => {

@@ -41,8 +41,8 @@ export const postgresDialect: SqlDialect = {
   details,
   largest: (...values) => `mds.larger(${values.join(", ")})`,
   smallest: (...values) => `mds.smaller(${values.join(", ")})`,
-  // In whole seconds as in SQLite.
   tickerOrder: ["ts"],
+  // Full seconds, as in SQLite.
   presentTs:
     "(floor(extract(epoch FROM statement_timestamp()))::bigint * 1000000 + (SELECT x.clock_skew FROM mds.source x))",
   yes: "true",

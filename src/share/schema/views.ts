@@ -17,7 +17,7 @@ import { sharedResearchViews } from "./research-views.ts";
  * stored column, so conditions on `ts` use the primary key and skip the partitions of other months.
  */
 
-/** The newest row of each series: one index seek each. */
+/** The newest row of each series, by one index seek each. */
 function latestRows(stream: RowStream): string {
   const { table, dictionary } = streamTable[stream];
   const key = keyColumns[dictionary];

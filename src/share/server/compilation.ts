@@ -22,7 +22,7 @@ export async function turnOffCompiling(session: SharedSession): Promise<void> {
         WHERE r.setdatabase = d.oid AND r.setrole = 0 AND array_to_string(r.setconfig, ' ') ~ '(^| )jit='))
     THEN EXECUTE format('ALTER DATABASE %I SET jit = off', current_database()); END IF; END $$`;
   await session.query(sql).catch((error: unknown) => {
-    // Some services refuse it; `doctor` tells.
+    // Some services refuse it; `doctor` reports it.
     if (!(error instanceof Failure)) throw error;
   });
 }

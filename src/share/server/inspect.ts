@@ -10,7 +10,7 @@ import { isCompiling } from "./compilation.ts";
 import { parseServerAddress } from "./server-address.ts";
 import { SharedSession } from "./session.ts";
 
-/** What one statement tells. */
+/** The result of one statement. */
 interface FoundSettings {
   readonly version: string;
   readonly number: number;

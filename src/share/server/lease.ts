@@ -23,11 +23,11 @@ interface LeaseRow {
   readonly until: string;
   readonly holder: string;
   readonly name: string;
-  /** It was given back, it has ended, or the daemon of our name that held it has lost its session: it was restarted. */
+  /** It was given back, has expired, or its holder has our name and no session: that daemon was restarted. */
   readonly isFree: boolean;
 }
 
-/** A killed program's session ends a moment after it: only then it is known to be dead. */
+/** The session of a killed program ends a moment after the program. */
 const HELD_RETRIES = 10;
 const HELD_RETRY_INTERVAL_MS = 300;
 
@@ -37,8 +37,8 @@ export class Lease {
   /** Undefined while this session does not hold it. */
   #epoch: string | undefined;
   #renewedAt = 0;
-  /** The daemon that it is borrowed from. */
-  #lender: LeaseRow | undefined;
+  /** The leader to which `giveBack` returns the lease. */
+  #leader: LeaseRow | undefined;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
@@ -60,14 +60,14 @@ export class Lease {
         [row.holder],
       );
     await this.#raise(row.epoch, row.until);
-    this.#lender = undefined;
+    this.#leader = undefined;
   }
 
-  /** Takes the lease from a daemon that uses it, between two of its transactions. `giveBack` returns it. */
-  async borrow(): Promise<void> {
+  /** Takes the lease from the leader between two of its transactions. `giveBack` returns it. */
+  async takeForOnce(): Promise<void> {
     const row = await this.#read();
     await this.#raise(row.epoch, null);
-    this.#lender = row;
+    this.#leader = row;
   }
 
   /** Enters this session as the holder, unless another did so or, if `until` is given, the holder has renewed the lease. */
@@ -116,16 +116,16 @@ export class Lease {
     if ((await session.query(sql, [this.#epoch])).length === 0) throw fencedFailure();
   }
 
-  /** Gives the lease back, so that another daemon need not wait for its end: to whom it was borrowed from, or to anyone. */
+  /** Returns the lease to the leader that it was taken from for once, or frees it, so that nobody waits for its end. */
   async giveBack(): Promise<void> {
     const epoch = this.#epoch;
     if (epoch === undefined) return;
     this.#epoch = undefined;
     const { session, name } = this.#options;
-    const lender = this.#lender;
-    const until = lender ? this.#end : "'-infinity'";
+    const leader = this.#leader;
+    const until = leader ? this.#end : "'-infinity'";
     const sql = `UPDATE mds.lease SET until = ${until}, holder = $2, name = $3 WHERE epoch = $1`;
-    await session.query(sql, [epoch, lender?.holder ?? "", lender?.name ?? name]);
+    await session.query(sql, [epoch, leader?.holder ?? "", leader?.name ?? name]);
   }
 
   /** Runs `work` in a transaction that commits only if the lease is still ours. */

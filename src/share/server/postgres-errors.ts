@@ -130,7 +130,7 @@ export function noWritableFailure(reasons: readonly unknown[]): Failure {
   const failures = reasons.map((reason) =>
     reason instanceof Failure ? reason : new Failure(String(reason), { code: "share_bug" }),
   );
-  // A server that answers tells more than one that does not.
+  // The failure of a server that answers explains more than that of one that does not.
   const [main] = failures.toSorted(
     (a, b) => Number(a.code === "share_unreachable") - Number(b.code === "share_unreachable"),
   );

@@ -16,7 +16,7 @@ interface ReadShareStatusOptions extends Omit<ShareThreadSettings, "leaseSeconds
   readonly clock: Clock;
 }
 
-/** How far PostgreSQL is behind the file, as PostgreSQL itself tells: for a daemon that cannot be asked. */
+/** How far PostgreSQL is behind the file, by PostgreSQL itself: for a daemon that cannot be asked. */
 export async function readShareStatus(options: ReadShareStatusOptions): Promise<ShareStatus> {
   const status = statusAtStart(options);
   try {
@@ -78,7 +78,7 @@ export function createHolder(name: string): string {
   return `mds-sync ${plain} ${randomUUID().slice(0, 8)}`;
 }
 
-/** Reads who works with the shared warehouse; null if this PostgreSQL does not tell. */
+/** Reads who works with the shared warehouse; null if this PostgreSQL does not show it. */
 export async function readPeers(session: SharedSession): Promise<SharePeers | null> {
   try {
     const daemons = await session.query<ShareDaemon>(
@@ -91,7 +91,7 @@ export async function readPeers(session: SharedSession): Promise<SharePeers | nu
       `SELECT extract(epoch FROM clock_timestamp() - max(moved_at))::double precision AS ago, current_user::text AS "user"
       FROM mds.positions`,
     );
-    // Without a right to the details, PostgreSQL tells that there is one, and nothing of it.
+    // Without the right to details, PostgreSQL shows only that there is a standby.
     const standby_servers = await session.query<StandbyServer>(
       `SELECT coalesce(nullif(application_name, ''), 'pid ' || pid) AS name, state, sync_state IN ('sync', 'quorum') AS is_synchronous,
         CASE WHEN NOT pg_is_in_recovery() AND replay_lsn >= pg_current_wal_lsn() THEN 0

@@ -18,7 +18,7 @@ const STATEMENT_TIMEOUT_MS = 15_000;
 export const TABLE_TIMEOUT_MS = 120_000;
 /** To build an index on a month, or to upgrade the schema. */
 export const BUILD_TIMEOUT_MS = 3_600_000;
-/** `status` tells of a statement that takes longer. */
+/** `status` shows a statement that takes longer. */
 const MAX_SILENT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A server that is only looked at must not delay forwarding. */
@@ -71,7 +71,7 @@ interface OtherWriters {
 /** One connection to PostgreSQL. Statements run one after the other; a failed one throws a Failure. */
 export class SharedSession {
   readonly address: ServerAddress;
-  /** The one that this session is connected to. */
+  /** The server of this session. */
   readonly server: ServerName;
   readonly #client: pg.Client;
   readonly #options: SessionOptions;
@@ -276,7 +276,7 @@ export class SharedSession {
     await this.#guard(STATEMENT_TIMEOUT_MS, () => this.#client.end()).catch(() => this.destroy());
   }
 
-  /** Closes the socket without a word to the server. */
+  /** Closes the socket without a message to the server. */
   destroy(reason = "the connection was closed"): void {
     this.#lost ??= new Error(reason);
     (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
@@ -289,13 +289,13 @@ export class SharedSession {
     let isOver = false;
     const cancelTold = clock.after(MAX_SILENT_MS, () => {
       onWaiting?.(since, []);
-      const tell = (blockers: readonly string[]) => {
+      const report = (blockers: readonly string[]) => {
         if (isOver || blockers.length === 0) return;
         this.#blockers = blockers;
         onWaiting?.(since, blockers);
       };
       // Without an answer the reason stays unknown.
-      this.#findBlockers().then(tell, () => {});
+      this.#findBlockers().then(report, () => {});
     });
     const cancel = clock.after(timeoutMs, () =>
       this.destroy(`no answer for ${Math.round(timeoutMs / 1000)} s`),
@@ -304,7 +304,7 @@ export class SharedSession {
     try {
       return await work();
     } catch (error) {
-      // What broke the connection explains more than the statement that it interrupted, and who blocks it even more.
+      // The cause of the broken connection explains more than the interrupted statement, and the blocking session even more.
       const failure = toShareFailure(this.#lost ?? error, this.server);
       const isBlocked = this.#blockers.length > 0 && /^share_(blocked|unreachable)$/.test(failure.code);
       throw isBlocked ? blockedFailure(this.server, this.#blockers) : failure;

@@ -41,7 +41,7 @@ export class CopyWriter {
     return this.#buffer.subarray(from, this.#at);
   }
 
-  /** The whole COPY. The writer must not be used afterwards. */
+  /** The bytes of the COPY. The writer must not be used afterwards. */
   finish(): Buffer {
     this.#reserve(TRAILER_BYTES);
     this.#at = this.#buffer.writeInt16BE(-1, this.#at);

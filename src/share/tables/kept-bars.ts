@@ -58,17 +58,17 @@ function toTick(row: ForwardedRow): Tick {
   };
 }
 
-/** The bars that ticks in order of time belong to, with the figures of those that lie in `whole`. */
-function findBars(series: number, ticks: readonly Tick[], whole: TimeRange | undefined): KeptBar[] {
+/** The bars of these ticks, which are in order of time; with figures if the bar lies in `complete`. */
+function findBars(series: number, ticks: readonly Tick[], complete: TimeRange | undefined): KeptBar[] {
   return keptLengths.flatMap((length) => {
     const bars: KeptBar[] = [];
     const bar = new BarAggregate();
     let ts = Number.NaN;
     const end = () => {
       if (Number.isNaN(ts)) return;
-      const isWhole = whole !== undefined && whole.from <= ts && whole.to >= ts + length;
+      const isComplete = complete !== undefined && complete.from <= ts && complete.to >= ts + length;
       const figures = bar.finish();
-      bars.push({ series, length, ts, figures: isWhole ? figures : undefined });
+      bars.push({ series, length, ts, figures: isComplete ? figures : undefined });
     };
     for (const tick of ticks) {
       if (!(tick.ts < ts + length)) {

@@ -85,7 +85,7 @@ abstract class SharedRelation {
   }
 }
 
-/** A relation whose rows may change: compared as a whole. */
+/** A relation whose rows may change, so all of them are compared. */
 class SharedTable extends SharedRelation {
   /** What PostgreSQL has: the bytes of each row by those of its primary key. */
   #rows = new Map<string, string>();
@@ -118,7 +118,7 @@ class SharedTable extends SharedRelation {
     await transaction(async () => {
       if (gone.length > 0) {
         await this.session.query(`CREATE TEMP TABLE gone AS SELECT ${this.names} FROM mds.${name} LIMIT 0`);
-        // The rows as they are there: their bytes are known.
+        // The rows of PostgreSQL, whose bytes are known.
         const bytes = new CopyWriter(columns).finishWith(gone.map((key) => this.#rows.get(key) ?? ""));
         await this.copyInto("pg_temp.gone", bytes);
         await this.session.query(
@@ -185,7 +185,7 @@ class SharedTargets extends SharedTable {
         (claim) => claim.from < from && claim.to >= from,
       );
       const start = Math.min(from, ...older.map((claim) => claim.from));
-      // Of several inside one older claim, the last one tells whether that has ended; they are in order of time.
+      // The last of several inside one older claim decides whether that claim has ended; they are in order of time.
       merged.set(`${series} ${start}`, row.with(2, start));
     }
     const rows = [...merged.values()];
@@ -298,7 +298,7 @@ class SharedLog extends SharedRelation {
     return (isPrefix ? 0 : this.#count) + (isAlone ? this.#others : 0);
   }
 
-  /** Both daemons of a pair see the same events: those that the other one has told are not told again. */
+  /** Both daemons of a pair see the same events; each event is logged once. */
   async #findLastTold(connection: Connection): Promise<number> {
     const { name, from, columns, momentColumn = "" } = this.layout;
     const isText = columns.find((each) => each.name === momentColumn)?.type === "moment";
@@ -315,7 +315,7 @@ class SharedLog extends SharedRelation {
 
   #isPrefix(connection: Connection): boolean {
     if (this.#last === 0) return true;
-    // A pair leaves out what the other daemon has told.
+    // Leave out what the other daemon has logged.
     if (this.role === "pair") return this.#hasLast(connection);
     const sql = `SELECT count(*) FROM ${this.layout.from} WHERE ${this.#key} <= ?`;
     return connection.value<number>(sql, [this.#last]) === this.#count && this.#hasLast(connection);

@@ -11,9 +11,9 @@ import type { SharedDictionaries } from "./dictionaries.ts";
 import { KeptBars, markStaleSql } from "./kept-bars.ts";
 import { SharedMonths } from "./months.ts";
 
-/** Who listens is told of each key up to so many of a commit; of more in one line. */
+/** A commit with more keys notifies listeners once, without names. */
 const MAX_KEYS_TOLD = 20;
-/** What names a key to people. */
+/** The name of a key, for people. */
 const labels: Readonly<Record<Dictionary, string>> = {
   series: "d.name",
   listings: "d.exchange || ' ' || d.pair",
@@ -201,7 +201,7 @@ export class SharedRows {
     return { sql: statements.join("; "), apply: () => void this.#ledgerOf(stream).set(series, result) };
   }
 
-  /** Inside a transaction: tells who listens to `mds_commits` what it changes, if it is committed. */
+  /** Inside a transaction: its commit notifies the listeners of `mds_commits` of these ranges. */
   notifySql(stream: RowStream, ranges: readonly CommittedRange[]): string[] {
     if (ranges.length === 0) return [];
     const { dictionary } = streamTable[stream];

@@ -5,9 +5,9 @@ import { type OpenShare, openShare } from "../share-once.ts";
 import type { ComparisonResult } from "../verify.ts";
 import type { ShareReport, ShareThreadSettings } from "./share-messages.ts";
 
-/** How often the journal is read: without a change that takes a millisecond. */
+/** How often the journal is read. Without a change a read takes a millisecond. */
 const PASS_INTERVAL_MS = 1_000;
-/** A comparison of everything may take hours: what is new goes first. */
+/** A comparison of everything may take hours, so new changes go first. */
 const MAX_COMPARISON_MS = 2_000;
 const backoff = { baseMs: 2_000, maxMs: 60_000 };
 const MIN_RETRY_MS = 500;
@@ -36,7 +36,7 @@ export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
       await forwardUntilAborted(share, options);
     } catch (error) {
       const code = failureCode(error);
-      // The other daemon of a pair has taken over, or has borrowed the lease for a moment.
+      // The other daemon of a pair has taken over, or has taken the lease for a moment.
       if (code === "share_fenced" && options.role === "pair") continue;
       if (!signal.aborted) report({ kind: "failed", failure: serialiseFailure(error, "share_bug") });
       const isOpening = code === "no_warehouse" || code === "older_warehouse";

@@ -7,7 +7,7 @@ export interface ShareThreadSettings {
   readonly warehouse: string;
   readonly url: string;
   readonly role: ShareRole;
-  /** What a person calls this daemon. */
+  /** The name of this daemon, for people. */
   readonly name: string;
   readonly leaseSeconds: number;
 }
@@ -18,7 +18,7 @@ export interface ShareCalls {
   stop(args: undefined): void;
 }
 
-/** What the thread asks and tells the main thread. */
+/** What the thread requests from and reports to the main thread. */
 export interface ShareHostCalls {
   readPassword(args: undefined): string | undefined;
   report(report: ShareReport): void;
@@ -39,7 +39,7 @@ export type ShareReport =
   | { readonly kind: "waiting"; readonly since: number; readonly blockers: readonly string[] }
   /** Who works with the shared warehouse now. */
   | { readonly kind: "peers"; readonly peers: SharePeers }
-  /** What does not stop forwarding, but should not be so; empty: nothing. */
+  /** A warning that does not stop forwarding; empty: none. */
   | { readonly kind: "warning"; readonly message: string }
   /** So many more rows were forwarded. */
   | { readonly kind: "rows"; readonly rows: number }

@@ -19,7 +19,7 @@ export function chooseFractionDigits(typical: number): number {
   return Math.max(2, Math.min(20, 8 - magnitude));
 }
 
-/** Formats with `digits` fraction digits, never with an exponent; a figure that a double cannot hold gets two at most. */
+/** Formats with `digits` fraction digits, never with an exponent; a value that a double cannot represent gets two at most. */
 export function formatDecimal(value: number, digits: number): string {
   const isExact = Math.abs(value) * 10 ** digits <= Number.MAX_SAFE_INTEGER;
   const text = value.toFixed(isExact ? digits : Math.min(digits, 2));

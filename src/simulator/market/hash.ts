@@ -13,7 +13,7 @@ export function mixBits(value: number): number {
   return (h ^ (h >>> 16)) >>> 0;
 }
 
-/** A 32-bit hash of a few whole numbers. */
+/** A 32-bit hash of a few integers. */
 export function hashNumbers(...parts: readonly number[]): number {
   let h = 0x2545f491;
   for (const part of parts) h = mixBits(h ^ Math.imul(part | 0, 0x9e3779b1) ^ Math.floor(part / 2 ** 32));

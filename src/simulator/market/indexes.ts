@@ -193,7 +193,7 @@ export class IndexValues {
     return Math.floor((tick * this.#tickMs) / DAY_MS);
   }
 
-  /** Only anchors may differ from series to series: `DayGrid` tells why. */
+  /** Only anchors may differ from series to series: `DayGrid` explains why. */
   #readDayPath(series: IndexSeries, day: number, anchors: Float64Array): DayPath {
     const grid = new DayGrid(day, this.#tickMs);
     const { segments } = grid;

@@ -107,7 +107,7 @@ export interface KnownExchange {
   readonly symbols: Readonly<Record<string, string>>;
 }
 
-/** Name, host, and what is special. The order matters: a small universe takes the first exchanges. Exactly seven list derivatives. */
+/** Name, host, and peculiarities. The order matters: a small universe takes the first exchanges. Exactly seven list derivatives. */
 const EXCHANGES = `
 Binance www.binance.com derivatives | Coinbase www.coinbase.com | Kraken www.kraken.com derivatives
 Deribit www.deribit.com derivatives | Bitfinex www.bitfinex.com MAINTENANCE | OKX www.okx.com derivatives

@@ -24,7 +24,7 @@ export class RecordIds {
     return prefix + ids.at(number) + suffix;
   }
 
-  /** Undefined: the id is none of this kind. */
+  /** Undefined if the id is not of this kind. */
   decode(kind: string, id: string): RecordPosition | undefined {
     return parseRecordId(id, ({ key, number }) => this.encode(kind, key, number));
   }

@@ -102,8 +102,7 @@ describe("mds-sync backfill", () => {
     const unwrap = (text: string) => text.replaceAll(/\n {2,}/g, " ");
     const first = await run(setup, ["backfill", "--no-progress"]);
     expect(first.status).toBe(0);
-    const unconfirmed =
-      /1 start of a history awaits confirmation: the next run after .* UTC asks the service again/;
+    const unconfirmed = /1 series: start of history not confirmed yet; the next run after .* UTC asks again/;
     expect(unwrap(first.stdout)).toMatch(unconfirmed);
     expect(first.stdout).not.toContain("compared");
     const status = (await run(setup, ["status"])).stdout.replaceAll("\n", " ");
@@ -112,9 +111,11 @@ describe("mds-sync backfill", () => {
     expect(gaps).toMatch(/ unconfirmed +end unconfirmed/);
     expect(gaps.replaceAll("\n", " ")).toMatch(unconfirmed);
     const verified = (await run(setup, ["verify", "--all"])).stdout.replaceAll("\n", " ");
-    expect(verified).toContain("no difference in what is proven; 1 start of a history awaits confirmation");
+    expect(verified).toContain(
+      "no difference in what is proven; 1 series: start of history not confirmed yet",
+    );
     passDay();
-    expect((await run(setup, ["backfill", "--no-progress"])).stdout).not.toContain("confirmation");
+    expect((await run(setup, ["backfill", "--no-progress"])).stdout).not.toContain("confirmed");
     passDay();
     setup.simulator.setFaults();
     const third = await run(setup, ["backfill", "--no-progress"]);
@@ -123,7 +124,7 @@ describe("mds-sync backfill", () => {
     expect(text).toMatch(
       /^- \d settled ranges? compared with the service \(all of them\): [\d,]+ rows were missing/m,
     );
-    expect(text).toContain("- 1 end of a history asked about again: 1 has older records now");
+    expect(text).toContain("- 1 end of a history requested again: 1 has older records now");
     passDay();
     const { compared } = JSON.parse((await run(setup, ["backfill", "--json", "--log-level", "warn"])).stdout);
     expect(compared).toMatchObject({ nights: 1, missing: 0, changed: 0, ends: { asked: 0 } });

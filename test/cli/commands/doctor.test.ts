@@ -217,7 +217,21 @@ describe("mds-sync doctor", () => {
     expect(stdout.replaceAll(/\s+/g, " ")).toContain("names Krakne (did you mean Kraken?)");
   });
 
-  it("F19: tells the service of the warehouse, and refuses another one with exit 2", async () => {
+  it("names the run that fetches a ranking, if the settings select one", async () => {
+    const file = join(temporaryFolder(), "mds-sync.yaml");
+    const env = { MDS_WAREHOUSE: createWarehouse(standardContent), MDS_CONFIG: file };
+    const remedy = async (sync: string) => {
+      writeFileSync(file, `sync: { ${sync} }\n`);
+      const { stdout } = await runInProcess(["doctor"], { env });
+      return /no ranking is known.*?→ ([^→]*?)(?:problem|ok) /.exec(stdout.replaceAll(/\s+/g, " "))?.[1];
+    };
+    expect(await remedy("intraday: { GWA: { top: 5 } }")).toContain("run `mds-sync backfill` once");
+    expect(await remedy("intraday: { GWA: { top: 5 } }, marketCap: false")).toContain(
+      "select `marketCap` too",
+    );
+  });
+
+  it("F19: names the service of the warehouse, and refuses another one with exit 2", async () => {
     const env = await startService();
     const path = createWarehouse((transaction) => {
       standardContent(transaction);

@@ -56,7 +56,7 @@ describe("mds-sync gaps", () => {
     expect(stdout).toMatch(new RegExp(`^ ${day(-300)} 00:00:00 .* 100d {2}lost {2}aged out$`, "m"));
     expect(stdout).toMatch(/^3 ranges open \(the longest .*\), 2 ranges lost \(the longest 100d\)\.$/m);
     expect(stdout).toMatch(/^The next gap to leave the service's window is index_ticks GWA ETH from$/m);
-    expect(stdout).toMatch(/^In addition, 4 heads only await confirmation \(settling\)\.$/m);
+    expect(stdout).toMatch(/^In addition, 4 heads not confirmed yet \(settling\)\.$/m);
   });
 
   it("prints the rows of the view as JSON, filtered by stream and series", async () => {
@@ -97,7 +97,7 @@ describe("mds-sync gaps", () => {
       gaps(complete, "--series", "UNI", "--stream", "intraday"),
       gaps(createWarehouse()),
     ]);
-    expect(none.stdout).toBe("Nothing is missing: 1 head only awaits confirmation (settling).\n");
+    expect(none.stdout).toBe("Nothing is missing: 1 head not confirmed yet (settling).\n");
     expect(stranger.stdout).toBe(
       "index_ticks GWA UNI (uni-1) is not synced: the settings do not select it.\n" +
         "index_ticks GWA UNI (uni-2) is not synced: the settings do not select it.\n",
@@ -207,7 +207,7 @@ describe("a window", () => {
     );
     expect(text).toMatch(
       new RegExp(
-        `1 start of a history awaits confirmation: the next run after (\\S+ )?${due} UTC asks the service again`,
+        `1 series: start of history not confirmed yet; the next run after (\\S+ )?${due} UTC asks again`,
       ),
     );
     expect(stderr).toContain("the service must repeat that it has nothing there");

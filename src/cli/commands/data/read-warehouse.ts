@@ -78,7 +78,7 @@ export function listMissing({ gaps }: IncompleteFailure, { stderr }: CommandCont
     stderr.write(`${name ?? index_id} ${stream}: [${from_time}, ${to_time}) ${state}: ${reason}\n`);
 }
 
-/** Says which series have nothing to read, and where daily bars reach further back than the ticks. */
+/** Notes which series have nothing to read, and where daily bars reach further back than the ticks. */
 export function noteMissingRows(
   connection: Connection,
   plans: readonly ReadPlan[],

@@ -76,11 +76,11 @@ async function checkSelectors(
   if (!directory || directory.GWA.length === 0) return [];
   const notices = collectNotices(settings, directory, at());
   return notices.length > 0
-    ? notices.map(noticeFinding)
+    ? notices.map((notice) => noticeFinding(notice, settings.streams))
     : [okFinding("selectors", "the service lists every name under `sync`")];
 }
 
-function noticeFinding(notice: SelectorNotice): Finding {
+function noticeFinding(notice: SelectorNotice, { marketCap }: SyncSettings["streams"]): Finding {
   const message = describeNotice(notice);
   if (notice.kind === "shared")
     return warningFinding("selectors", message, "give the id instead of the name to select one");
@@ -88,7 +88,9 @@ function noticeFinding(notice: SelectorNotice): Finding {
     notice.kind === "unknown"
       ? "correct the name under `sync`: everything else is synced meanwhile"
       : notice.missing === "ranking"
-        ? "select `marketCap` too, or list the names"
+        ? marketCap
+          ? "run `mds-sync backfill` once without --from and --stream: it fetches the ranking"
+          : "select `marketCap` too, or list the names"
         : "set it to `none` if the service has none; else it is asked again";
   return problemFinding("selectors", new Failure(message, { code: "incomplete", remedy }));
 }
