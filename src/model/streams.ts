@@ -266,3 +266,21 @@ export const serviceScopes = [
   "read:LX",
   "read:derivatives",
 ] as const;
+
+/** The end of a target at `now`, in whole steps. The service may still change younger records. */
+export function computeTargetEnd(
+  { settleDelay, step }: { readonly settleDelay: Micros; readonly step: Micros },
+  now: Micros,
+): Micros {
+  return Math.floor((now - settleDelay) / step) * step;
+}
+
+/** Where the service's window begins at `now`. Without a window: the smallest safe integer, which SQL can bind. */
+export function computeWindowStart(serviceWindow: Micros | null, now: Micros): Micros {
+  return serviceWindow === null ? Number.MIN_SAFE_INTEGER : now - serviceWindow;
+}
+
+/** The service may drop what is older before its response arrives. */
+export function fetchableFrom(serviceWindow: Micros | null, now: Micros): Micros {
+  return computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
+}

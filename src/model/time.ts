@@ -193,3 +193,11 @@ export const barWidths = {
 } as const satisfies Record<string, Micros>;
 
 export type BarWidth = keyof typeof barWidths;
+
+/** No market is older than Bitcoin's first block of January 2009. */
+const MIN_PLAUSIBLE_TS = parseTimestamp("2009-01-01T00:00:00Z") ?? 0;
+const MAX_PLAUSIBLE_TS = parseTimestamp("2090-01-01T00:00:00Z") ?? 0;
+
+export function isPlausible(micros: Micros): boolean {
+  return micros >= MIN_PLAUSIBLE_TS && micros < MAX_PLAUSIBLE_TS;
+}

@@ -1,6 +1,6 @@
 import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
-import type { PageAnswer, SeriesRules, StoredSeries } from "./answer.ts";
+import type { PageAnswer, SeriesRules, SettledRange, StoredSeries } from "./answer.ts";
 import { type AppliedTo, applyClaim, applyPending, type LedgerChange } from "./apply.ts";
 import type { PendingClaim } from "./claim.ts";
 import { type ConfirmationRules, type Confirmed, confirm, type Evidence } from "./confirm.ts";
@@ -13,7 +13,7 @@ import {
   type PageAlarm,
   saysNothing,
 } from "./interpret.ts";
-import { changeRanges } from "./ledger-ranges.ts";
+import { changeRanges, joinTouched } from "./ledger-ranges.ts";
 
 /** What is known when an answer arrives; nothing of the answer is written yet. */
 export interface Known {
@@ -27,6 +27,8 @@ export interface Known {
 /** All that is written of an answer beside its rows: the changes in this order, claims to store, and stored ones to delete. */
 export interface Decision extends Pick<Confirmed, "recorded" | "dropped"> {
   readonly changes: readonly LedgerChange[];
+  /** What stands in the ledger where they are made. */
+  readonly touched: readonly SettledRange[];
 }
 
 export interface PageDecision extends Decision, Omit<Interpretation, "claims" | "young" | "reopened"> {
@@ -65,7 +67,11 @@ export function decidePage(
   const { claims, proven, isComplete, endsAt, bound } = alarm || isMute ? saysNothing : said;
   const shown = { claims, shown: proven, oldest: timestamps.at(-1) };
   return {
-    ...decide(shown, { ...known, pending }, reopen([...said.young, ...said.reopened])),
+    ...decide(
+      shown,
+      { ...known, pending },
+      said.young.length + said.reopened.length > 0 ? reopen([...said.young, ...said.reopened]) : [],
+    ),
     proven,
     isComplete,
     endsAt,
@@ -79,7 +85,7 @@ export function decidePage(
 /** What an answer changes that the index does not exist. */
 export function decideNotFound(range: TimeRange, known: Known): Decision {
   const claim = claimNotFound(range, known.stored, known.rules);
-  if (claim.range.from >= claim.range.to) return { changes: [], recorded: [], dropped: [] };
+  if (claim.range.from >= claim.range.to) return { changes: [], touched: [], recorded: [], dropped: [] };
   return decide({ claims: [claim], shown: undefined, oldest: undefined }, known);
 }
 
@@ -98,5 +104,6 @@ function decide(
     rowsBeside: (range, timestamps) => stored.rowsBeside(range, timestamps),
   };
   for (const claim of accepted) changes.push(...applyClaim(claim, after));
-  return { changes, recorded, dropped };
+  const touched = joinTouched(changes, (range) => stored.settledRanges(range));
+  return { changes, touched, recorded, dropped };
 }

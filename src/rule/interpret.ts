@@ -101,26 +101,31 @@ export function ignoreClaims(page: PageAnswer, stored: StoredSeries, alarm: Page
 
 /** The ranges settled as empty in which the page has a row: one seek per page. */
 function findDisproved(
-  { timestamps, rows = timestamps }: PageAnswer,
+  { timestamps, rows = timestamps, isDescending }: PageAnswer,
   stored: StoredSeries,
 ): readonly TimeRange[] {
-  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const ts of rows) {
-    if (ts < from) from = ts;
-    if (ts > to) to = ts;
-  }
-  return rows.length === 0 ? [] : disprovedRanges(stored.settledRanges({ from, to }), rows);
+  if (rows.length === 0) return [];
+  let [from, to] = [rows.at(-1) as Micros, rows[0] as Micros];
+  if (!isDescending)
+    for (const ts of rows) {
+      if (ts < from) from = ts;
+      if (ts > to) to = ts;
+    }
+  const settled = stored.settledRanges({ from, to });
+  return settled.some(({ proof }) => proof === "empty") ? disprovedRanges(settled, rows) : [];
 }
 
 /** Whether the page contradicts itself or its walk: then it says nothing. */
 export function findContradiction({
   timestamps,
+  isDescending,
   foreign,
   gap,
   provenFrom,
   anchor = provenFrom - 1,
 }: PageAnswer): PageContradiction | undefined {
   if (foreign > 0) return "foreign_rows";
+  if (isDescending && (timestamps[0] ?? 0) < provenFrom) return undefined;
   let [isNewer, before] = [false, Number.POSITIVE_INFINITY];
   for (const ts of timestamps) {
     if (ts > before) return "disordered";
@@ -146,6 +151,14 @@ export function claimRecords(
   const previous = findPrevious(page);
   const expected = previous === undefined ? timestamps : [previous].concat(timestamps);
   const missing = isStale ? [] : stored.rowsBeside(proven, expected);
+  if (missing.length === 0) {
+    const isEmpty = !expected.some((ts) => includes(proven, ts));
+    // A stale page does not prove that a range is empty.
+    if (isEmpty && isStale) return [];
+    return [
+      { kind: "records", range: proven, says: isEmpty ? "empty" : "rows", subject: [], because: NO_RECORDS },
+    ];
+  }
   const holes = holesOf(pending);
   const others = missing.filter(({ ts }) => !holes.some((hole) => includes(hole, ts)));
   const served = others.filter(({ isPreview }) => !isPreview);
@@ -164,8 +177,8 @@ export function claimRecords(
   const records = pieces.flatMap(({ from, to }): Claim[] => {
     const oldest = expected.findLast((ts) => includes({ from, to }, ts));
     const isWhole = withdrawn.length === 0;
-    // A page that lacks many rows, or a stale one, does not prove that a range is empty: it counts between its own records.
-    if (oldest === undefined && (isStale || !isWhole)) return [];
+    // A page that lacks many rows does not prove that a range is empty: it counts between its own records.
+    if (oldest === undefined && !isWhole) return [];
     const range = { from: isWhole ? from : (oldest ?? from), to };
     const says = oldest === undefined ? "empty" : "rows";
     return [{ kind: "records", range, says, subject: [], because: NO_RECORDS }];

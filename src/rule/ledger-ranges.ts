@@ -16,12 +16,24 @@ export function changeRanges(
 ): readonly SettledRange[] {
   if (change.kind === "withdraw") return touched;
   const { range } = change;
-  if (change.kind === "retract") return touched.flatMap((settled) => cutOut(settled, range));
+  if (change.kind === "retract")
+    return range.from < range.to ? touched.flatMap((settled) => cutOut(settled, range)) : touched;
   const { proof, reason, isDeleted } = change;
   // `rows` and `empty` replace what was settled before; `lost` only fills what is not covered, unless its rows are deleted.
   const covered = touched.filter((settled) => settled.proof !== "lost");
   const parts = proof === "lost" && !isDeleted ? subtract([range], normalise(covered)) : [range];
   return parts.reduce((ranges, part) => replaceRange(ranges, { ...part, proof, reason }), touched);
+}
+
+/** What stands in the ledger where the changes are made, ascending. `settledRanges`: before all of them. */
+export function joinTouched(
+  changes: readonly LedgerChange[],
+  settledRanges: (range: TimeRange) => readonly SettledRange[],
+): readonly SettledRange[] {
+  const lists = changes.map((change) => (change.kind === "withdraw" ? [] : settledRanges(change.range)));
+  if (lists.length === 1) return lists[0] ?? [];
+  const byStart = new Map(lists.flat().map((settled) => [settled.from, settled]));
+  return [...byStart.values()].sort((a, b) => a.from - b.from);
 }
 
 /** Puts a range in the place of whatever was settled there. */

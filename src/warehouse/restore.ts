@@ -13,8 +13,8 @@ import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-mar
 import { translateErrors } from "./sqlite/sqlite-errors.ts";
 import { createEmptyWalFiles, truncateWal, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock } from "./sqlite/writer-lock.ts";
-import { markRestored } from "./tables/commits.ts";
 import { renameJournal } from "./tables/journal.ts";
+import { markRestored } from "./tables/transaction.ts";
 
 interface RestoreResult {
   readonly warehouse: string;

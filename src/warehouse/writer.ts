@@ -35,12 +35,11 @@ import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-mar
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
 import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock, type WriterLock } from "./sqlite/writer-lock.ts";
-import { beginCommits, Commits } from "./tables/commits.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
 import { Journal } from "./tables/journal.ts";
 import { KeyDictionary } from "./tables/key-dictionary.ts";
 import { RowParts } from "./tables/row-parts.ts";
-import { Transaction, type WriterMemory } from "./tables/transaction.ts";
+import { beginCommits, Commits, Transaction, type WriterMemory } from "./tables/transaction.ts";
 
 export interface WriterOptions {
   /** This machine's, which dates commits. */

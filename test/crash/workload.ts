@@ -1,6 +1,5 @@
-import { CommittedPages } from "../../src/ingest/commit/committed-pages.ts";
 import { commitLiveMessages, LiveState } from "../../src/ingest/commit/live.ts";
-import { commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
+import { CommittedPages, commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
 import { readPage, receivePage } from "../../src/ingest/decode/read-page.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";

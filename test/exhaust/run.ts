@@ -42,32 +42,38 @@ async function tryOwn({ plan, only, shared }: ThreadData): Promise<Totals> {
   let totals: Totals = none;
   let index = 0;
   let own = Atomics.add(shared, NEXT, 1);
-  for (const { name, run } of partChecks) {
-    if (index++ !== own) continue;
-    own = Atomics.add(shared, NEXT, 1);
-    const { cases, violation } = run(plan);
-    totals = add(totals, { ...none, cases, differences: violation ? [`${name}: ${violation}`] : [] });
-  }
-  for (const check of checksOf(plan, only)) {
+  // No function of the parts is about snapshots.
+  for (const check of [...(only === "snapshots" ? [] : partsOf(plan)), ...checksOf(plan, only)]) {
     if (index++ !== own) continue;
     if (Atomics.load(shared, SHORTEST) === 0) break;
     own = Atomics.add(shared, NEXT, 1);
-    const result = await check().run(() => Atomics.load(shared, SHORTEST) - 1);
-    if (result.violation) Atomics.store(shared, SHORTEST, only ? 0 : result.violation.steps.length);
-    totals = add(totals, { ...none, ...result, worlds: 1 });
+    const result = await check(() => Atomics.load(shared, SHORTEST) - 1);
+    const found = result.violation?.steps.length ?? Number.POSITIVE_INFINITY;
+    if (only && (result.violation || result.differences?.length)) Atomics.store(shared, SHORTEST, 0);
+    else if (found < Atomics.load(shared, SHORTEST)) Atomics.store(shared, SHORTEST, found);
+    totals = add(totals, { ...none, ...result });
   }
   return totals;
 }
 
-function* checksOf(
-  plan: keyof typeof plans,
-  only: Worlds | undefined,
-): Generator<() => WorldCheck | SnapshotCheck> {
+/** Tries one function or world, up to so many steps. */
+type Check = (maxDepth: () => number) => Promise<Partial<Totals>>;
+
+function* partsOf(plan: keyof typeof plans): Generator<Check> {
+  for (const { name, run } of partChecks)
+    yield async () => {
+      const { cases, violation } = run(plan);
+      return { cases, differences: violation ? [`${name}: ${violation}`] : [] };
+    };
+}
+
+function* checksOf(plan: keyof typeof plans, only: Worlds | undefined): Generator<Check> {
   if (only !== "histories")
     for (const { spec, bound } of snapshotWorldsOf(snapshotPlans[plan]))
-      yield () => new SnapshotCheck(spec, bound);
+      yield async (maxDepth) => ({ ...(await new SnapshotCheck(spec, bound).run(maxDepth)), worlds: 1 });
   if (only !== "snapshots")
-    for (const { world, bound } of worldsOf(plans[plan])) yield () => new WorldCheck(world, bound);
+    for (const { world, bound } of worldsOf(plans[plan]))
+      yield async (maxDepth) => ({ ...(await new WorldCheck(world, bound).run(maxDepth)), worlds: 1 });
 }
 
 function add(a: Totals, b: Totals): Totals {
@@ -100,7 +106,7 @@ async function main(plan: string, only: Worlds | undefined): Promise<number> {
   for (const difference of differences) process.stdout.write(`differs: ${difference}\n`);
   if (violation)
     process.stdout.write(`${"spec" in violation ? formatSnapshotTest(violation) : formatTest(violation)}\n`);
-  const answers = (only && violation ? [] : answerChecks).map(({ run }) => run());
+  const answers = (only && (violation || differences.length > 0) ? [] : answerChecks).map(({ run }) => run());
   const wrong = answers.find((each) => each.violation !== undefined)?.violation;
   if (wrong !== undefined) process.stdout.write(`${wrong}\n`);
   const seconds = ((performance.now() - started) / 1000).toFixed(0);

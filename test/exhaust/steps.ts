@@ -1,3 +1,4 @@
+import { computeTargetEnd, computeWindowStart } from "../../src/model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../src/model/time-range.ts";
 import type { PageAnswer } from "../../src/rule/answer.ts";
@@ -9,7 +10,6 @@ import { findContradiction } from "../../src/rule/interpret.ts";
 import type { PagePosition } from "../../src/service/pagination/history-walk.ts";
 import { findKnownEnd } from "../../src/sync/history/walk-planner.ts";
 import { toWalkPosition } from "../../src/sync/history/walk-slice.ts";
-import { computeTargetEnd, computeWindowStart } from "../../src/warehouse/coverage/gaps.ts";
 import type { Chooser } from "./choices.ts";
 import type { MemorySeries } from "./memory-series.ts";
 import { type Answer, lastingFaults, type Page } from "./service.ts";

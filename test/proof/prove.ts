@@ -26,8 +26,10 @@ import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts"
 const SECRET = "kestrel-secret/with+signs=&yes";
 const WAREHOUSE_FILE = "mds.sqlite";
 /** All views but those that the sync, the audit and the oracle read: every connection parses the text of all views. */
-const unusedViews = /^(?!.*_tick_rows$|market_cap_rows$|(index_ticks|ohlcv|gaps|coverage|markets|derivative_contracts)$)/;
-const unusedWithoutBars = /^(?!.*_tick_rows$|market_cap_rows$|(index_ticks|gaps|coverage|markets|derivative_contracts)$)/;
+const unusedViews =
+  /^(?!.*_tick_rows$|market_cap_rows$|(index_ticks|ohlcv|gaps|coverage|markets|derivative_contracts)$)/;
+const unusedWithoutBars =
+  /^(?!.*_tick_rows$|market_cap_rows$|(index_ticks|gaps|coverage|markets|derivative_contracts)$)/;
 const DAY_MS = 86_400_000;
 /** Two answers about an absence are this far apart: a little more than `sync.withdrawals.over`. */
 const CONFIRMATION_MS = 11 * 60_000;

@@ -119,7 +119,7 @@ describe("an answer that the index does not exist", () => {
 
   it("says nothing of a range that is not past by this machine's clock", () => {
     const rules = { ...plainRules, present: 900 };
-    const nothing = { changes: [], recorded: [], dropped: [] };
+    const nothing = { changes: [], touched: [], recorded: [], dropped: [] };
     expect(decideNotFound(range, know({}, { rules, confirmation: { answers: 2, over: 1 } }))).toEqual(
       nothing,
     );

@@ -8,8 +8,8 @@ import { type BarWidth, barWidths, MICROS_PER_DAY } from "../../src/model/time.t
 import { systemClock } from "../../src/runtime/clock.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
-import { writeRecords, writeTickColumns } from "../../src/warehouse/rows/row-writer.ts";
-import { withdrawRows } from "../../src/warehouse/rows/withdraw-rows.ts";
+import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
+import { writeRecords, writeVacantTicks } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { expectSame, exportIn } from "../support/export/read-export.ts";
 import { skipWithout } from "../support/has-tool.ts";
@@ -79,7 +79,7 @@ function fillSeries(transaction: Transaction, indexId: string, drawn: RandomSeri
         .map((slot) => tickOf(slot))
         .reverse();
       const others = drawn.isPage ? [] : descending;
-      if (drawn.isPage) writeTickColumns(transaction, collectPlainTicks(descending, others), "rest");
+      if (drawn.isPage) writeVacantTicks(transaction, collectPlainTicks(descending, others));
       writeRecords(transaction, "index_ticks", others, "rest");
       const isStored = (slot: number) => inRange.includes(slot) && !drawn.missing.includes(slot);
       const again = [

@@ -2,8 +2,7 @@ import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { loseAgedOut, reopen } from "../../rule/findings.ts";
-import { applyChanges } from "../../warehouse/coverage/apply-changes.ts";
-import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { applyChanges, type LedgerKey, readTouched } from "../../warehouse/coverage/ledger.ts";
 import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
@@ -16,8 +15,12 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 /** Marks gaps that left the service's window as lost. */
 export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly SeriesGaps[]): void {
   warehouse.transaction((transaction) => {
-    for (const { key, agedOut } of gaps) {
-      applyChanges(transaction, key, loseAgedOut(agedOut));
+    const plans = gaps.map(({ key, agedOut }) => {
+      const changes = loseAgedOut(agedOut);
+      return { key, agedOut, changes, touched: readTouched(transaction, key, changes) };
+    });
+    for (const { key, agedOut, changes, touched } of plans) {
+      applyChanges(transaction, key, changes, touched);
       for (const range of agedOut) dropAgedOutClaims(transaction, key, range);
     }
   });

@@ -17,9 +17,15 @@ import {
   extendLiveSpans,
   type LiveSpan,
 } from "../../warehouse/coverage/live-spans.ts";
-import { applySnapshotChanges, readStoredSnapshots } from "../../warehouse/coverage/snapshot-coverage.ts";
+import {
+  planSnapshotChanges,
+  readStoredSnapshots,
+  type SnapshotPlan,
+  writeSnapshotChanges,
+} from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
-import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import { planRecords } from "../../warehouse/rows/row-plan.ts";
+import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
 import { isBlocking } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
@@ -66,13 +72,14 @@ export function commitLiveFeedChange(
   const feed = updateFeed(live.feed, change);
   const { cadence } = feed;
   warehouse.transaction((transaction) => {
+    const plans = [...Map.groupBy(missed, ({ exchangeId }) => exchangeId)].map(([exchangeId, ranges]) => {
+      const changes = ranges.flatMap((range) => missTicks(range, cadence));
+      return planSnapshotChanges(transaction, { stream: exchangeStream, exchangeId, cadence }, changes);
+    });
     if (change.isReset) clearLiveSpans(transaction);
     endLiveSpans(transaction, endedSpans);
     beginLiveSpans(transaction, startedSpans);
-    for (const { exchangeId, from, to } of missed) {
-      const subscription = { stream: exchangeStream, exchangeId, cadence } as const;
-      applySnapshotChanges(transaction, subscription, missTicks({ from, to }, cadence));
-    }
+    for (const plan of plans) writeSnapshotChanges(transaction, plan);
   });
   live.feed = feed;
 }
@@ -89,16 +96,17 @@ export function commitLiveMessages(
   const { cadence } = live.feed;
   try {
     const decoded = decodeLiveMessages(messages);
-    const { feed, plausibleTicks, written } = warehouse.transaction((transaction) => {
-      const fit = rejectUnfit(transaction, decoded, cadence);
-      const decided = decideLivePeriods(transaction, live.feed, fit.exchange_ticks.ticks);
-      const batch = writeLiveMessages(transaction, live.feed, fit);
-      for (const [exchangeId, changes] of decided.changes)
-        applySnapshotChanges(transaction, { stream: exchangeStream, exchangeId, cadence }, changes);
-      return { feed: decided.feed, ...batch };
+    const { feed, index, written } = warehouse.transaction((transaction) => {
+      const read = readLiveMessages(transaction, live.feed, decoded);
+      const decided = decideLivePeriods(transaction, live.feed, read.fit.exchange_ticks.ticks);
+      return {
+        feed: decided.feed,
+        index: read.index,
+        written: writeLiveMessages(transaction, read, decided.plans),
+      };
     });
     live.feed = feed;
-    return { ...written, skippedTicks: live.skips.detect(plausibleTicks, cadence) };
+    return { ...written, skippedTicks: live.skips.detect(index, cadence) };
   } catch (error) {
     // A batch that storage blocks is committed again, before any later one.
     if (!isBlocking(error)) live.feed = interruptFeed(live.feed);
@@ -106,38 +114,56 @@ export function commitLiveMessages(
   }
 }
 
+/** What may be stored of a batch, and how it meets what is stored. */
+function readLiveMessages(transaction: Transaction, { cadence, markets }: LiveFeed, decoded: LiveMessages) {
+  const fit = rejectUnfit(transaction, decoded, cadence);
+  const { index_ticks: index, exchange_ticks: exchange } = fit;
+  // A subscription may include more markets than are selected.
+  const selected = markets ? exchange.ticks.filter(({ marketId }) => markets.has(marketId)) : exchange.ticks;
+  return {
+    fit,
+    /** Those that are not from the future. */
+    index: index.ticks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS),
+    newest: findNewest(index.ticks, selected),
+    // Within half a period of a REST row a tick is that row, stamped by another clock.
+    indexPlan: planRecords(transaction, "index_ticks", index.ticks, "live", cadence / 2),
+    exchangePlan: planRecords(transaction, exchangeStream, selected, "live"),
+  };
+}
+
 function decideLivePeriods(transaction: Transaction, feed: LiveFeed, ticks: readonly ExchangeTick[]) {
   const { now } = transaction;
+  const { cadence } = feed;
   const plausible = ticks.filter(({ ts }) => ts <= now + MAX_CLOCK_SKEW_MICROS);
-  return receiveTicks(feed, plausible, now, (exchangeId) =>
+  const decided = receiveTicks(feed, plausible, now, (exchangeId) =>
     readStoredSnapshots(transaction, { stream: exchangeStream, exchangeId }),
   );
+  const plans = [...decided.changes].map(([exchangeId, changes]) =>
+    planSnapshotChanges(transaction, { stream: exchangeStream, exchangeId, cadence }, changes),
+  );
+  return { feed: decided.feed, plans };
 }
 
 function writeLiveMessages(
   transaction: Transaction,
-  { cadence, markets }: LiveFeed,
-  { events, ...streams }: LiveMessages,
+  { fit, index, newest, indexPlan, exchangePlan }: ReturnType<typeof readLiveMessages>,
+  plans: readonly SnapshotPlan[],
 ) {
   for (const stream of ["index_ticks", "exchange_ticks"] as const) {
-    storeRejects(transaction, stream, streams[stream].rejects, null);
-    countUnknownFields(transaction, stream, streams[stream].fields);
+    storeRejects(transaction, stream, fit[stream].rejects, null);
+    countUnknownFields(transaction, stream, fit[stream].fields);
   }
-  for (const event of events) countUnknownEvent(transaction, event);
-  const { index_ticks: index, exchange_ticks: exchange } = streams;
-  // A subscription may include more markets than are selected.
-  const selected = markets ? exchange.ticks.filter(({ marketId }) => markets.has(marketId)) : exchange.ticks;
-  const plausibleTicks = index.ticks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS);
-  extendLiveSpans(transaction, plausibleTicks);
+  for (const event of fit.events) countUnknownEvent(transaction, event);
+  extendLiveSpans(transaction, index);
   const written = {
-    // Within half a period of a REST row a tick is that row, stamped by another clock.
-    indexTicks: writeRecords(transaction, "index_ticks", index.ticks, "live", cadence / 2),
-    exchangeTicks: writeRecords(transaction, "exchange_ticks", selected, "live"),
-    rejected: index.rejects.length + exchange.rejects.length,
-    unknownEvents: events.length,
-    newest: findNewest(index.ticks, selected),
+    indexTicks: writeRows(transaction, indexPlan),
+    exchangeTicks: writeRows(transaction, exchangePlan),
+    rejected: fit.index_ticks.rejects.length + fit.exchange_ticks.rejects.length,
+    unknownEvents: fit.events.length,
+    newest,
   };
-  return { plausibleTicks, written };
+  for (const plan of plans) writeSnapshotChanges(transaction, plan);
+  return written;
 }
 
 /** Counts websocket events that this version does not know, each with a sample. */

@@ -1,13 +1,16 @@
 import { Failure } from "../../model/failure.ts";
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
-import { writeContracts, writeLookup } from "../../warehouse/lookups/lookup-writer.ts";
-import type { ReconcileResult } from "../../warehouse/lookups/reconcile-lookup.ts";
+import { type ListPlan, planContracts, planList, writeList } from "../../warehouse/lookups/lookup-writer.ts";
+import type { ReconcileOptions, ReconcileResult } from "../../warehouse/lookups/reconcile-lookup.ts";
 import {
   type IdentifyingStream,
-  recordService,
+  planService,
   type ServiceChange,
+  type ServicePlan,
+  writeService,
 } from "../../warehouse/lookups/service-identity.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
+import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
 
@@ -39,27 +42,34 @@ export function commitLookup(
   // An unreadable record is still listed, so with rejects a missing id does not mean a removed one.
   const reconcileOptions = { isComplete: rejects.length === 0, isStale };
   return warehouse.transaction((transaction) => {
-    if (list.stream !== "derivative_contracts") {
-      const { stream, serviceUrl: url } = list;
-      recordService(transaction, warehouse.path, { stream, url, ids: records.map(({ id }) => id) });
-    }
+    const { service, lists } = planAll(transaction, warehouse.path, records, list, reconcileOptions);
+    if (service) writeService(transaction, service);
     storeRejects(transaction, list.stream, rejects, list.request);
     countUnknownFields(transaction, list.stream, unknownFields);
-    const reconciled =
-      list.stream === "derivative_contracts"
-        ? writeContracts(transaction, records as StreamRecords["derivative_contracts"][], {
-            ...reconcileOptions,
-            derivativeType: list.derivativeType,
-            exchangeId: list.exchangeId,
-          })
-        : writeLookup(
-            transaction,
-            list.stream,
-            records as StreamRecords[IdentifyingStream][],
-            reconcileOptions,
-          );
-    return { ...reconciled, listed: records.length, rejected: rejects.length };
+    return { ...writeList(transaction, lists), listed: records.length, rejected: rejects.length };
   });
+}
+
+/** Compares the list with what is stored. */
+function planAll(
+  transaction: Transaction,
+  path: string,
+  records: readonly LookupRecord[],
+  list: LookupList,
+  options: ReconcileOptions,
+): { readonly service: ServicePlan | undefined; readonly lists: ListPlan } {
+  if (list.stream === "derivative_contracts") {
+    const { derivativeType, exchangeId } = list;
+    const contracts = records as StreamRecords["derivative_contracts"][];
+    const scoped = { ...options, derivativeType, exchangeId };
+    return { service: undefined, lists: planContracts(transaction, contracts, scoped) };
+  }
+  const { stream, serviceUrl: url } = list;
+  const entries = records as StreamRecords[IdentifyingStream][];
+  return {
+    service: planService(transaction, path, { stream, url, ids: records.map(({ id }) => id) }),
+    lists: planList(transaction, stream, entries, options),
+  };
 }
 
 export interface Service {
@@ -81,7 +91,10 @@ export function commitService(
     });
   }
   return warehouse.transaction((transaction) =>
-    recordService(transaction, warehouse.path, { stream: "assets", url, ids, mayAdopt }),
+    writeService(
+      transaction,
+      planService(transaction, warehouse.path, { stream: "assets", url, ids, mayAdopt }),
+    ),
   );
 }
 

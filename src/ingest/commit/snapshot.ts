@@ -3,13 +3,15 @@ import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { forbidPeriod, type Snapshot, type SnapshotProblem, takeSnapshot } from "../../rule/snapshot.ts";
 import {
-  applySnapshotChanges,
+  planSnapshotChanges,
   readSnapshotState,
   readStoredSnapshots,
   storeSnapshotState,
+  writeSnapshotChanges,
 } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
-import { type WriteRecordsResult, writeRecords } from "../../warehouse/rows/row-writer.ts";
+import { planRecords } from "../../warehouse/rows/row-plan.ts";
+import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { MAX_CLOCK_SKEW_MICROS, type Page } from "../decode/read-page.ts";
@@ -41,13 +43,14 @@ export function commitSnapshot(
   { stream, request, ...list }: SnapshotList,
 ): SnapshotCommitResult {
   const markets = stream === "exchange_ticks" ? list.markets : undefined;
+  const isSelected = (record: SnapshotRecord) => markets?.has((record as ExchangeTick).marketId) ?? true;
+  const selected = markets ? records.filter(isSelected) : records;
+  const ownSeconds = seconds.filter(({ record }) => isSelected(record));
   return warehouse.transaction((transaction) => {
-    const isSelected = (record: SnapshotRecord) => markets?.has((record as ExchangeTick).marketId) ?? true;
-    const selected = markets ? records.filter(isSelected) : records;
-    const ownSeconds = seconds.filter(({ record }) => isSelected(record));
     const chosen = chooseOfMoments(transaction, stream, { records: selected, seconds: ownSeconds });
+    const plan = planRecords(transaction, stream, chosen.records, "rest");
+    const written = writeRows(transaction, plan);
     const rejected = storeRejects(transaction, stream, chosen.seconds, request);
-    const written = writeRecords(transaction, stream, chosen.records, "rest");
     storeRejects(transaction, stream, rejects, request);
     countUnknownFields(transaction, stream, unknownFields);
     const latest = transaction.now + MAX_CLOCK_SKEW_MICROS;
@@ -83,9 +86,10 @@ export type ForbiddenSnapshot = Pick<Snapshot, "stream" | "exchangeId" | "cadenc
 
 /** Records that the present period of a snapshot stream is lost, because the service denies access to it. */
 export function commitForbiddenSnapshot(warehouse: WarehouseWriter, snapshot: ForbiddenSnapshot): void {
-  warehouse.transaction((transaction) =>
-    applySnapshotChanges(transaction, snapshot, forbidPeriod(transaction.now, snapshot.cadence)),
-  );
+  warehouse.transaction((transaction) => {
+    const changes = forbidPeriod(transaction.now, snapshot.cadence);
+    writeSnapshotChanges(transaction, planSnapshotChanges(transaction, snapshot, changes));
+  });
 }
 
 /** Settles the snapshot, all parts of which are stored, or returns why it does not count. */
@@ -97,7 +101,8 @@ export function commitSnapshotCoverage(
     const stored = readStoredSnapshots(transaction, snapshot);
     const before = readSnapshotState(transaction, snapshot);
     const { problem, changes, state } = takeSnapshot(snapshot, before, stored, transaction.now);
-    applySnapshotChanges(transaction, snapshot, changes);
+    const plan = planSnapshotChanges(transaction, snapshot, changes);
+    writeSnapshotChanges(transaction, plan);
     storeSnapshotState(transaction, snapshot, state);
     return problem;
   });

@@ -1,5 +1,5 @@
 import { toCommittedTick } from "../../model/answers/ticks.ts";
-import type { Series } from "../../model/streams.ts";
+import type { HistoryStream, Series } from "../../model/streams.ts";
 import { tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -7,13 +7,11 @@ import type { PageAnswer } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { decidePage, type Known, type PageDecision } from "../../rule/decide.ts";
 import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
-import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
-import { applyChanges } from "../../warehouse/coverage/apply-changes.ts";
-import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
+import { findPrevious, previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
+import { applyChanges, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import {
   decayLateness,
-  readLateness,
   recordHeadPage,
   recordLowerPage,
   recordRunningDay,
@@ -21,16 +19,29 @@ import {
 import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
+import { getRowSql } from "../../warehouse/rows/row-sql.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
-import { recordLiveOffset, recordStreamState } from "../../warehouse/rows/stream-stats.ts";
+import {
+  isNewOffset,
+  readStreamTiming,
+  recordStreamState,
+  type StreamTiming,
+} from "../../warehouse/rows/stream-stats.ts";
+import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
-import { type AnswerRules, type AppliedClaims, rulesOfStream, storeClaims } from "./apply-claims.ts";
-import type { CommittedPages } from "./committed-pages.ts";
 import { findLateness } from "./late-records.ts";
-import { readStoredSeries } from "./stored-series.ts";
-import { readPageRows, recordsOf, secondRecordsOf, writePageRows } from "./write-page.ts";
+import { type AnswerRules, readStoredSeries, rulesOfStream } from "./stored-series.ts";
+import {
+  type AppliedClaims,
+  countClaimed,
+  readPageRows,
+  recordsOf,
+  secondRecordsOf,
+  storeClaims,
+  writePageRows,
+} from "./write-page.ts";
 
 /** The position of a page in its walk. */
 export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "isContinued" | "anchor"> {
@@ -88,7 +99,8 @@ export function commitWalkPage(
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
     const read = readPage(transaction, key, page, decoded, committedPages, now);
     const decision = decidePage(read.answer, read.known, read);
-    return writePage(transaction, key, page, decoded, read, decision, committedPages);
+    const counts = countClaimed(transaction, key, decision);
+    return writePage(transaction, key, page, decoded, { ...read, counts }, decision, committedPages);
   });
 }
 
@@ -112,31 +124,62 @@ function readPage(
   const answer = toAnswer(page, decoded, { isStale, asOf: decoded.asOf ?? now });
   const { timestamps, asOf, provenFrom, gap } = answer;
   const contradiction = findContradiction(answer) ?? findMassRejection(decoded);
+  const timing = readStreamTiming(transaction, stream);
   const isNewest = page.isHead && !isStale && provenFrom >= gap.to;
   const lateness = isNewest ? findLateness(transaction, key, { ...rules, timestamps, asOf }) : undefined;
-  const late = lateness ?? readLateness(transaction, stream);
-  const hasPreviews = stream === "index_ticks" && !isStale && !contradiction && timestamps.length > 0;
-  const previews: MatchedPreviews = hasPreviews
-    ? matchPreviews(transaction, series, timestamps, previewTolerance(rules))
-    : { confirmed: 0, replaced: [], offset: undefined };
+  const late = lateness ?? (timing?.lateBy ? timing : undefined);
+  const around = readAround(transaction, key, answer, decoded, rules);
+  const mayMatch = !around.isVacant && stream === "index_ticks" && !isStale && !contradiction;
+  const previews: MatchedPreviews =
+    mayMatch && timestamps.length > 0
+      ? matchPreviews(transaction, series, timestamps, previewTolerance(rules))
+      : { confirmed: 0, replaced: [], offset: undefined };
+  const { replaced } = previews;
   const known: Known = {
-    stored: readStoredSeries(transaction, key, page.series.indexType, previews.replaced),
+    stored: readStoredSeries(transaction, key, page.series.indexType, { ...around, replaced, timing }),
     pending: readClaims(transaction, key),
     rules: { ...rules, ...rulesOfStream(stream), lateness: late ? decayLateness(late, asOf) : 0 },
     confirmation,
     now: transaction.now,
   };
+  const source = isStale ? "live" : "rest";
   return {
     answer,
     known,
     contradiction,
     hasConflict: (proven: TimeRange) => hasConflict(transaction, key, answer, decoded, proven),
-    rows: readPageRows(transaction, key, page, decoded),
+    rows: readPageRows(transaction, key, page, decoded, { source, isVacant: around.isVacant }),
     previews,
+    learnedOffset: learnOffset(previews, timing),
     isNewest,
     lateness,
     missing: page.shouldCountMissing && extent ? countMissing(transaction, key, decoded, extent) : 0,
   };
+}
+
+/** Whether any row lies where the page may have records, beside the last one of the page before: usually none in a first backfill. */
+function readAround(
+  transaction: Transaction,
+  { stream, series }: SeriesKey,
+  answer: PageAnswer,
+  { timestamps, columns }: Page,
+  rules: AnswerRules,
+) {
+  const { gap, provenFrom, isLast } = answer;
+  const tolerance = stream === "index_ticks" ? previewTolerance(rules) : 0;
+  const ordered = columns ? timestamps : timestamps.toSorted((a, b) => b - a);
+  const [newest = gap.from, oldest = provenFrom] = [ordered[0], ordered.at(-1)];
+  const extent = {
+    from: Math.min(oldest - tolerance, isLast ? gap.from : oldest),
+    to: Math.max(newest + tolerance + 1, provenFrom),
+  };
+  const shown = findPrevious(answer);
+  // A page that repeats the last row of the one before meets that row.
+  const previous = shown !== undefined && newest < shown ? shown : undefined;
+  const sql = getRowSql<never>(rowTables[stream]).selectAny;
+  const isVacant =
+    transaction.findRow(sql, [series, extent.from, extent.to - 1, previous ?? null]) === undefined;
+  return { extent, previous, isVacant };
 }
 
 /** What the page would prove if nothing contradicted it. */
@@ -149,7 +192,7 @@ function findExtent({ position, isLast }: WalkPage, { plausibleTimestamps }: Pag
 
 function toAnswer(
   { position, isLast, isHead, isSilenceConfirmed, acceptsForeign }: WalkPage,
-  { timestamps, plausibleTimestamps, foreign, asOf }: Page,
+  { timestamps, plausibleTimestamps, foreign, asOf, columns }: Page,
   received: Pick<PageAnswer, "isStale" | "asOf">,
 ): PageAnswer {
   return {
@@ -160,6 +203,7 @@ function toAnswer(
     isLast,
     isHead,
     isSilenceConfirmed,
+    isDescending: columns !== undefined,
     // The record above the page is as the page before it has shown it.
     madeAt: asOf === undefined ? undefined : Math.min(asOf, position.madeAt ?? asOf),
     ...received,
@@ -197,37 +241,40 @@ function countMissing(
   return new Set(timestamps.filter((ts) => from <= ts && ts < to && !stored.has(ts))).size;
 }
 
-/** Writes the page, whatever it proves, and what the rule decided. */
+/** Writes the page, whatever it proves, and what the rule decided. Reads nothing. */
 function writePage(
   transaction: Transaction,
   key: SeriesKey,
   page: WalkPage,
   decoded: Page,
-  { answer, rows, previews, isNewest, lateness, missing }: ReturnType<typeof readPage>,
+  read: ReturnType<typeof readPage> & { readonly counts: readonly number[] },
   decision: PageDecision,
   committedPages: CommittedPages,
 ): WalkPageCommitResult {
   const { stream, series } = key;
+  const { answer, rows, previews, learnedOffset } = read;
+  const { rejects, unknownFields, foreign, requestedAt } = decoded;
   const { proven, isComplete, isUnpublished, hasReopened, alarm, endsAt } = decision;
-  const claims = storeClaims(transaction, key, decision);
-  const source = answer.isStale ? "live" : "rest";
-  const { written, seconds } = writePageRows(transaction, key, rows, source, page.request);
-  removePreviews(transaction, series, previews.replaced);
-  const withdrawn = applyChanges(transaction, key, decision.changes);
-  storeRejects(transaction, stream, decoded.rejects, page.request);
-  countUnknownFields(transaction, stream, decoded.unknownFields);
-  if (lateness) recordStreamState(transaction, stream, lateness);
+  const claims = storeClaims(transaction, key, decision, read.counts);
+  const written = writePageRows(transaction, key, rows);
+  if (previews.replaced.length > 0) removePreviews(transaction, series, previews.replaced);
+  const withdrawn = applyChanges(transaction, key, decision.changes, decision.touched);
+  const seconds = rows.seconds.length > 0 ? storeRejects(transaction, stream, rows.seconds, page.request) : 0;
+  if (rejects.length > 0) storeRejects(transaction, stream, rejects, page.request);
+  if (unknownFields.length > 0) countUnknownFields(transaction, stream, unknownFields);
+  if (read.lateness) recordStreamState(transaction, stream, read.lateness);
+  if (learnedOffset !== undefined) recordStreamState(transaction, stream, { liveOffset: learnedOffset });
   recordShown(transaction, key, answer, decision.bound);
-  if (isNewest) tellNewest(transaction, decoded, page.series);
-  if (proven) transaction.onRollback(committedPages.add(stream, series, proven, decoded.requestedAt));
+  if (read.isNewest) tellNewest(transaction, decoded, page.series);
+  if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
   return {
     ...claims,
     withdrawn,
     written,
-    rejected: decoded.rejects.length + seconds,
-    missing,
-    foreign: decoded.foreign,
-    learnedOffset: learnOffset(transaction, key, previews),
+    rejected: rejects.length + seconds,
+    missing: read.missing,
+    foreign,
+    learnedOffset: learnedOffset ?? undefined,
     proven,
     isComplete,
     isUnpublished,
@@ -244,14 +291,14 @@ function tellNewest({ journal }: Transaction, decoded: Page, { stream, indexId }
   if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.tell(tick);
 }
 
-/** Returns by how much the websocket is off, if that is new. */
+/** By how much the websocket is off, if that is new; null: not any more. */
 function learnOffset(
-  transaction: Transaction,
-  { stream }: SeriesKey,
   { confirmed, offset }: MatchedPreviews,
-): Micros | undefined {
+  timing: StreamTiming | undefined,
+): Micros | null | undefined {
   if (offset === undefined && confirmed === 0) return undefined;
-  return recordLiveOffset(transaction, stream, offset ?? null) ? offset : undefined;
+  const learned = offset ?? null;
+  return isNewOffset(timing?.liveOffset, learned) ? learned : undefined;
 }
 
 /** Stores what the page has shown of the head. */
@@ -265,4 +312,48 @@ function recordShown(
   if (!publication) return;
   if (isHead && !isStale) recordHeadPage(transaction, key, publication);
   else recordLowerPage(transaction, key, publication);
+}
+
+interface CommittedPage extends TimeRange {
+  /** On the boot clock, milliseconds. */
+  readonly requestedAt: number;
+}
+
+/** Every page is committed within this time after its request. */
+const MAX_PENDING_PAGE_MS = 600_000;
+/** Bounds the memory of a fast backfill, whose pages are in flight for seconds, not minutes. */
+const MAX_PAGES_PER_SERIES = 128;
+
+/**
+ * Recently committed pages and when they were requested. Head poller, backfill and audit may request the same
+ * range and their responses arrive in any order: the latest request wins.
+ */
+export class CommittedPages {
+  readonly #pagesBySeries = new Map<string, CommittedPage[]>();
+
+  /** Whether a page of this range that was requested later is already committed. */
+  isSuperseded(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): boolean {
+    const pages = this.#pagesBySeries.get(ledgerKeyText({ stream, series })) ?? [];
+    return pages.some((page) => page.requestedAt > requestedAt && page.from < to && from < page.to);
+  }
+
+  /** Returns what removes the page again. */
+  add(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): () => void {
+    const key = ledgerKeyText({ stream, series });
+    let pages = this.#pagesBySeries.get(key);
+    if (!pages) {
+      pages = [];
+      this.#pagesBySeries.set(key, pages);
+    }
+    const added = { from, to, requestedAt };
+    pages.push(added);
+    // Not one by one: moving the others costs more than it frees.
+    const excess = pages.length > 2 * MAX_PAGES_PER_SERIES ? pages.length - MAX_PAGES_PER_SERIES : 0;
+    const firstRecent = pages.findIndex((page) => page.requestedAt > requestedAt - MAX_PENDING_PAGE_MS);
+    pages.splice(0, Math.max(excess, firstRecent));
+    return () => {
+      const at = pages.indexOf(added);
+      if (at >= 0) pages.splice(at, 1);
+    };
+  }
 }

@@ -3,19 +3,27 @@ import { type HistoryStream, type Series, streamTable } from "../../model/stream
 import { type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
+import { isIncident } from "../../rule/confirm.ts";
+import type { Decision } from "../../rule/decide.ts";
 import { findProofAt, hasRowsInRange, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
-import { storeRejects } from "../../warehouse/rows/rejects.ts";
-import {
-  type RecordSource,
-  type WriteRecordsResult,
-  writeRecords,
-  writeTickColumns,
-} from "../../warehouse/rows/row-writer.ts";
-import { noteSecondInRow } from "../../warehouse/rows/second-records.ts";
+import { dropClaims, type StoredClaim, storeClaim } from "../../warehouse/coverage/pending-claims.ts";
+import { planRecords, type RecordSource, type RowPlan } from "../../warehouse/rows/row-plan.ts";
+import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
+import { type WriteRecordsResult, writeRows, writeVacantTicks } from "../../warehouse/rows/row-writer.ts";
+import { readNotedDetails, writeNotedDetails } from "../../warehouse/rows/second-records.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { Page } from "../decode/read-page.ts";
 import type { SecondRecord } from "../decode/second-records.ts";
 import { type ContinuingPage, chooseRecords, findContinued } from "./second-records.ts";
+
+export interface AppliedClaims {
+  /** Stored rows that the service no longer has. */
+  readonly withdrawn: number;
+  /** Claims that the service must repeat: their ranges are not settled. */
+  readonly pending: readonly StoredClaim[];
+  /** Claims against stored rows that were accepted just now. */
+  readonly believed: readonly StoredClaim[];
+}
 
 /** The cast is safe: a page has only records of its own stream. */
 export function recordsOf({ columns, records }: Page): (DailyBar & IndexTick)[] {
@@ -28,60 +36,94 @@ export function secondRecordsOf({ seconds }: Page): readonly SecondRecord<DailyB
 
 /** What of a page is to be written, each record where it may be written. */
 export interface PageRows {
-  /** All of them, if nothing is unusual. */
+  /** All of them, if nothing is unusual and no row exists in their range. */
   readonly columns: TickColumns | undefined;
-  readonly own: readonly StreamRecords[HistoryStream][];
-  readonly foreign: readonly StreamRecords[HistoryStream][];
+  /** The plans of its own records, and of those of other series. */
+  readonly plans: readonly RowPlan<StreamRecords[HistoryStream]>[];
   /** Second records of a moment. */
   readonly seconds: readonly Reject[];
-  /** The moment of a stored row of which the page has second records. */
-  readonly continuedTs: Micros | undefined;
+  /** A stored row of which the page has second records, and its details with that remark. */
+  readonly noted: { readonly ts: Micros; readonly details: string } | undefined;
 }
 
+interface ReadRows {
+  readonly source: RecordSource;
+  /** No row exists in the range of the page. */
+  readonly isVacant: boolean;
+}
+
+/** Reads all that decides what is written of a page. */
 export function readPageRows(
   transaction: Transaction,
-  { stream }: SeriesKey,
+  { stream, series: key }: SeriesKey,
   { series, position }: { series: Series; position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor"> },
   decoded: Page,
+  { source, isVacant }: ReadRows,
 ): PageRows {
-  const { columns } = decoded;
-  const continued = findContinued(transaction, stream, position, toContinuing(decoded));
-  const continuedTs = continued?.ts;
-  if (columns && !continued) return { columns, own: [], foreign: [], seconds: [], continuedTs };
-  const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continuedTs;
+  const { columns, plausibleTimestamps } = decoded;
+  const mayContinue = plausibleTimestamps[0] === position.provenFrom - 1;
+  const continued = mayContinue
+    ? findContinued(transaction, stream, position, toContinuing(decoded))
+    : undefined;
+  if (columns && isVacant && !continued && source === "rest")
+    return { columns, plans: [], seconds: [], noted: undefined };
+  const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
   const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
   const listed = new Set(own);
   const ownSeconds = secondRecordsOf(decoded).filter(({ first }) => listed.has(first));
   const { records, seconds } = chooseRecords(transaction, stream, { records: own, seconds: ownSeconds });
+  const details = continued && readNotedDetails(transaction, stream, key, continued.ts);
   return {
     columns: undefined,
-    own: records,
-    foreign: selectFree(transaction, stream, foreign),
+    plans: [
+      planRecords(transaction, stream, records, source),
+      // As unconfirmed as a live tick.
+      planRecords(transaction, stream, selectFree(transaction, stream, foreign), "live"),
+    ],
     seconds: [...(continued?.seconds ?? []), ...seconds],
-    continuedTs,
+    noted: continued && details !== undefined ? { ts: continued.ts, details } : undefined,
   };
 }
 
-interface WritePageResult {
-  readonly written: WriteRecordsResult;
-  /** Second records of a moment, unless they were known before. */
-  readonly seconds: number;
-}
-
+/** Writes the rows of a page. */
 export function writePageRows(
   transaction: Transaction,
   { stream, series }: SeriesKey,
-  { columns, own, foreign, seconds, continuedTs }: PageRows,
-  source: RecordSource,
-  request: string,
-): WritePageResult {
+  { columns, plans, noted }: PageRows,
+): WriteRecordsResult {
   transaction.markWritten(stream, series);
-  if (columns) return { written: writeTickColumns(transaction, columns, source), seconds: 0 };
-  if (continuedTs !== undefined) noteSecondInRow(transaction, stream, series, continuedTs);
-  const written = writeRecords(transaction, stream, own, source);
-  // As unconfirmed as a live tick.
-  if (foreign.length > 0) writeRecords(transaction, stream, foreign, "live");
-  return { written, seconds: storeRejects(transaction, stream, seconds, request) };
+  if (columns) return writeVacantTicks(transaction, columns);
+  if (noted) writeNotedDetails(transaction, stream, series, noted);
+  const [written] = plans.map((plan) => writeRows(transaction, plan));
+  return written as WriteRecordsResult;
+}
+
+/** Stores the claims of an answer. `counts`: of the rows that each recorded one is about. */
+export function storeClaims(
+  transaction: Transaction,
+  key: SeriesKey,
+  { recorded, dropped }: Decision,
+  counts: readonly number[],
+): Omit<AppliedClaims, "withdrawn"> {
+  if (dropped.length > 0) dropClaims(transaction, dropped);
+  const claims = recorded.map((claim, i) => storeClaim(transaction, key, claim, counts[i] ?? 0));
+  return {
+    pending: claims.filter(({ acceptedAt }) => acceptedAt === null),
+    believed: claims.filter(({ acceptedAt }) => acceptedAt !== null),
+  };
+}
+
+/** How many stored rows each claim to record is about: read before the first write. */
+export function countClaimed(
+  transaction: Transaction,
+  key: SeriesKey,
+  { recorded }: Decision,
+): readonly number[] {
+  return recorded.map(({ kind, range, subject }) => {
+    if (kind === "withdrawn") return subject.length;
+    const from: Micros = Number.MIN_SAFE_INTEGER;
+    return isIncident(kind) ? countStoredRows(transaction, key, { from, to: subject[0] ?? range.to }) : 0;
+  });
 }
 
 function toContinuing(decoded: Page): ContinuingPage {

@@ -5,8 +5,8 @@ import {
   type ExactDigits,
   type TickColumns,
 } from "../../model/tick-columns.ts";
+import { isPlausible } from "../../model/time.ts";
 import { ByteReader, ExpectedText } from "./byte-reader.ts";
-import { isPlausible } from "./record-reader.ts";
 
 /** Enough for the text before the records and the first record. */
 const MAX_PREFIX_BYTES = 4_096;

@@ -3,10 +3,15 @@ import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import type { Series, Stream } from "../../model/streams.ts";
 import type { TickColumns } from "../../model/tick-columns.ts";
-import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import {
+  isPlausible,
+  MICROS_PER_DAY,
+  MICROS_PER_MS,
+  MICROS_PER_SECOND,
+  type Micros,
+} from "../../model/time.ts";
 import { type ScannedTicks, scanTickPage } from "./fast-tick-scanner.ts";
 import { type DecodedPage, decodeWithSource, truncateRaw } from "./page.ts";
-import { isPlausible } from "./record-reader.ts";
 import { type SeparatedRecords, separateSeconds } from "./second-records.ts";
 
 export interface ReadPageOptions {

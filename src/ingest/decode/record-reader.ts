@@ -1,6 +1,6 @@
 import { type Decimal, parseDecimal } from "../../model/decimal.ts";
 import type { UnknownField } from "../../model/records.ts";
-import { formatTimestamp, type Micros, parseServiceTimestamp, parseTimestamp } from "../../model/time.ts";
+import { formatTimestamp, isPlausible, type Micros, parseServiceTimestamp } from "../../model/time.ts";
 import { sliceProperties, toCanonicalJson } from "./json-source.ts";
 
 export type Properties = Readonly<Record<string, unknown>>;
@@ -11,14 +11,6 @@ export type RecordText = (index: number) => string;
 const MINUS = 45;
 const MAX_RAW_LENGTH = 4096;
 const MAX_QUALITY_LENGTH = 16_384;
-
-/** No market is older than Bitcoin's first block of January 2009. */
-const MIN_PLAUSIBLE_TS = parseTimestamp("2009-01-01T00:00:00Z") ?? 0;
-const MAX_PLAUSIBLE_TS = parseTimestamp("2090-01-01T00:00:00Z") ?? 0;
-
-export function isPlausible(micros: Micros): boolean {
-  return micros >= MIN_PLAUSIBLE_TS && micros < MAX_PLAUSIBLE_TS;
-}
 
 /**
  * Reads the fields of one record after the other; a page has one reader. Callers pass each value with its

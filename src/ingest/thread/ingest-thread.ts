@@ -17,7 +17,6 @@ import {
   type IngestNotices,
   type IngestReply,
   type IngestWorkerData,
-  isOrdered,
   type ScanCalls,
   stoppedFailure,
 } from "./messages.ts";
@@ -67,6 +66,12 @@ const STORAGE_RETRY_INTERVAL_MS = 5_000;
 const MAX_YOUNG_HEAP_MB = 6;
 /** The total time for closing, which includes the time to terminate a thread that does not close. */
 const CLOSE_TIMEOUT_MS = 2_000;
+
+/** Operations that need neither disk space nor the write lock, and change nothing that a later commit depends on. */
+const unorderedOperations: ReadonlySet<string> = new Set([
+  ...["closePages", "ping", "close", "checkStorage"],
+  ...["recordIntegrityCheck", "listNewestTicks", "hasNoContracts"],
+]);
 
 const noSecrets: readonly string[] = [];
 
@@ -241,9 +246,11 @@ export class IngestThread {
     const closeArgs: OperationArgs<"close"> = { isSuspect: isCorruption(endedBy) };
     this.#closing.abort(stoppedFailure());
     Atomics.store(this.#stopFlag, 0, 1);
-    const closed = this.#send({ operation: "close", args: closeArgs, isFirst: true }).then((reply) => {
-      if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
-    });
+    const closed = this.#send({ operation: "close", args: closeArgs, isOrdered: false, isFirst: true }).then(
+      (reply) => {
+        if ("failure" in reply) onFailure?.(deserialiseFailure(reply.failure));
+      },
+    );
     // A stuck thread must not block the exit: the file survives its termination.
     await Promise.all([this.#writer.close(closed, withinMs - TERMINATE_TIMEOUT_MS), this.#scanner.close()]);
   }
@@ -255,15 +262,16 @@ export class IngestThread {
   async #callUntilStored({ operation, args }: SentCall, signal: AbortSignal | undefined): Promise<unknown> {
     const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
     const ticket = this.#nextTicket++;
-    const isFirst = () => !isOrdered(operation) || firstKey(this.#undone) === ticket;
+    const isOrdered = !unorderedOperations.has(operation);
+    const isFirst = () => !isOrdered || firstKey(this.#undone) === ticket;
     let hasStorageFailed = false;
-    let mustWait = isOrdered(operation) && [...this.#undone.values()].some((wake) => wake !== undefined);
+    let mustWait = isOrdered && [...this.#undone.values()].some((wake) => wake !== undefined);
     try {
       for (;;) {
         if (mustWait) await raceAbort(new Promise<void>((wake) => this.#undone.set(ticket, wake)), ending);
         signal?.throwIfAborted();
-        if (isOrdered(operation)) this.#undone.set(ticket, undefined);
-        const reply = await this.#send({ operation, args, isFirst: isFirst() });
+        if (isOrdered) this.#undone.set(ticket, undefined);
+        const reply = await this.#send({ operation, args, isOrdered, isFirst: isFirst() });
         if ("value" in reply) {
           // A reply without a commit (`ping`) does not show that storage works again.
           if (this.#blockingFailure && (reply.hasCommitted || hasStorageFailed)) {
@@ -280,7 +288,7 @@ export class IngestThread {
         hasStorageFailed = true;
         mustWait = !isFirst();
         if (mustWait) continue;
-        if (isOrdered(operation)) this.#undone.set(ticket, () => {});
+        if (isOrdered) this.#undone.set(ticket, () => {});
         await this.#options.clock.sleep(STORAGE_RETRY_INTERVAL_MS, ending);
       }
     } finally {
@@ -289,7 +297,7 @@ export class IngestThread {
     }
   }
 
-  #send(sent: SentCall & { readonly isFirst: boolean }): Promise<IngestReply> {
+  #send(sent: SentCall & Pick<IngestCall, "isOrdered" | "isFirst">): Promise<IngestReply> {
     const machineMs = this.#options.clock.now();
     const now = Math.floor((this.#options.serviceNow?.() ?? machineMs) * MICROS_PER_MS);
     const machineNow = Math.floor(machineMs * MICROS_PER_MS);

@@ -18,6 +18,8 @@ export interface IngestWorkerData {
 export interface IngestCall {
   readonly operation: string;
   readonly args: unknown;
+  /** Nothing is committed before an ordered call that came earlier. */
+  readonly isOrdered: boolean;
   /** Every earlier call is done. Otherwise, while storage blocks an earlier one, the thread rejects it with the same failure. */
   readonly isFirst: boolean;
   /** The client's secrets, none of which may be stored; absent if they have not changed. */
@@ -84,17 +86,6 @@ export interface WalkPageCall
   readonly reader: number;
   readonly number: number;
   readonly walk?: WalkSettings;
-}
-
-/** Operations that need neither disk space nor the write lock, and change nothing that a later commit depends on. */
-const unorderedOperations: ReadonlySet<string> = new Set([
-  ...["closePages", "ping", "close", "checkStorage"],
-  ...["recordIntegrityCheck", "listNewestTicks", "hasNoContracts"],
-]);
-
-/** Nothing is committed before an ordered call that came earlier. */
-export function isOrdered(operation: string): boolean {
-  return !unorderedOperations.has(operation);
 }
 
 /** For calls that were still queued when the thread stopped: none of them was run. */

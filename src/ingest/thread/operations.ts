@@ -3,9 +3,8 @@ import type { CommitNews } from "../../model/answers/ticks.ts";
 import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
-import { WINDOW_EDGE_MARGIN_MICROS, WINDOW_MARGIN_MICROS } from "../../model/streams.ts";
+import { computeWindowStart, WINDOW_EDGE_MARGIN_MICROS, WINDOW_MARGIN_MICROS } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
 import {
   hasNoContracts,
@@ -20,7 +19,6 @@ import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
-import { commitNotFound, type NotFoundAnswer } from "../commit/apply-claims.ts";
 import {
   commitBlockedReason,
   commitLostRanges,
@@ -30,7 +28,6 @@ import {
   optimizeDatabase,
   pruneBatch,
 } from "../commit/bookkeeping.ts";
-import { CommittedPages } from "../commit/committed-pages.ts";
 import {
   commitLiveFeedChange,
   commitLiveMessages,
@@ -39,6 +36,7 @@ import {
   LiveState,
 } from "../commit/live.ts";
 import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
+import { commitNotFound, type NotFoundAnswer } from "../commit/not-found.ts";
 import {
   commitForbiddenSnapshot,
   commitSnapshot,
@@ -46,7 +44,7 @@ import {
   type SnapshotList,
 } from "../commit/snapshot.ts";
 import { commitEndedTargets, commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
-import { commitWalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
+import { CommittedPages, commitWalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
 import type { IngestCall, SeriesTiming, StoredReply, WalkPageCall } from "./messages.ts";
 import { ReceivedPages } from "./received-pages.ts";
 

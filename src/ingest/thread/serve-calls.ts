@@ -8,7 +8,6 @@ import {
   type IngestNotices,
   type IngestReply,
   type IngestWorkerData,
-  isOrdered,
   stoppedFailure,
 } from "./messages.ts";
 import { OperationRunner } from "./operations.ts";
@@ -63,8 +62,8 @@ export function serveCalls({ stopFlag, pages }: IngestWorkerData, port?: ThreadP
   }
 
   /** Whether an earlier call must be stored first. */
-  function isHeldBack({ operation, isFirst }: IngestCall): boolean {
-    if (!isOrdered(operation)) return false;
+  function isHeldBack({ isOrdered, isFirst }: IngestCall): boolean {
+    if (!isOrdered) return false;
     if (isFirst) blockedBy = undefined;
     return blockedBy !== undefined;
   }
@@ -101,8 +100,8 @@ export function serveCalls({ stopFlag, pages }: IngestWorkerData, port?: ThreadP
     countCommits(1);
   }
 
-  function replyFailure({ operation, answer }: WaitingCall, error: unknown): void {
-    if (isOrdered(operation) && isBlocking(error)) blockedBy = error;
+  function replyFailure({ isOrdered, answer }: WaitingCall, error: unknown): void {
+    if (isOrdered && isBlocking(error)) blockedBy = error;
     answer({ failure: serialiseFailure(error, "ingest_bug") });
   }
 

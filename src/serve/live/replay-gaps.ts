@@ -2,10 +2,10 @@ import { NOT_AT_SOURCE_REASON } from "../../api-server/history.ts";
 import type { CoverageSegment } from "../../api-server/source.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { NOT_OBSERVED_REASON } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { NOT_OBSERVED_REASON } from "../../warehouse/views/gap-parts.ts";
 import { readSegments } from "../records/page-coverage.ts";
 import { type Gap, type GapSubject, gapText, type TickMessage, type TickSource } from "./tick-sources.ts";
 

@@ -6,10 +6,10 @@ import { intersect, normalise, type TimeRange } from "../../model/time-range.ts"
 import type { SettledRange } from "../../rule/answer.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import { isIncident } from "../../rule/confirm.ts";
-import { targetStartSql } from "../../warehouse/coverage/gaps.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { pendingReasons, readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { targetStartSql } from "../../warehouse/views/gap-parts.ts";
 import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
 
 const RANGES_PER_READ = 64;

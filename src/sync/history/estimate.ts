@@ -1,8 +1,15 @@
 import { resolveSelector } from "../../model/selector.ts";
-import { cadenceOf, type HistoryStream, isDaily, type Stream, streamTable } from "../../model/streams.ts";
+import {
+  cadenceOf,
+  computeTargetEnd,
+  computeWindowStart,
+  type HistoryStream,
+  isDaily,
+  type Stream,
+  streamTable,
+} from "../../model/streams.ts";
 import { formatDay, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, totalDuration, union } from "../../model/time-range.ts";
-import { computeTargetEnd, computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { indexKey, readIndexLedgers } from "../../warehouse/coverage/series-queries.ts";
 import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";

@@ -1,13 +1,17 @@
 import { decodePage } from "../../ingest/decode/page.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import { type HistoryStream, streamTable, WINDOW_MARGIN_MICROS } from "../../model/streams.ts";
+import {
+  computeWindowStart,
+  type HistoryStream,
+  streamTable,
+  WINDOW_MARGIN_MICROS,
+} from "../../model/streams.ts";
 import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { Random } from "../../runtime/backoff.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
-import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { hasRowsInRange, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { findOtherServedSeries } from "../../warehouse/rows/row-queries.ts";

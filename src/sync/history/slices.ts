@@ -1,7 +1,6 @@
-import { type HistoryStream, isDaily, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
+import { type HistoryStream, isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { intersect, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
-import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
 
 /** New rows of a full page: of 2000 rows, a cursor may repeat one, and one must lie below the range. */
@@ -117,11 +116,6 @@ export function compareUrgency(a: Slice, b: Slice): number {
 /** The minimum number of pages of a walk over the range. */
 export function countPages(range: TimeRange, cadence: Micros): number {
   return Math.max(1, Math.ceil((range.to - range.from) / cadence / ROWS_PER_PAGE));
-}
-
-/** The service may drop what is older before its response arrives. */
-export function fetchableFrom(serviceWindow: Micros | null, now: Micros): Micros {
-  return computeWindowStart(serviceWindow, now) + WINDOW_EDGE_MARGIN_MICROS;
 }
 
 /** What precedes a history is not cut: the walk over the oldest rows confirms all of it with one request. */

@@ -1,9 +1,9 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
+import { computeWindowStart } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { Random } from "../../runtime/backoff.ts";
-import { computeWindowStart } from "../../warehouse/coverage/gaps.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
 import { countStoredRows, findOldestRow } from "../../warehouse/rows/row-queries.ts";

@@ -1,5 +1,7 @@
 import {
   cadenceOf,
+  computeTargetEnd,
+  fetchableFrom,
   type HistoryStream,
   historyStreams,
   isDaily,
@@ -17,7 +19,6 @@ import {
 } from "../../model/time-range.ts";
 import type { PendingClaim } from "../../rule/claim.ts";
 import { type ConfirmationRules, nextAskAt } from "../../rule/confirm.ts";
-import { computeTargetEnd } from "../../warehouse/coverage/gaps.ts";
 import { ledgerKeyText, readSettledRanges, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
@@ -37,7 +38,6 @@ import {
   cutIntoSlices,
   cutOnGrid,
   dropExpired,
-  fetchableFrom,
   gridCadence,
   joinBeforeHistory,
   ROWS_PER_PAGE,

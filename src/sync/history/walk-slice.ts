@@ -2,7 +2,7 @@ import type { WalkPageCommitResult, WalkPosition } from "../../ingest/commit/wal
 import type { SeriesTiming } from "../../ingest/thread/messages.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
-import { isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
+import { fetchableFrom, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ClaimKind } from "../../rule/claim.ts";
@@ -18,7 +18,7 @@ import {
 import type { PageSummary } from "../../service/pagination/page.ts";
 import type { StoredClaim } from "../../warehouse/coverage/pending-claims.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
-import { fetchableFrom, type SliceWalk, type WalkedSeries } from "./slices.ts";
+import type { SliceWalk, WalkedSeries } from "./slices.ts";
 
 /** Lets other walks of the series change the range during the walk. */
 export interface WalkProgress {

@@ -1,8 +1,7 @@
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { reopen } from "../../rule/findings.ts";
-import { applyChanges } from "../coverage/apply-changes.ts";
-import { removeRanges } from "../coverage/ledger.ts";
+import { applyChanges, removeRanges } from "../coverage/ledger.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { hoursOf, markStale } from "../rows/kept-bars.ts";
 import type { Connection } from "../sqlite/connection.ts";

@@ -1,8 +1,7 @@
-import { streamTable } from "../../model/streams.ts";
+import { computeWindowStart, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import { AGED_OUT_REASON } from "../../rule/claim.ts";
-import { computeWindowStart } from "../coverage/gaps.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 
 /** Finds ranges that overlap, touch without being merged, or belong to a key without a name. */

@@ -1,7 +1,7 @@
 import { normalise, subtract, type TimeRange, totalDuration } from "../../model/time-range.ts";
-import { targetStartSql } from "../coverage/gaps.ts";
 import { namedKeyText } from "../coverage/ledger-keys.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { targetStartSql } from "../views/gap-parts.ts";
 import { presentTs, sqliteDialect } from "../views/sqlite-dialect.ts";
 import { type AuditContext, type AuditedKey, type AuditFinding, createFinding } from "./audited-key.ts";
 

@@ -1,8 +1,8 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { targetStartSql } from "../views/gap-parts.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
-import { targetStartSql } from "./gaps.ts";
 import type { LedgerKey } from "./ledger.ts";
 
 /** A ledger key by the columns of the views `coverage` and `gaps`. */

@@ -1,11 +1,12 @@
 import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { type HistoryStream, hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { formatRange, intersect, normalise, type TimeRange } from "../../model/time-range.ts";
+import { formatRange, intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { Proof, SettledRange } from "../../rule/answer.ts";
 import type { LedgerChange } from "../../rule/apply.ts";
 import { NO_LONGER_SERVED, NOTHING_OLDER } from "../../rule/claim.ts";
-import { assertValidLedger, changeRanges } from "../../rule/ledger-ranges.ts";
+import { assertValidLedger, changeRanges, joinTouched } from "../../rule/ledger-ranges.ts";
+import { withdrawRows } from "../rows/row-sql.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, sql } from "../sqlite/drizzle.ts";
@@ -60,45 +61,74 @@ export function findProofAt(
   return transaction.findValue<Proof | null>(sql, [ts, stream, series, ts]) ?? undefined;
 }
 
+/** The settled ranges that changes are about: to read before the first write, for `applyChanges`. */
+export function readTouched(
+  transaction: Transaction,
+  key: LedgerKey,
+  changes: readonly LedgerChange[],
+): readonly SettledRange[] {
+  return joinTouched(changes, (range) => findTouching(transaction, key, range));
+}
+
+/**
+ * Writes what the rule decided, in the transaction of the rows (docs/decisions/one-transaction.md). Nothing else changes the ledger.
+ * `before`: what the changes are about, read before the first write. Returns how many rows were withdrawn.
+ */
+export function applyChanges(
+  transaction: Transaction,
+  key: LedgerKey,
+  changes: readonly LedgerChange[],
+  before = readTouched(transaction, key, changes),
+): number {
+  let [ranges, withdrawn] = [before, 0];
+  for (const change of changes) {
+    // Only the rule of histories withdraws rows.
+    if (change.kind === "withdraw")
+      withdrawn += withdrawRows(transaction, key as SeriesKey, change.timestamps);
+    else {
+      if (change.kind === "settle") assertMaySettle(transaction, key, change);
+      const changed = changeRanges(ranges, change);
+      if (changed !== ranges) noteChange(transaction, key, change, ranges);
+      ranges = changed;
+    }
+  }
+  if (ranges !== before) replaceRanges(transaction, key, before, ranges);
+  return withdrawn;
+}
+
 /** A change of the ledger alone; `withdraw` is about rows. */
 type RangeChange = Extract<LedgerChange, { readonly range: TimeRange }>;
 
-/** Settles or retracts a range, in the transaction of its rows (docs/decisions/one-transaction.md). */
-export function changeLedger(transaction: Transaction, key: LedgerKey, change: RangeChange): void {
-  const { stream, series } = key;
+/** Enters in the journal what a change does to the ranges before it. */
+function noteChange(
+  { journal, highWaterMarks }: Transaction,
+  { stream, series }: LedgerKey,
+  change: RangeChange,
+  before: readonly SettledRange[],
+): void {
   const { kind, range } = change;
-  if (kind === "settle") assertMaySettle(transaction, key, change);
-  else if (range.from >= range.to) return;
-  const touched = findTouching(transaction, key, range);
-  const changed = changeRanges(touched, change);
-  if (changed === touched) return;
-  replaceRanges(transaction, key, touched, changed);
-  const { journal, highWaterMarks } = transaction;
   if (kind === "settle") {
     journal.add(stream as RowStream, hasHistory(stream) ? "rows" : "ledger", series, range);
     if (hasHistory(stream)) highWaterMarks.raise(stream, series, range.to - 1);
     if (!change.isDeleted) return;
   }
-  const takenBack = touched.filter(({ proof }) => kind === "retract" || proof !== "lost");
+  const takenBack = before.filter(({ proof }) => kind === "retract" || proof !== "lost");
   for (const part of intersect(normalise(takenBack), [range]))
     journal.add(stream as RowStream, "retracted", series, part);
 }
 
-/** Throws if the warehouse contradicts what is to be settled. */
+/** Throws if the change is none that the rule makes. */
 function assertMaySettle(
   transaction: Transaction,
-  key: LedgerKey,
+  { stream, series }: LedgerKey,
   { range, proof, reason }: Extract<RangeChange, { readonly proof: Proof }>,
 ): void {
-  const { stream, series } = key;
   if (!(range.from < range.to)) throw new Error(`cannot settle a range of no length: ${formatRange(range)}`);
   if (proof === "rows" && !transaction.hasWritten(stream, series))
     throw new Error(`cannot settle ${stream} as rows: this transaction wrote no rows of the series`);
   if (proof === "rows" && reason !== null)
     throw new Error("cannot settle rows with a reason: only empty and lost have one");
   if (proof === "lost" && reason === null) throw new Error("cannot settle a range as lost without a reason");
-  if (proof === "empty" && hasRowsInRange(transaction, key, range))
-    throw new Error(`cannot settle ${stream} as empty: the range has rows: ${formatRange(range)}`);
 }
 
 /** The settled ranges that overlap or touch `range`. Two index seeks, however many ranges the key has. */
@@ -115,27 +145,41 @@ export function findTouching(transaction: Transaction, key: LedgerKey, range: Ti
 function replaceRanges(
   transaction: Transaction,
   key: LedgerKey,
-  oldRanges: readonly SettledRange[],
-  newRanges: readonly SettledRange[],
+  before: readonly SettledRange[],
+  after: readonly SettledRange[],
 ): void {
-  assertValidLedger(newRanges);
-  const insert = transaction.statement(
-    "INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason, since) VALUES (?, ?, ?, ?, ?, ?, ?)",
-  );
+  assertValidLedger(after);
   const isIn = (ranges: readonly SettledRange[]) => (one: SettledRange) =>
     ranges.some(
       ({ from, to, proof, reason }) =>
         from === one.from && to === one.to && proof === one.proof && reason === one.reason,
     );
-  const [isOld, isNew] = [isIn(oldRanges), isIn(newRanges)];
-  for (const range of oldRanges)
-    if (!isNew(range)) removeRanges(transaction, key, "from_ts = ?", [range.from]);
-  for (const range of newRanges)
-    if (!isOld(range))
-      insert.run([
-        ...[key.stream, key.series, range.from, range.to],
-        ...[range.proof, range.reason, transaction.commit],
-      ]);
+  const [isOld, isNew] = [isIn(before), isIn(after)];
+  for (const range of before) if (!isNew(range)) removeRanges(transaction, key, "from_ts = ?", [range.from]);
+  for (const range of after) if (!isOld(range)) insertRange(transaction, key, range, before);
+}
+
+/** An empty range has no rows: the statement itself refuses it, so that nothing is read after the rows were written. */
+function insertRange(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  range: SettledRange,
+  before: readonly SettledRange[],
+): void {
+  const { from, to, proof, reason } = range;
+  const values = [stream, series, from, to, proof, reason, transaction.commit];
+  const insert = "INSERT INTO settled_ranges (stream, series, from_ts, to_ts, proof, reason, since) SELECT";
+  // The rows of a snapshot stream have other keys than its ledger.
+  if (proof !== "empty" || !hasHistory(stream)) {
+    transaction.run(`${insert} ?, ?, ?, ?, ?, ?, ?`, values);
+    return;
+  }
+  const added = subtract([range], normalise(before.filter((each) => each.proof === "empty")));
+  const [first = range, last = first] = [added[0], added.at(-1)];
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const sql = `${insert} ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?)`;
+  if (transaction.run(sql, [...values, series, first.from, last.to]) === 0)
+    throw new Error(`cannot settle ${stream} as empty: the range has rows: ${formatRange(range)}`);
 }
 
 /** Deletes ranges of a key, and keeps them as its past. What this commit has settled was never known. */

@@ -5,8 +5,7 @@ import { settledRanges } from "../schema/coverage.ts";
 import type { Connection, Orm } from "../sqlite/connection.ts";
 import { and, eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { applyChanges } from "./apply-changes.ts";
-import { isOfKey, type LedgerKey } from "./ledger.ts";
+import { applyChanges, isOfKey, type LedgerKey } from "./ledger.ts";
 
 const isNotFound = eq(settledRanges.reason, NOT_FOUND);
 

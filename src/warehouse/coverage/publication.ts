@@ -75,12 +75,6 @@ export function learnLateness(
   return lateBy > before ? { lateBy, lateAt: seen.lateAt } : undefined;
 }
 
-/** Whether the service has served the bar of a day that had not ended: then its newest bar may not be final. */
-export function servesRunningDay(connection: SqlRunner, stream: HistoryStream): boolean {
-  const sql = "SELECT 1 FROM stream_states WHERE stream = ? AND serves_running_day = 1";
-  return connection.findRow(sql, [stream]) !== undefined;
-}
-
 export function recordRunningDay(transaction: Transaction, stream: HistoryStream): void {
   recordStreamState(transaction, stream, { servesRunningDay: 1 });
 }

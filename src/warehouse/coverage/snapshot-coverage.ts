@@ -1,13 +1,13 @@
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerChange } from "../../rule/apply.ts";
 import { noSnapshot, type SnapshotState, type StoredCoverage } from "../../rule/snapshot.ts";
-import { snapshotStates } from "../schema/coverage.ts";
+import { snapshotStates, type TargetRow } from "../schema/coverage.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { applyChanges } from "./apply-changes.ts";
-import { findTouching, isOfKey, type LedgerKey } from "./ledger.ts";
+import { applyChanges, findTouching, isOfKey, type LedgerKey, readTouched } from "./ledger.ts";
 import { readAbsentEntries, storeAbsentEntries } from "./pending-claims.ts";
-import { endTarget, openTarget } from "./targets.ts";
+import { endTarget, openTarget, targetsOfKey } from "./targets.ts";
 
 /** A ledger key of a snapshot stream. */
 interface SnapshotSubscription {
@@ -56,25 +56,44 @@ export function storeSnapshotState(
   storeAbsentEntries(transaction, SHORTER, listName(subscription), short);
 }
 
-/**
- * Writes what the rule of snapshots or of live periods decided, and opens the target at the first snapshot: the settings select it.
- * `cadence`: how long one snapshot is valid.
- */
-export function applySnapshotChanges(
+/** What the rule of snapshots or of live periods decided, and what is stored where that is written. */
+export interface SnapshotPlan {
+  readonly key: LedgerKey;
+  /** How long one snapshot is valid. */
+  readonly cadence: Micros;
+  readonly changes: readonly LedgerChange[];
+  readonly touched: readonly SettledRange[];
+  readonly targets: readonly TargetRow[];
+}
+
+export function planSnapshotChanges(
   transaction: Transaction,
-  subscription: SnapshotSubscription & { readonly cadence: Micros },
+  subscription: SnapshotSubscription & Pick<SnapshotPlan, "cadence">,
   changes: readonly LedgerChange[],
-): void {
-  const { cadence } = subscription;
+): SnapshotPlan {
   const key = subscriptionKey(transaction, subscription);
-  for (const change of changes) {
-    if (change.kind !== "settle") continue;
-    const { from } = change.range;
+  return {
+    key,
+    cadence: subscription.cadence,
+    changes,
+    touched: readTouched(transaction, key, changes),
+    targets: transaction.prepared(targetsOfKey).all(key),
+  };
+}
+
+/** Writes the plan, and opens the target at the first snapshot: the settings select it. */
+export function writeSnapshotChanges(
+  transaction: Transaction,
+  { key, cadence, changes, touched, targets }: SnapshotPlan,
+): void {
+  const settled = changes.filter((change) => change.kind === "settle");
+  if (settled.length > 0) {
+    const from = Math.min(...settled.map(({ range }) => range.from));
     const rules = { settleDelay: cadence * 2, period: cadence, step: 1, serviceWindow: null };
-    openTarget(transaction, { key, from, ...rules }, true);
-    if (change.proof === "rows") transaction.markWritten(key.stream, key.series);
+    openTarget(transaction, { key, from, ...rules }, true, targets);
   }
-  applyChanges(transaction, key, changes);
+  if (settled.some(({ proof }) => proof === "rows")) transaction.markWritten(key.stream, key.series);
+  applyChanges(transaction, key, changes, touched);
 }
 
 /** Ends the target of a subscription that the settings no longer select. */

@@ -97,10 +97,14 @@ export function endTarget({ orm }: Transaction, key: LedgerKey, at: Micros): voi
 export const targetsOfKey = (orm: Orm) =>
   orm.select().from(targets).where(isOfKey(targets)).orderBy(targets.from).prepare();
 
-/** Opens an open-ended target, merged with the earlier targets of the same key. */
-export function openTarget(transaction: Transaction, target: Target, isSnapshot: boolean): void {
+/** Opens an open-ended target, merged with the earlier targets of the same key, `known`. */
+export function openTarget(
+  transaction: Transaction,
+  target: Target,
+  isSnapshot: boolean,
+  known: readonly TargetRow[] = transaction.prepared(targetsOfKey).all(target.key),
+): void {
   const { key, settleDelay, period, step, serviceWindow } = target;
-  const known = transaction.prepared(targetsOfKey).all(key);
   const merged = known.filter((range) => range.to === null || range.to >= target.from);
   const from = Math.min(target.from, ...merged.map((range) => range.from));
   const current = merged.find((range) => range.from === from && range.to === null);

@@ -9,14 +9,17 @@ import {
   exchangeSymbolColumns,
   marketColumns,
 } from "../../model/stream-columns.ts";
+import type { Stream } from "../../model/streams.ts";
 import { setRowCount } from "../rows/stream-stats.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import {
+  type LookupPlan,
   type LookupTable,
+  planLookup,
   type ReconcileOptions,
   type ReconcileResult,
-  reconcileLookup,
+  writeLookupPlan,
 } from "./reconcile-lookup.ts";
 
 const entries = { keys: ["id"], untracked: ["quality", "extra"] };
@@ -85,45 +88,48 @@ function rowOf(
   });
 }
 
-/**
- * Stores a list of the service, exchanges with their markets and symbols; if it is complete, rows that it lacks count as
- * absent. Reports an incident in any of the lists.
- */
-export function writeLookup<S extends keyof typeof entryTables>(
+/** What a list changes: its tables, and how to refresh what is derived from them. */
+export interface ListPlan {
+  readonly stream: Stream;
+  readonly tables: readonly LookupPlan[];
+  /** The table whose rows count as those of the stream, with its condition. */
+  readonly counted: string;
+  readonly refresh: readonly { readonly sql: string; readonly parameters: readonly SqlValue[] }[];
+}
+
+/** A list of the service, exchanges with their markets and symbols; if it is complete, rows that it lacks count as absent. */
+export function planList<S extends keyof typeof entryTables>(
   transaction: Transaction,
   stream: S,
   list: readonly StreamRecords[S][],
   options: ReconcileOptions,
-): ReconcileResult {
+): ListPlan {
   const entryTable = entryTables[stream];
-  const reconcile = (table: LookupTable, rows: readonly SqlValue[][]) =>
-    reconcileLookup(transaction, table, rows, options);
-  const result = reconcile(
-    entryTable,
-    list.map((entry) => rowOf(entryTable, entry)),
-  );
-  const parts =
-    stream === "exchanges"
-      ? exchangeLists.map(([table, property]) =>
-          reconcile(
-            table,
-            (list as readonly Exchange[]).flatMap(({ id, [property]: own }) =>
-              own.map((element) => rowOf(table, element, { exchange_id: id })),
-            ),
-          ),
-        )
-      : [];
-  setRowCount(transaction, stream, entryTable.table);
-  refreshNames(transaction);
-  return { ...result, incident: result.incident ?? parts.find(({ incident }) => incident)?.incident ?? null };
+  const parts = stream === "exchanges" ? exchangeLists : [];
+  const tables = [
+    planLookup(
+      transaction,
+      entryTable,
+      list.map((entry) => rowOf(entryTable, entry)),
+      options,
+    ),
+    ...parts.map(([table, property]) => {
+      const elements = (list as readonly Exchange[]).flatMap(({ id, [property]: own }) =>
+        own.map((element) => rowOf(table, element, { exchange_id: id })),
+      );
+      return planLookup(transaction, table, elements, options);
+    }),
+  ];
+  const refresh = refreshNamesSql.map((sql) => ({ sql, parameters: [] }));
+  return { stream, tables, counted: entryTable.table, refresh };
 }
 
-/** Stores the contracts of one type on one exchange. */
-export function writeContracts(
+/** The contracts of one type on one exchange. */
+export function planContracts(
   transaction: Transaction,
   list: readonly DerivativeContract[],
   options: ReconcileOptions & { readonly derivativeType: string; readonly exchangeId: string },
-): ReconcileResult {
+): ListPlan {
   const { derivativeType, exchangeId, ...reconcileOptions } = options;
   const rows = list.map((contract) =>
     rowOf(contracts, contract, {
@@ -132,20 +138,35 @@ export function writeContracts(
       is_described: 1,
     }),
   );
-  const result = reconcileLookup(transaction, contracts, rows, {
-    ...reconcileOptions,
-    scope: [
-      { column: "derivative_type", value: derivativeType },
-      { column: "exchange_id", value: exchangeId },
-      { column: "is_described", value: 1 },
+  const scope = [
+    { column: "derivative_type", value: derivativeType },
+    { column: "exchange_id", value: exchangeId },
+    { column: "is_described", value: 1 },
+  ];
+  return {
+    stream: "derivative_contracts",
+    tables: [planLookup(transaction, contracts, rows, { ...reconcileOptions, scope })],
+    counted: `${contracts.table} WHERE is_described = 1`,
+    refresh: [
+      {
+        sql: `${refreshContractsSql} AND derivative_type = ? AND exchange_id = ?`,
+        parameters: [derivativeType, exchangeId],
+      },
     ],
-  });
-  setRowCount(transaction, "derivative_contracts", `${contracts.table} WHERE is_described = 1`);
-  transaction.run(`${refreshContractsSql} AND derivative_type = ? AND exchange_id = ?`, [
-    derivativeType,
-    exchangeId,
-  ]);
-  return result;
+  };
+}
+
+/** Writes the plan. Reports an incident in any of the lists. */
+export function writeList(
+  transaction: Transaction,
+  { stream, tables, counted, refresh }: ListPlan,
+): ReconcileResult {
+  const [result, ...parts] = tables.map((plan) => writeLookupPlan(transaction, plan));
+  setRowCount(transaction, stream, counted);
+  // Copies symbols, pairs and exchange names into the dictionaries, so that a query by name is an index seek.
+  for (const { sql, parameters } of refresh) transaction.run(sql, parameters);
+  const { incident, ...counts } = result as ReconcileResult;
+  return { ...counts, incident: incident ?? parts.find((part) => part.incident)?.incident ?? null };
 }
 
 /** The exact digits of the decimals that a REAL cannot represent. */
@@ -165,20 +186,15 @@ const pairOfContract = "coalesce((SELECT m.pair FROM markets m WHERE m.id = mark
 const refreshContractsSql = `UPDATE contracts SET exchange = ${exchangeOfContract}, pair = ${pairOfContract}
   WHERE (exchange IS NOT ${exchangeOfContract} OR pair IS NOT ${pairOfContract})`;
 
-/** Copies symbols, pairs and exchange names into the dictionaries, so that a query by name is an index seek. */
-function refreshNames(transaction: Transaction): void {
-  for (const sql of [
-    `UPDATE series SET name = a.symbol FROM assets a
-      WHERE series.index_type = 'GWA' AND a.id = series.index_id AND a.symbol <> series.name`,
-    `UPDATE series SET name = m.pair FROM markets m
-      WHERE series.index_type = 'MWA' AND m.id = series.index_id AND m.pair <> series.name`,
-    `UPDATE series SET name = e.name FROM exchanges e
-      WHERE series.index_type = '' AND e.id = series.index_id AND e.name <> series.name`,
-    `UPDATE listings SET exchange = e.name FROM exchanges e
-      WHERE e.id = listings.exchange_id AND e.name <> listings.exchange`,
-    `UPDATE listings SET pair = m.pair FROM markets m WHERE m.id = listings.market_id AND m.pair <> listings.pair`,
-    refreshContractsSql,
-  ]) {
-    transaction.run(sql);
-  }
-}
+const refreshNamesSql = [
+  `UPDATE series SET name = a.symbol FROM assets a
+    WHERE series.index_type = 'GWA' AND a.id = series.index_id AND a.symbol <> series.name`,
+  `UPDATE series SET name = m.pair FROM markets m
+    WHERE series.index_type = 'MWA' AND m.id = series.index_id AND m.pair <> series.name`,
+  `UPDATE series SET name = e.name FROM exchanges e
+    WHERE series.index_type = '' AND e.id = series.index_id AND e.name <> series.name`,
+  `UPDATE listings SET exchange = e.name FROM exchanges e
+    WHERE e.id = listings.exchange_id AND e.name <> listings.exchange`,
+  `UPDATE listings SET pair = m.pair FROM markets m WHERE m.id = listings.market_id AND m.pair <> listings.pair`,
+  refreshContractsSql,
+];

@@ -1,5 +1,5 @@
 import { formatTimestamp } from "../../model/time.ts";
-import { countAbsences, onlyAbsent, requiredFor } from "../../rule/repetition.ts";
+import { type AbsentEntries, countAbsences, onlyAbsent, requiredFor } from "../../rule/repetition.ts";
 import { readAbsentEntries, storeAbsentEntries } from "../coverage/pending-claims.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -44,46 +44,78 @@ interface StoredRow {
   readonly absences: number;
 }
 
+/** What a list changes in its table, decided by what is stored before anything is written. */
+export interface LookupPlan {
+  readonly lookup: LookupTable;
+  readonly isStale: boolean;
+  readonly added: readonly (readonly SqlValue[])[];
+  readonly seen: readonly { readonly before: StoredRow; readonly after: readonly SqlValue[] }[];
+  /** The keys of the listed rows that the list lacks, and of those that count as removed now. */
+  readonly missing: readonly (readonly SqlValue[])[];
+  readonly delisted: readonly (readonly SqlValue[])[];
+  /** What the list lacks so far, by its name; undefined: as before. */
+  readonly absent: { readonly list: string; readonly pending: readonly AbsentEntries[] } | undefined;
+  readonly incident: ReconcileResult["incident"];
+}
+
 /**
- * Updates a lookup table from a list; each incoming row is its key, tracked and untracked values. Rows that a complete
+ * Compares a lookup table with a list; each incoming row is its key, tracked and untracked values. Rows that a complete
  * list (within `scope`) lacks are never deleted: they count as absent and are eventually marked as delisted.
  */
-export function reconcileLookup(
+export function planLookup(
   transaction: Transaction,
   lookup: LookupTable,
   incoming: readonly (readonly SqlValue[])[],
-  options: ReconcileOptions & { readonly scope?: Scope },
-): ReconcileResult {
-  const now = formatTimestamp(transaction.at);
-  const { scope = [] } = options;
+  { scope = [], isComplete, isStale = false }: ReconcileOptions & { readonly scope?: Scope },
+): LookupPlan {
   const stored = readStored(transaction, lookup, scope);
   const seen = new Map(incoming.map((values) => [keyOf(lookup, values), values]));
-  let added = 0;
-  let changed = 0;
-  for (const [key, values] of seen) {
-    const before = stored.get(key);
-    if (!before) added += insert(transaction, lookup, values, now, options.isStale ?? false);
-    else if (!options.isStale && update(transaction, lookup, before, values, now)) changed++;
+  const added = [...seen].flatMap(([key, values]) => (stored.has(key) ? [] : [values]));
+  if (isStale) {
+    const nothing = { seen: [], missing: [], delisted: [], absent: undefined, incident: null };
+    return { lookup, isStale, added, ...nothing };
   }
-  if (options.isStale) return { added, changed, delisted: 0, incident: null };
-
+  const both = [...seen].flatMap(([key, after]) => {
+    const before = stored.get(key);
+    return before ? [{ before, after }] : [];
+  });
   const list = [lookup.table, ...scope.map(({ value }) => value)].join(" ");
   const absent = readAbsentEntries(transaction, "delisted", list);
   const listed = [...stored].filter(([, row]) => row.delistedAt === null);
-  const missing = listed.filter(([key]) => options.isComplete && !seen.has(key)).map(([key]) => key);
+  const missing = listed.filter(([key]) => isComplete && !seen.has(key)).map(([key]) => key);
   const maxDelisted = Math.max(1, listed.length * MAX_MISSING_RATIO);
   const isIncident = missing.length > maxDelisted;
   const required = requiredFor(isIncident ? "shorter list" : "delisted");
-  const { accepted, pending } = options.isComplete
+  const { accepted, pending } = isComplete
     ? countAbsences(missing, absent, required, transaction.now, maxDelisted)
     : { accepted: [], pending: onlyAbsent(absent, (key) => !seen.has(key)) };
-  if (absent.length + pending.length > 0) storeAbsentEntries(transaction, "delisted", list, pending);
   const keyValues = (key: string) => stored.get(key)?.values.slice(0, lookup.keys.length) ?? [];
+  return {
+    ...{ lookup, isStale, added, seen: both },
+    missing: missing.map(keyValues),
+    delisted: accepted.map(keyValues),
+    absent: absent.length + pending.length > 0 ? { list, pending } : undefined,
+    incident: isIncident ? { missing: missing.length, listed: listed.length } : null,
+  };
+}
+
+/** Writes what was planned. Reads nothing. */
+export function writeLookupPlan(
+  transaction: Transaction,
+  { lookup, isStale, added, seen, missing, delisted, absent, incident }: LookupPlan,
+): ReconcileResult {
+  const now = formatTimestamp(transaction.at);
   const show = `UPDATE ${lookup.table} SET absences = absences + 1 WHERE ${whereKey(lookup)}`;
-  for (const key of missing) transaction.run(show, keyValues(key));
-  for (const key of accepted) delist(transaction, lookup, keyValues(key), now);
-  const incident = isIncident ? { missing: missing.length, listed: listed.length } : null;
-  return { added, changed, delisted: accepted.length, incident };
+  const result = {
+    added: added.reduce((sum, values) => sum + insert(transaction, lookup, values, now, isStale), 0),
+    changed: seen.filter(({ before, after }) => update(transaction, lookup, before, after, now)).length,
+    delisted: delisted.length,
+    incident,
+  };
+  if (absent) storeAbsentEntries(transaction, "delisted", absent.list, absent.pending);
+  for (const key of missing) transaction.run(show, key);
+  for (const key of delisted) delist(transaction, lookup, key, now);
+  return result;
 }
 
 function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope): Map<string, StoredRow> {

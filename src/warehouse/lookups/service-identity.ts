@@ -44,18 +44,25 @@ interface ServiceList {
   readonly mayAdopt?: boolean;
 }
 
-/** What `recordService` has changed. */
+/** What `writeService` changes. */
 export type ServiceChange = "none" | "moved" | "adopted";
 
+/** What a list says about the service of the warehouse. */
+export interface ServicePlan extends Pick<ServiceList, "url" | "stream"> {
+  /** The ids of which the warehouse does not know. */
+  readonly added: readonly string[];
+  readonly change: ServiceChange;
+}
+
 /**
- * Stores which service the warehouse belongs to. Throws if the data of another one is already stored: the ids of both, and
+ * Compares the service with that of the warehouse. Throws if the data of another one is already stored: the ids of both, and
  * two series of each name, would be mixed for ever.
  */
-export function recordService(
+export function planService(
   transaction: Transaction,
   warehouse: string,
   { url, stream, ids, mayAdopt = false }: ServiceList,
-): ServiceChange {
+): ServicePlan {
   const known = readServiceIdentity(transaction, stream);
   const listed = new Set(ids);
   const isSame = isSameService(known.ids, listed);
@@ -66,12 +73,21 @@ export function recordService(
       evidence: `it lists ${shared} of ${known.ids.size} known ${stream}`,
     });
   }
-  if (!isSame) forgetService(transaction);
+  const added = [...listed].filter((id) => !isSame || !known.ids.has(id));
+  const change = !isSame ? "adopted" : known.url === url ? "none" : "moved";
+  return { url, stream, added, change };
+}
+
+/** Stores which service the warehouse belongs to. */
+export function writeService(
+  transaction: Transaction,
+  { url, stream, added, change }: ServicePlan,
+): ServiceChange {
+  if (change === "adopted") forgetService(transaction);
   const insert = transaction.statement("INSERT INTO service_ids (stream, id) VALUES (?, ?)");
-  for (const id of listed) if (!isSame || !known.ids.has(id)) insert.run([stream, id]);
-  if (known.url === url && isSame) return "none";
-  transaction.orm.update(warehouseState).set({ serviceUrl: url }).run();
-  return isSame ? "moved" : "adopted";
+  for (const id of added) insert.run([stream, id]);
+  if (change !== "none") transaction.orm.update(warehouseState).set({ serviceUrl: url }).run();
+  return change;
 }
 
 /** The new service does not list what the old one listed: that is no fault of its lists. */

@@ -2,11 +2,10 @@ import { Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
 import type { Confirmations } from "../../model/status/confirmations.ts";
 import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
-import { historyStreams, type Stream, streamTable } from "../../model/streams.ts";
+import { computeWindowStart, historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import { computeWindowStart } from "../coverage/gaps.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
 import {
   type KnownLedgerKey,

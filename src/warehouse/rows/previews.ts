@@ -1,6 +1,8 @@
 import type { Micros } from "../../model/time.ts";
-import { findProofAt, type LedgerKey } from "../coverage/ledger.ts";
-import { rowTables } from "../tables/row-tables.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import type { StoredRow } from "../../rule/answer.ts";
+import { findProofAt, type LedgerKey, type SeriesKey } from "../coverage/ledger.ts";
+import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { keepPastRow } from "./row-sql.ts";
 import { addRowCount } from "./stream-stats.ts";
@@ -11,9 +13,32 @@ import { addRowCount } from "./stream-stats.ts";
  */
 
 /** Whether a row with source `live` is a preview: no REST page has covered it. */
-export function isPreview(transaction: Transaction, key: LedgerKey, ts: Micros): boolean {
+function isPreview(transaction: Transaction, key: LedgerKey, ts: Micros): boolean {
   const proof = findProofAt(transaction, key, ts);
   return proof === undefined || proof === "lost";
+}
+
+/** The stored rows of the range other than those at `timestamps`, ascending. */
+export function findRowsBeside(
+  transaction: Transaction,
+  key: SeriesKey,
+  { from, to }: TimeRange,
+  timestamps: readonly Micros[],
+): StoredRow[] {
+  const { table, keyColumn, columns, sourceAt }: RowTable<never> = rowTables[key.stream];
+  const ofSeries = `FROM ${table} WHERE ${keyColumn} = ? AND ts`;
+  const sql = `SELECT ts ${ofSeries} >= ? AND ts < ? ORDER BY ts`;
+  const stored = transaction.values<Micros>(sql, [key.series, from, to]);
+  // Usually the oldest row of the page before is the only one.
+  if (stored.every((ts) => ts === timestamps[0])) return [];
+  const expected = new Set(timestamps);
+  const isLiveSql = `SELECT 1 ${ofSeries} = ? AND ${columns[sourceAt] ?? "0"} = 1`;
+  return stored
+    .filter((ts) => !expected.has(ts))
+    .map((ts) => {
+      const isLive = transaction.findRow(isLiveSql, [key.series, ts]) !== undefined;
+      return { ts, isPreview: isLive && isPreview(transaction, key, ts) };
+    });
 }
 
 /** The live rows of index ticks that a page has, before it is written. */

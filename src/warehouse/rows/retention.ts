@@ -1,7 +1,7 @@
 import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { loseExpired } from "../../rule/findings.ts";
-import { applyChanges } from "../coverage/apply-changes.ts";
+import { applyChanges } from "../coverage/ledger.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import { hasSlotOfKey, timeOrder } from "../tables/row-parts.ts";
 import { rowTables } from "../tables/row-tables.ts";

@@ -1,7 +1,9 @@
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { hasSlotOfKey, storedKey } from "../tables/row-parts.ts";
-import type { RowTable } from "../tables/row-tables.ts";
+import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { addRowCount } from "./stream-stats.ts";
 
 /**
  * Inserting this many rows per statement is 1.5 to 1.8 times as fast as one at a time. Their values are passed as arguments:
@@ -22,7 +24,7 @@ interface RowSql {
   readonly selectRestBetween: string;
   /** The row of one key and timestamp. */
   readonly selectOne: string;
-  /** Whether any row exists between two timestamps, both inclusive. */
+  /** Whether any row exists between two timestamps, both inclusive, beside the one at a third. */
   readonly selectAny: string;
 }
 
@@ -74,7 +76,7 @@ export function getRowSql<Row>({
       keepPast: `INSERT INTO ${pastTable} (${versioned}, until, revision) SELECT ${versioned}, ?, ? FROM ${table} WHERE ${isRow}`,
       selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts > ? AND ts < ? AND source = 0 LIMIT 1`,
       selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${isRow}`,
-      selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts BETWEEN ? AND ? LIMIT 1`,
+      selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts BETWEEN ? AND ? AND ts IS NOT ? LIMIT 1`,
     };
     sqlByTable.set(table, sql);
   }
@@ -95,4 +97,23 @@ export function keepPastRow(
   const { commit } = transaction;
   if (isRevision) transaction.run(keepPast, [commit, transaction.numberRevision(), key, ts]);
   else transaction.run(`${keepPast} AND since IS NOT ?`, [commit, 0, key, ts, commit]);
+}
+
+/** Deletes rows that the service no longer has, and stores them in `revisions`. Returns how many there were. */
+export function withdrawRows(
+  transaction: Transaction,
+  { stream, series }: { readonly stream: RowStream; readonly series: number },
+  timestamps: readonly Micros[],
+): number {
+  const table: RowTable<never> = rowTables[stream];
+  const isRow = `${table.keyColumn} = ? AND ts = ?`;
+  let withdrawn = 0;
+  for (const ts of timestamps) {
+    keepPastRow(transaction, table, { key: series, ts }, true);
+    if (transaction.run(`DELETE FROM ${table.table} WHERE ${isRow}`, [series, ts]) === 0) continue;
+    transaction.journal.add(stream, "rows", series, { from: ts, to: ts + 1 });
+    withdrawn++;
+  }
+  addRowCount(transaction, stream, -withdrawn);
+  return withdrawn;
 }

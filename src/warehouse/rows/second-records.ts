@@ -79,17 +79,29 @@ export function isStored<S extends RowStream>(
   return hasSameValues(table, stored, values);
 }
 
-/** Adds the remark to a stored row. */
-export function noteSecondInRow(transaction: Transaction, stream: RowStream, key: number, ts: Micros): void {
+/** The `details` of a stored row with the remark; undefined: it has it, or there is no row. */
+export function readNotedDetails(
+  transaction: Transaction,
+  stream: RowStream,
+  key: number,
+  ts: Micros,
+): string | undefined {
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT details FROM ${table} WHERE ${keyColumn} = ? AND ts = ?`;
+  const details = transaction.findValue<SqlValue>(sql, [key, ts]);
+  return details === undefined || hasSecondNote(details) ? undefined : noteSecondInDetails(details);
+}
+
+/** Gives a stored row the remark. */
+export function writeNotedDetails(
+  transaction: Transaction,
+  stream: RowStream,
+  key: number,
+  { ts, details }: { readonly ts: Micros; readonly details: string },
+): void {
   const rows: RowTable<never> = rowTables[stream];
-  const { table, keyColumn } = rows;
-  const at = [key, ts];
-  const detailsSql = `SELECT details FROM ${table} WHERE ${keyColumn} = ? AND ts = ?`;
-  const details = transaction.value<SqlValue | undefined>(detailsSql, at);
-  if (details === undefined || hasSecondNote(details)) return;
   keepPastRow(transaction, rows, { key, ts });
-  const noted = [noteSecondInDetails(details), transaction.commit];
-  const noteSql = `UPDATE ${rows.storedTable} SET details = ?, since = ? WHERE ${hasSlotOfKey(stream)} AND ts = ?`;
-  transaction.run(noteSql, [...noted, ...at]);
+  const sql = `UPDATE ${rows.storedTable} SET details = ?, since = ? WHERE ${hasSlotOfKey(stream)} AND ts = ?`;
+  transaction.run(sql, [details, transaction.commit, key, ts]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

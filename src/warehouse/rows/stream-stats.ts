@@ -20,6 +20,16 @@ export function readStreamStates({ orm }: Connection): StreamStateRow[] {
   return orm.select().from(streamStates).all();
 }
 
+/** What pages have shown of the times of a stream. */
+export type StreamTiming = Pick<StreamStateRow, "lateBy" | "lateAt" | "servesRunningDay" | "liveOffset">;
+
+/** Every page asks: a query of drizzle would cost more than all others of a page. */
+export function readStreamTiming(connection: SqlRunner, stream: Stream): StreamTiming | undefined {
+  const sql = `SELECT late_by AS lateBy, late_at AS lateAt, serves_running_day AS servesRunningDay, live_offset AS liveOffset
+    FROM stream_states WHERE stream = ?`;
+  return connection.findRow<StreamTiming>(sql, [stream]);
+}
+
 export function recordStreamState(
   { orm }: Transaction,
   stream: Stream,
@@ -53,15 +63,13 @@ export function recordStreamError(transaction: Transaction, stream: Stream, erro
 const MIN_OFFSET_CHANGE_MICROS = 50 * MICROS_PER_MS;
 
 /**
- * Stores how much later the websocket stamps the stream's ticks than REST; null: not at all. Returns whether that is new.
+ * Whether it is new how much later the websocket stamps the stream's ticks than REST; null: not at all. `before`: what is known;
+ * undefined: nothing of the stream is stored yet.
  */
-export function recordLiveOffset(transaction: Transaction, stream: Stream, offset: Micros | null): boolean {
-  const before = readStreamState(transaction, stream)?.liveOffset;
+export function isNewOffset(before: Micros | null | undefined, offset: Micros | null): boolean {
   if (before === undefined || before === offset) return false;
   const minChange = Math.max(MIN_OFFSET_CHANGE_MICROS, Math.abs(before ?? 0) / 2);
-  if (before !== null && offset !== null && Math.abs(offset - before) < minChange) return false;
-  recordStreamState(transaction, stream, { liveOffset: offset });
-  return true;
+  return before === null || offset === null || Math.abs(offset - before) >= minChange;
 }
 
 export function recordMissingScopes(
@@ -76,6 +84,9 @@ export function recordMissingScopes(
 
 /** Lookups are small enough to count at every refresh; the refresh time is their newest timestamp. */
 export function setRowCount(transaction: Transaction, stream: Stream, table: string): void {
-  const rows = transaction.value<number>(`SELECT count(*) FROM ${table}`);
-  recordStreamState(transaction, stream, { rows, newestTs: transaction.now });
+  transaction.run(
+    `INSERT INTO stream_states (stream, rows, newest_ts, missing_scopes) SELECT ?, count(*), ?, '[]' FROM (SELECT 1 FROM ${table}) WHERE true
+      ON CONFLICT (stream) DO UPDATE SET rows = excluded.rows, newest_ts = excluded.newest_ts`,
+    [stream, transaction.now],
+  );
 }

@@ -12,7 +12,7 @@ import type { Connection, SqlRunner } from "../sqlite/connection.ts";
  * A poll brings one row for each of thousands of keys. In a table ordered by (key, ts) each of them changes a page of its own, and
  * 4 KiB are written for 65 bytes. So the tables of snapshot streams are ordered by (slot, ts), and a slot is a part and a key: part 0
  * has the history, ordered by key; each other part has the live rows of some minutes, which are a few neighbouring pages. Closed
- * parts are moved to part 0 in bulk (rows/move-live-rows.ts).
+ * parts are moved to part 0 in bulk (rows/move-live-rows.ts, docs/decisions/live-rows.md).
  *
  * For each key, a later part has only later rows: so (part, ts) is an order of time, and the newest row is in the last part.
  */

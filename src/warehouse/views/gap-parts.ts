@@ -1,7 +1,7 @@
 import { gapStateSql, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { streams, streamTable } from "../../model/streams.ts";
+import { MICROS_PER_SECOND } from "../../model/time.ts";
 import { AGED_OUT_REASON, NOT_FOUND } from "../../rule/claim.ts";
-import { NOT_OBSERVED_REASON, targetStartSql } from "../coverage/gaps.ts";
 import {
   absenceSql,
   incidentKindsSql,
@@ -10,6 +10,26 @@ import {
 } from "../coverage/pending-claims.ts";
 import { decayedLatenessSql, NOT_PUBLISHED_REASON, quietTimeSql } from "../coverage/publication.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
+
+/** The service's clock is known from its responses, and better after more of them: the window's start may seem to move back. */
+const MAX_CLOCK_ERROR = 60 * MICROS_PER_SECOND;
+
+/**
+ * Where the target `w` begins. Until REST has proven its oldest part, it begins where the service's window does: the first
+ * walk takes time, and what leaves the window meanwhile was never promised.
+ */
+export function targetStartSql(
+  { table, largest }: Pick<SqlDialect, "table" | "largest">,
+  now: string,
+): string {
+  const firstSettled = `(SELECT min(f.from_ts) FROM ${table("settled_ranges")} f
+    WHERE f.stream = w.stream AND f.series = w.series AND f.from_ts <= ${now} - w.service_window + ${MAX_CLOCK_ERROR})`;
+  return `CASE WHEN w.is_snapshot = 1 OR w.service_window IS NULL THEN w.from_ts
+    ELSE ${largest("w.from_ts", `coalesce(${firstSettled}, ${now} - w.service_window)`)} END`;
+}
+
+/** Reason of ranges that no snapshot covered. */
+export const NOT_OBSERVED_REASON = "not observed";
 
 /** Which gaps, and when. */
 export interface GapScope {

@@ -3,13 +3,13 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
 import { runInChild } from "../../support/cli/run-command.ts";
 import { standardContent } from "../../support/cli/standard-content.ts";
 import { type ProgramProcess, startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
+import { recordService } from "../../support/warehouse/write-lists.ts";
 
 const DEFAULT_PORT = 9464;
 

@@ -4,7 +4,6 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { worstExit } from "../../../src/cli/commands/doctor/finding.ts";
 import { checkWarehouse } from "../../../src/cli/commands/doctor/warehouse-checks.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
-import { recordService } from "../../../src/warehouse/lookups/service-identity.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
@@ -12,6 +11,7 @@ import { standardContent } from "../../support/cli/standard-content.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
+import { recordService } from "../../support/warehouse/write-lists.ts";
 
 const secret = "canary-secret-51c";
 

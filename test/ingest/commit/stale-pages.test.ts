@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
 import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
+import { CommittedPages } from "../../../src/ingest/commit/walk-page.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import {
   commitPage,

@@ -1,8 +1,7 @@
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
-import { commitWalkPage } from "../../../src/ingest/commit/walk-page.ts";
+import { CommittedPages, commitWalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import { readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../src/model/time.ts";

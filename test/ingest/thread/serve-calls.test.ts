@@ -33,7 +33,7 @@ async function startServing() {
     await Promise.all(
       calls.map(async ([operation, args]) => {
         const now = at("18:00:00");
-        const sent = { operation, args, isFirst: true, now, machineNow: now };
+        const sent = { operation, args, isOrdered: true, isFirst: true, now, machineNow: now };
         replies.push({ operation, ...(await ingest.call("run", sent)) });
       }),
     );

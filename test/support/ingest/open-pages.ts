@@ -1,5 +1,4 @@
-import { CommittedPages } from "../../../src/ingest/commit/committed-pages.ts";
-import { commitWalkPage, type WalkPage } from "../../../src/ingest/commit/walk-page.ts";
+import { CommittedPages, commitWalkPage, type WalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import { readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import type { Micros } from "../../../src/model/time.ts";

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { matchPreviews, removePreviews } from "../../../src/warehouse/rows/previews.ts";
+import { withdrawRows } from "../../../src/warehouse/rows/row-sql.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
-import { noteSecondInRow } from "../../../src/warehouse/rows/second-records.ts";
-import { withdrawRows } from "../../../src/warehouse/rows/withdraw-rows.ts";
+import { readNotedDetails, writeNotedDetails } from "../../../src/warehouse/rows/second-records.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { bar, decimal, parseTs, tick } from "../warehouse/records.ts";
 import { retract, settle, settleAsLost } from "../warehouse/settle.ts";
@@ -134,7 +134,10 @@ export function applyChange(transaction: Transaction, indexId: string, change: C
         stored.filter((_, at) => at % change.stride === 0),
       );
     else if (change.kind === "second")
-      for (const ts of stored) noteSecondInRow(transaction, "index_ticks", series, ts);
+      for (const ts of stored) {
+        const details = readNotedDetails(transaction, "index_ticks", series, ts);
+        if (details !== undefined) writeNotedDetails(transaction, "index_ticks", series, { ts, details });
+      }
     else if (change.kind === "preview") {
       const timestamps = stored.map((ts) => ts + 3);
       const { replaced } = matchPreviews(transaction, series, timestamps, PERIOD / 4);

@@ -2,8 +2,9 @@ import type { SnapshotStream } from "../../../src/model/streams.ts";
 import type { Micros } from "../../../src/model/time.ts";
 import { settlePeriod } from "../../../src/rule/snapshot.ts";
 import {
-  applySnapshotChanges,
+  planSnapshotChanges,
   readStoredSnapshots,
+  writeSnapshotChanges,
 } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 
@@ -21,5 +22,6 @@ interface TestSnapshot {
 export function settleSnapshot(transaction: Transaction, snapshot: TestSnapshot): void {
   const { at, cadence, to = at + cadence, isEmpty = false } = snapshot;
   const stored = readStoredSnapshots(transaction, snapshot);
-  applySnapshotChanges(transaction, snapshot, settlePeriod({ from: at, to }, !isEmpty, stored));
+  const changes = settlePeriod({ from: at, to }, !isEmpty, stored);
+  writeSnapshotChanges(transaction, planSnapshotChanges(transaction, snapshot, changes));
 }

@@ -1,6 +1,6 @@
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import type { Proof } from "../../../src/rule/answer.ts";
-import { changeLedger, type LedgerKey } from "../../../src/warehouse/coverage/ledger.ts";
+import { applyChanges, type LedgerKey } from "../../../src/warehouse/coverage/ledger.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 
 export function settle(
@@ -10,7 +10,7 @@ export function settle(
   proof: Proof,
   reason: string | null = null,
 ): void {
-  changeLedger(transaction, key, { kind: "settle", range, proof, reason });
+  applyChanges(transaction, key, [{ kind: "settle", range, proof, reason }]);
 }
 
 /** As retention does. */
@@ -20,9 +20,9 @@ export function settleAsLost(
   range: TimeRange,
   reason: string,
 ): void {
-  changeLedger(transaction, key, { kind: "settle", range, proof: "lost", reason, isDeleted: true });
+  applyChanges(transaction, key, [{ kind: "settle", range, proof: "lost", reason, isDeleted: true }]);
 }
 
 export function retract(transaction: Transaction, key: LedgerKey, range: TimeRange): void {
-  changeLedger(transaction, key, { kind: "retract", range });
+  applyChanges(transaction, key, [{ kind: "retract", range }]);
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../../src/model/time-range.ts";
 import { loseAgedOut } from "../../../src/rule/findings.ts";
-import { applyChanges } from "../../../src/warehouse/coverage/apply-changes.ts";
+import { applyChanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import {

@@ -11,11 +11,10 @@ import {
   recordHeadPage,
   recordLowerPage,
   recordRunningDay,
-  servesRunningDay,
 } from "../../../src/warehouse/coverage/publication.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
-import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
+import { readStreamTiming, recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
@@ -126,7 +125,9 @@ describe("a stream that serves the bar of a running day", () => {
       "INSERT OR IGNORE INTO stream_states (stream, rows, missing_scopes) VALUES ('ohlcv', 0, '[]')",
     );
     const serves = () =>
-      (["ohlcv", "index_ticks"] as const).map((stream) => servesRunningDay(warehouse.connection, stream));
+      (["ohlcv", "index_ticks"] as const).map(
+        (stream) => readStreamTiming(warehouse.connection, stream)?.servesRunningDay === 1,
+      );
     expect(serves()).toEqual([false, false]);
     warehouse.transaction((t) => recordRunningDay(t, "ohlcv"));
     expect(serves()).toEqual([true, false]);

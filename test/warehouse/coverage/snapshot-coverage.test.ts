@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { forbidPeriod } from "../../../src/rule/snapshot.ts";
 import {
-  applySnapshotChanges,
   endSnapshotTarget,
+  planSnapshotChanges,
   readStoredSnapshots,
+  writeSnapshotChanges,
 } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
@@ -51,7 +52,9 @@ describe("a snapshot", () => {
   it("that the service denies is lost, unless its period is covered", () => {
     const { observe, coverage, targets, warehouse } = openSnapshots();
     const deny = (at: number) =>
-      warehouse.transaction((t) => applySnapshotChanges(t, { ...kraken, cadence: 10 }, forbidPeriod(at, 10)));
+      warehouse.transaction((t) =>
+        writeSnapshotChanges(t, planSnapshotChanges(t, { ...kraken, cadence: 10 }, forbidPeriod(at, 10))),
+      );
     deny(100);
     expect(targets()).toEqual([[100, null, 20, 1, null, 1]]);
     observe(115);

@@ -6,7 +6,6 @@ import type {
   Exchange,
   Market,
 } from "../../../src/model/records.ts";
-import { writeContracts, writeLookup } from "../../../src/warehouse/lookups/lookup-writer.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -14,6 +13,7 @@ import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, parseTs, tick } from "../../support/warehouse/records.ts";
+import { writeContracts, writeLookup } from "../../support/warehouse/write-lists.ts";
 
 const noQualityOrExtra = { quality: null, extra: null };
 

@@ -1,0 +1,302 @@
+import type { StreamRecords } from "../../model/records.ts";
+import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
+import type { SettledRange } from "../../rule/answer.ts";
+import type { LedgerChange } from "../../rule/apply.ts";
+import { reopenAt } from "../../rule/findings.ts";
+import { findProofAt, findTouching, readTouched } from "../coverage/ledger.ts";
+import { isParted, slotBefore } from "../tables/row-parts.ts";
+import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import type { Transaction } from "../tables/transaction.ts";
+import { hasSameValues } from "./row-details.ts";
+import { getRowSql, ROWS_PER_STATEMENT } from "./row-sql.ts";
+import { hasSecondNote, noteSecondInDetails } from "./second-records.ts";
+
+/**
+ * `rest`: a current REST page. `live`: the websocket, or a stale REST page (cached, or overtaken by a later request);
+ * neither replaces what a current page wrote or settled (docs/decisions/live-ticks.md).
+ */
+export type RecordSource = "rest" | "live";
+
+/** One step of writing records of a series. */
+export type RowStep<Row> =
+  /** No row exists between these records: of a page, ascending. */
+  | { readonly kind: "fill"; readonly records: readonly Row[]; readonly slot: number | undefined }
+  /** `isNewest`: newer than all rows of its series. */
+  | {
+      readonly kind: "insert";
+      readonly record: Row;
+      readonly isNewest: boolean;
+      /** Where a live row goes that is older than the newest of its key; undefined: to the open part. */
+      readonly slot: number | undefined;
+    }
+  /** A REST page equals a live row. */
+  | { readonly kind: "confirm"; readonly ts: Micros }
+  | {
+      readonly kind: "replace";
+      readonly ts: Micros;
+      readonly values: readonly SqlValue[];
+      readonly isRevision: boolean;
+      /** Only undocumented properties or the quality differ. */
+      readonly hasSame: boolean;
+    };
+
+/** What is written of the records of one series, decided by what is stored before anything is written. */
+export interface SeriesPlan<Row> {
+  readonly key: number;
+  readonly name: string | null | undefined;
+  readonly newest: Micros;
+  readonly steps: readonly RowStep<Row>[];
+  /** What live ticks open again, and where. */
+  readonly reopened: readonly LedgerChange[];
+  readonly touched: readonly SettledRange[];
+}
+
+export interface RowPlan<Row> {
+  readonly table: RowTable<Row>;
+  readonly source: RecordSource;
+  readonly series: readonly SeriesPlan<Row>[];
+  readonly unchanged: number;
+  /** Live records that are ignored because a REST row of the same tick takes precedence. */
+  readonly outranked: number;
+}
+
+/**
+ * Decides what is written of records of a stream, in any order and of any number of series: identical rows are left alone, different
+ * ones replaced. REST rows and settled rows take precedence over live records; a live record less than `tolerance` from a REST row is
+ * the same tick, stamped by another clock.
+ */
+export function planRecords<S extends RowStream>(
+  transaction: Transaction,
+  stream: S,
+  records: readonly StreamRecords[S][],
+  source: RecordSource,
+  tolerance: Micros = 0,
+): RowPlan<StreamRecords[S]> {
+  const table: RowTable<StreamRecords[S]> = rowTables[stream];
+  const planner = new RowPlanner(transaction, table, source, hasHistory(stream) ? tolerance : 0);
+  const series = groupByKey(transaction, table, records).map(([key, group]) =>
+    planner.plan(key, sortAscending(table, group, source), table.nameOf?.(group[0] as StreamRecords[S])),
+  );
+  const { unchanged, outranked } = planner;
+  return { table, source, series, unchanged, outranked };
+}
+
+function groupByKey<Row>(
+  transaction: Transaction,
+  table: RowTable<Row>,
+  records: readonly Row[],
+): [number, readonly Row[]][] {
+  const groups = new Map<number, Row[]>();
+  let last: Row | undefined;
+  let group: Row[] = [];
+  for (const record of records) {
+    if (last === undefined || !table.hasSameKey(last, record)) {
+      const key = table.key(transaction, record);
+      group = groups.get(key) ?? [];
+      groups.set(key, group);
+    }
+    last = record;
+    group.push(record);
+  }
+  return [...groups].sort(([a], [b]) => a - b);
+}
+
+/** Sorts by time. Of records with the same timestamp, returns the first of a page, or all of the live feed in their order. */
+function sortAscending<Row>(
+  table: RowTable<Row>,
+  records: readonly Row[],
+  source: RecordSource,
+): readonly Row[] {
+  let isDescending = true;
+  let isAscending = true;
+  for (let i = 1; i < records.length; i++) {
+    const step = table.ts(records[i] as Row) - table.ts(records[i - 1] as Row);
+    if (step >= 0) isDescending = false;
+    if (step <= 0) isAscending = false;
+  }
+  if (isAscending) return records;
+  if (isDescending) return [...records].reverse();
+  if (source === "live") return records.toSorted((a, b) => table.ts(a) - table.ts(b));
+  const byTs = new Map<Micros, Row>();
+  for (const record of records) {
+    const ts = table.ts(record);
+    if (!byTs.has(ts)) byTs.set(ts, record);
+  }
+  return [...byTs.values()].sort((a, b) => table.ts(a) - table.ts(b));
+}
+
+class RowPlanner<Row> {
+  unchanged = 0;
+  outranked = 0;
+  readonly #transaction: Transaction;
+  readonly #table: RowTable<Row>;
+  readonly #source: RecordSource;
+  readonly #tolerance: Micros;
+
+  constructor(transaction: Transaction, table: RowTable<Row>, source: RecordSource, tolerance: Micros) {
+    this.#transaction = transaction;
+    this.#table = table;
+    this.#source = source;
+    this.#tolerance = tolerance;
+  }
+
+  /** `records`: of one series, ascending; one per timestamp, unless they are live. */
+  plan(key: number, records: readonly Row[], name: string | null | undefined): SeriesPlan<Row> {
+    const { stream } = this.#table;
+    const newest = this.#table.ts(records.at(-1) as Row);
+    if (this.#source === "rest")
+      return { key, name, newest, steps: this.#planPage(key, records), reopened: [], touched: [] };
+    const { steps, reopened } = this.#planLive(key, records);
+    const touched =
+      reopened.length > 0 ? readTouched(this.#transaction, { stream, series: key }, reopened) : [];
+    return { key, name, newest, steps, reopened, touched };
+  }
+
+  #planPage(key: number, records: readonly Row[]): RowStep<Row>[] {
+    if (this.#isVacant(key, records)) return [this.#fill(key, records)];
+    const { ts } = this.#table;
+    const [first, last] = [ts(records[0] as Row), ts(records.at(-1) as Row)];
+    const steps: RowStep<Row>[] = [];
+    for (let i = 0; i < records.length; i += ROWS_PER_STATEMENT) {
+      const chunk = records.slice(i, i + ROWS_PER_STATEMENT);
+      if (this.#isVacant(key, chunk)) steps.push(this.#fill(key, chunk));
+      else
+        for (const record of chunk) {
+          // Only pages of a history show all records of a moment together, and two pages may share their first and last moment.
+          const isWhole = hasHistory(this.#table.stream) && ts(record) > first && ts(record) < last;
+          const before = this.#readStored(key, ts(record));
+          const step: RowStep<Row> | undefined = before
+            ? this.#merge(key, record, before, isWhole)
+            : { kind: "insert", record, isNewest: false, slot: this.#findSlot(key, ts(record)) };
+          if (step) steps.push(step);
+        }
+    }
+    return steps;
+  }
+
+  /** Live records may repeat a moment: the second one meets what the first one leaves. */
+  #planLive(key: number, records: readonly Row[]) {
+    const steps: RowStep<Row>[] = [];
+    const reopened: LedgerChange[] = [];
+    let last:
+      | { readonly ts: Micros; readonly values: () => readonly SqlValue[]; readonly isNew: boolean }
+      | undefined;
+    const insert = (record: Row, isNewest: boolean) => {
+      const slot = isNewest ? undefined : this.#findSlot(key, this.#table.ts(record));
+      steps.push({ kind: "insert", record, isNewest, slot });
+      last = { ts: this.#table.ts(record), values: () => this.#encode(record), isNew: true };
+    };
+    for (const record of records) {
+      const ts = this.#table.ts(record);
+      const again = last?.ts === ts ? last : undefined;
+      last = undefined;
+      if (!again && this.#isAboveMark(key, ts) && !this.#hasRestRowNear(key, ts)) {
+        insert(record, true);
+        continue;
+      }
+      const before = again ? again.values() : this.#readStored(key, ts);
+      if (before !== undefined) {
+        const step = this.#merge(key, record, before, false, again?.isNew);
+        if (step) steps.push(step);
+        const values = step?.kind === "replace" ? step.values : before;
+        last = { ts, values: () => values, isNew: again?.isNew ?? false };
+      } else if (this.#hasRestRowNear(key, ts)) this.outranked++;
+      else {
+        reopened.push(...this.#reopenAt(key, ts));
+        insert(record, false);
+      }
+    }
+    return { steps, reopened };
+  }
+
+  /** `isWhole`: the page has all records of the moment; `isNew`: the batch itself has brought the row. */
+  #merge(
+    key: number,
+    record: Row,
+    before: readonly SqlValue[],
+    isWhole: boolean,
+    isNew = false,
+  ): RowStep<Row> | undefined {
+    const table = this.#table;
+    const isLive = this.#source === "live";
+    const ts = table.ts(record);
+    const values = this.#encode(record);
+    const detailsAt = values.length - 1;
+    if (hasSecondNote(before[detailsAt]) && !isWhole)
+      values[detailsAt] = noteSecondInDetails(values[detailsAt]);
+    if (values.every((value, i) => value === before[i] || i === table.sourceAt)) {
+      this.unchanged++;
+      return !isLive && before[table.sourceAt] === 1 ? { kind: "confirm", ts } : undefined;
+    }
+    const settled = !isNew && this.#isSettled(key, ts);
+    // Streams without a `source` column come from REST only.
+    const isFromRest = table.sourceAt < 0 || before[table.sourceAt] === 0;
+    if (isLive && (settled || isFromRest)) {
+      this.outranked++;
+      return undefined;
+    }
+    const hasSame = hasSameValues(table, before, values);
+    if (!hasSame && isLive) values[detailsAt] = noteSecondInDetails(values[detailsAt]);
+    // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
+    const isRevision = !hasSame && (settled || !streamTable[table.stream].isProvisional);
+    return { kind: "replace", ts, values, isRevision, hasSame };
+  }
+
+  #encode(record: Row): SqlValue[] {
+    const values: SqlValue[] = [];
+    this.#table.encode(record, this.#source === "live" ? 1 : 0, values);
+    return values;
+  }
+
+  /** Whether no row exists from the first record to the last: the usual case in the first backfill. */
+  #isVacant(key: number, records: readonly Row[]): boolean {
+    const { ts } = this.#table;
+    if (isParted(this.#table.stream) && this.#isAboveMark(key, ts(records[0] as Row))) return true;
+    const span = [key, ts(records[0] as Row), ts(records.at(-1) as Row)];
+    return this.#transaction.statement(getRowSql(this.#table).selectAny).get([...span, null]) === undefined;
+  }
+
+  #isAboveMark(key: number, ts: Micros): boolean {
+    return this.#transaction.highWaterMarks.isAbove(this.#table.stream, key, ts);
+  }
+
+  #fill(key: number, records: readonly Row[]): RowStep<Row> {
+    return { kind: "fill", records, slot: this.#findSlot(key, this.#table.ts(records[0] as Row)) };
+  }
+
+  #findSlot(key: number, ts: Micros): number | undefined {
+    const { stream } = this.#table;
+    if (!isParted(stream) || this.#isAboveMark(key, ts)) return undefined;
+    return this.#transaction.findValue<number>(slotBefore(stream), [key, key, ts]);
+  }
+
+  #readStored(key: number, ts: Micros): readonly SqlValue[] | undefined {
+    return this.#transaction.findTuple<readonly SqlValue[]>(getRowSql(this.#table).selectOne, [key, ts]);
+  }
+
+  #isSettled(key: number, ts: Micros): boolean {
+    const { stream } = this.#table;
+    const proof = hasHistory(stream)
+      ? findProofAt(this.#transaction, { stream, series: key }, ts)
+      : undefined;
+    return proof !== undefined && proof !== "lost";
+  }
+
+  /** A live tick asks for what is settled again; the rule of pages decides about their records. */
+  #reopenAt(key: number, ts: Micros): LedgerChange[] {
+    const { stream } = this.#table;
+    if (!hasHistory(stream)) return [];
+    return reopenAt(ts, findTouching(this.#transaction, { stream, series: key }, { from: ts, to: ts }));
+  }
+
+  /** Whether REST has a row so close to a live tick that both are the same tick. */
+  #hasRestRowNear(key: number, ts: Micros): boolean {
+    if (this.#tolerance === 0) return false;
+    const { highWaterMarks } = this.#transaction;
+    // Nearly every live tick is newer than all that REST has: no query, however many live ticks are near.
+    if (highWaterMarks.isAboveRest(this.#table, key, ts - this.#tolerance)) return false;
+    const near = [key, ts - this.#tolerance, ts + this.#tolerance];
+    return this.#transaction.findRow(getRowSql(this.#table).selectRestBetween, near) !== undefined;
+  }
+}
