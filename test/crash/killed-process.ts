@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import { truncateWal } from "../../src/warehouse/sqlite/wal.ts";
-import { commitPages, openTestWriter } from "./workload.ts";
+import { commitPages, moveParts, openTestWriter } from "./workload.ts";
 
 // The test kills this process in the middle of its work. It reports through a pipe which pages it has committed.
 const [, , task, path = ""] = process.argv;
@@ -16,5 +16,6 @@ if (task === "commit-and-truncate")
     warehouse.checkpointWal(1);
   });
 if (task === "checkpoint") report(`truncated ${truncateWal(warehouse.connection).isTruncated}`);
+if (task === "move") moveParts(warehouse);
 if (task === "endless") for (;;) commitPages(warehouse, (page) => report(`page ${page}`));
 warehouse.close();

@@ -14,11 +14,28 @@ import { readGaps } from "../../src/warehouse/coverage/series-gaps.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { btc } from "../support/ingest/pages.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
-import { auditedAt, commitPages, expectedTimestamps, gap, openTestWriter, seedLiveRows } from "./workload.ts";
+import {
+  auditedAt,
+  commitPages,
+  expectedPolls,
+  expectedTimestamps,
+  gap,
+  moveParts,
+  openTestWriter,
+  seedLiveRows,
+  seedPolls,
+} from "./workload.ts";
 
 /** System calls that change files. A kill just before each call is a different crash point. */
 const fileCalls = ["pwrite64", "fdatasync", "fsync", "ftruncate", "rename", "unlink", "openat"] as const;
-export const tasks = ["migrate", "commit", "commit-together", "commit-and-truncate", "checkpoint"] as const;
+export const tasks = [
+  "migrate",
+  "commit",
+  "commit-together",
+  "commit-and-truncate",
+  "checkpoint",
+  "move",
+] as const;
 export type Task = (typeof tasks)[number];
 
 /** Where to kill the process: before the nth invocation of a system call. */
@@ -88,15 +105,17 @@ export function crashAt(point: CrashPoint): Promise<{ problems: string[]; isKill
       point.task,
       path,
     );
-    return { problems: findProblems(path, stdout), isKilled: signal === "SIGKILL" || status === 137 };
+    const polls = point.task === "move" ? expectedPolls : [];
+    return { problems: findProblems(path, stdout, polls), isKilled: signal === "SIGKILL" || status === 137 };
   });
 }
 
 /**
  * After any crash the file must be intact, every reported page must be stored, every record in a settled range must be
- * stored, every page must be stored with its proof, and resuming must end with exactly the expected rows.
+ * stored, every page must be stored with its proof, resuming must end with exactly the expected rows, and each live row is there
+ * once, before and after the rest of the parts is moved.
  */
-export function findProblems(path: string, reported: string): string[] {
+export function findProblems(path: string, reported: string, polls: readonly string[] = []): string[] {
   const problems: string[] = [];
   const warehouse = openTestWriter(path);
   try {
@@ -126,6 +145,10 @@ export function findProblems(path: string, reported: string): string[] {
       problems.push("readGaps reports gaps");
     for (const { rule, text } of auditLedger(warehouse.connection, auditedAt).findings)
       problems.push(`audit after the resume: ${rule}: ${text}`);
+    const left = readPolls(warehouse);
+    moveParts(warehouse);
+    for (const rows of [left, readPolls(warehouse)])
+      if (rows.join() !== polls.join()) problems.push(`${rows.length} live rows instead of ${polls.length}`);
   } finally {
     warehouse.close();
   }
@@ -136,6 +159,11 @@ function readStoredTimestamps(warehouse: WarehouseWriter): Set<number> {
   return new Set(
     warehouse.connection.database.prepare("SELECT ts FROM index_ticks").pluck().all() as number[],
   );
+}
+
+function readPolls(warehouse: WarehouseWriter): unknown[] {
+  const sql = "SELECT market_id || ' ' || ts FROM exchange_ticks ORDER BY market_id, ts";
+  return warehouse.connection.database.prepare(sql).pluck().all();
 }
 
 function countRestRows(warehouse: WarehouseWriter): number {
@@ -171,6 +199,7 @@ function prepare(path: string, task: Task): void {
   if (!master) {
     master = join(mkdtempSync(join(tmpdir(), "mds-sync-crash-master-")), "mds.sqlite");
     copyEmptyWarehouse(master, viewsBesideSync);
+    if (task === "move") seedPolls(master);
     const warehouse = openTestWriter(master);
     seedLiveRows(warehouse);
     if (task === "checkpoint") commitPages(warehouse, () => {});

@@ -2,8 +2,11 @@ import { commitLiveMessages, LiveState } from "../../src/ingest/commit/live.ts";
 import { CommittedPages, commitWalkPage } from "../../src/ingest/commit/walk-page.ts";
 import { readPage, receivePage } from "../../src/ingest/decode/read-page.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
+import { type MovePosition, moveLiveRows } from "../../src/warehouse/rows/move-live-rows.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { at, btc, liveMessage, makeTicks, SECOND, tickPage, walkSettings } from "../support/ingest/pages.ts";
+import { exchangeTick } from "../support/warehouse/records.ts";
 
 /** The gap that the walk fills, and the timestamps of all records that the service has in it. */
 export const gap = { from: at("10:00:00"), to: at("11:00:00") };
@@ -14,8 +17,8 @@ const now = at("18:00:00");
 /** When the ledger is audited after a crash. */
 export const auditedAt = now;
 
-export function openTestWriter(path: string): WarehouseWriter {
-  return openWriter(path, { clock: { now: () => now / MICROS_PER_MS } });
+export function openTestWriter(path: string, clock = { now: () => now / MICROS_PER_MS }): WarehouseWriter {
+  return openWriter(path, { clock });
 }
 
 /** Live rows from before the walk: some correct, one with a wrong price, one that the service does not have. */
@@ -26,6 +29,31 @@ export function seedLiveRows(warehouse: WarehouseWriter): void {
     { ts: at("10:40:00") + 7 * SECOND },
   ];
   commitLiveMessages(warehouse, new LiveState(), rows.map(liveMessage));
+}
+
+const POLL_SECONDS = 120;
+const pollTimes = Array.from({ length: 45 }, (_, poll) => now - (45 - poll) * POLL_SECONDS * SECOND);
+const MARKETS = ["a", "b", "c"];
+
+/** The market and the time of each live row, in order. */
+export const expectedPolls = MARKETS.flatMap((market) => pollTimes.map((ts) => `${market} ${ts}`));
+
+/** Writes exchange ticks, each poll into a part of its own. */
+export function seedPolls(path: string): void {
+  let ts: Micros = now;
+  const warehouse = openTestWriter(path, { now: () => ts / MICROS_PER_MS });
+  for (ts of pollTimes) {
+    const ticks = MARKETS.map((marketId) => exchangeTick(ts, "1", { marketId }));
+    warehouse.transaction((t) => writeRecords(t, "exchange_ticks", ticks, "live"));
+  }
+  warehouse.close();
+}
+
+/** Moves the rows of closed parts to the history, a few in a transaction. */
+export function moveParts(warehouse: WarehouseWriter): void {
+  let from: MovePosition | undefined;
+  do from = warehouse.transaction((t) => moveLiveRows(t, from, 40));
+  while (from);
 }
 
 /**
