@@ -22,8 +22,8 @@ Commands, the TypeScript library, the Python client, \`@TIME\` in \`--param\` an
 
 | text | means |
 |---|---|
-| \`2026-03-01\` | the midnight at which that day begins, in UTC |
-| \`2026-03-01 12:00\`, \`2026-03-01 12:00:04.999\`, \`2026-03-01T12:00:04Z\` | a time in UTC; with a blank or a \`T\`, to the microsecond (further digits are cut) |
+| \`2026-03-01\` | the midnight at which that day begins, in UTC or in the zone of \`--tz\` |
+| \`2026-03-01 12:00\`, \`2026-03-01 12:00:04.999\`, \`2026-03-01T12:00:04Z\` | a time in UTC or in the zone of \`--tz\`; with a blank or a \`T\`, to the microsecond (further digits are cut) |
 | \`2026-03-01T07:00:00-05:00\`, \`2026-03-01 13:00+01\` | a time with its offset from UTC, as \`--tz\` prints it |
 | \`now\` | the present |
 | \`-7d\`, \`now-7d\` | so long ago: a number with \`s\`, \`m\`, \`h\`, \`d\` or \`w\` |

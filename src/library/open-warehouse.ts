@@ -16,6 +16,7 @@ import type {
   LedgerOptions,
   QueryRow,
   QueryValues,
+  Schedule,
   SeriesSelection,
   TickArrayOptions,
   TickOptions,
@@ -32,13 +33,14 @@ import {
   planReads,
   type ReadPlan,
   type ReadPlanOptions,
+  readMoments,
   readQueryValues,
   readTime,
   resolveKnownAt,
 } from "./reading/read-plan.ts";
 import { readSeries, resolveSeries } from "./reading/series-names.ts";
 import { readTickArrays, readTickRows, toNumbers, toTimestamps } from "./reading/tick-reader.ts";
-import { findTimeZone, type TimeZone, utcZone } from "./reading/time-zone.ts";
+import { findTimeZone, type TimeZone } from "./reading/time-zone.ts";
 import type { AsOfRow, BarArrays, BarRow, CoverageRow, SeriesInfo, TickArrays, TickRow } from "./rows.ts";
 
 /* The library of the package: `import { openWarehouse } from "mds-sync"`. Everything that a user needs is exported here. */
@@ -109,7 +111,7 @@ export class Warehouse implements Disposable {
         const { columns = ["price"] } = options;
         return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
       }
-      const zone = readZone(options.tz);
+      const zone = findTimeZone(options.tz);
       return plans.flatMap((plan) => [...readTickRows(connection, plan.series, plan.range, zone)]);
     });
   }
@@ -131,19 +133,23 @@ export class Warehouse implements Disposable {
     series: SeriesSelection,
     options: TickOptions = {},
   ): AsyncGenerator<TickRow, void, undefined> {
-    const zone = readZone(options.tz);
+    const zone = findTimeZone(options.tz);
     const plan = (connection: Connection) => this.#plan(connection, series, { ...options, source: "ticks" });
     yield* this.#iterate(options, plan, (connection, one) => readTickBlock(connection, one, zone));
   }
 
-  /** What each series was worth at or before a moment. */
-  asOf(at: TimeInput, series: SeriesSelection, options: AsOfOptions = {}): AsOfRow[] {
+  /** What each series was worth at or before a moment, each of several, or one a day: series by series. */
+  asOf(
+    at: TimeInput | readonly TimeInput[] | Schedule,
+    series: SeriesSelection,
+    options: AsOfOptions = {},
+  ): AsOfRow[] {
     const { indexType, source } = options;
-    const zone = readZone(options.tz);
+    const zone = findTimeZone(options.tz);
     return this.#inTransaction(options, (connection) => {
-      const ts = readTime(at, readPresentTs(connection));
+      const moments = readMoments(at, readPresentTs(connection), zone);
       const all = resolveSeries(connection, toList(series), indexType);
-      return all.map((one) => readAsOf(connection, one, ts, { zone, source }));
+      return all.flatMap((one) => [...readAsOf(connection, one, moments, { zone, source })]);
     });
   }
 
@@ -245,9 +251,12 @@ export class Warehouse implements Disposable {
   }
 
   /** All reads of a call see one state of the warehouse. */
-  #inTransaction<T>({ knownAt }: KnownAtOptions, work: (connection: Connection) => T): T {
+  #inTransaction<T>(
+    { knownAt, tz }: KnownAtOptions & { tz?: string },
+    work: (connection: Connection) => T,
+  ): T {
     try {
-      const connection = knownAt === undefined ? this.#connection : this.#openPast(knownAt);
+      const connection = knownAt === undefined ? this.#connection : this.#openPast(knownAt, tz);
       return connection.database.transaction(() => work(connection))();
     } catch (error) {
       throw toReaderFailure(error, this.path);
@@ -255,10 +264,10 @@ export class Warehouse implements Disposable {
   }
 
   /** A connection of its own, so that no statement is prepared again whenever the state changes. */
-  #openPast(knownAt: TimeInput): Connection {
+  #openPast(knownAt: TimeInput, tz?: string): Connection {
     // A token names one state for ever; a moment that is not over long ago may get another commit.
     if (this.#past && knownAt === this.#shownToken) return this.#past;
-    const state = resolveKnownAt(this.#connection, knownAt);
+    const state = resolveKnownAt(this.#connection, knownAt, findTimeZone(tz));
     this.#past ??= openReader(this.path);
     showKnownAt(this.#past, state);
     this.#shownToken = typeof knownAt === "string" && knownAt.includes("@") ? knownAt : undefined;
@@ -266,12 +275,8 @@ export class Warehouse implements Disposable {
   }
 }
 
-function readZone(name: string | undefined): TimeZone {
-  return name === undefined ? utcZone : findTimeZone(name);
-}
-
 function readGrid({ every, tz }: BarOptions): BarGrid {
-  return createBarGrid(every, readZone(tz));
+  return createBarGrid(every, findTimeZone(tz));
 }
 
 function toList(series: SeriesSelection): readonly string[] {

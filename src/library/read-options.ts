@@ -7,6 +7,15 @@ import type { BarSource, TickNumber } from "./rows.ts";
  */
 export type TimeInput = Date | bigint | number | string;
 
+/** One moment a day: at a time of the zone's clocks. */
+export interface Schedule {
+  /** A time of day such as `09:30`, in the zone. */
+  readonly at: string;
+  readonly from: TimeInput;
+  /** Exclusive. Default: now. */
+  readonly to?: TimeInput;
+}
+
 /** Ids, symbols (`BTC`), pairs (`BTC/USD`) or names (`BLX`, `Bitcoin`), also `GWA:BTC`, or `LUNA@2022` by the first day. */
 export type SeriesSelection = string | readonly string[];
 
@@ -27,7 +36,7 @@ export interface ReadOptions extends KnownAtOptions {
   readonly to?: TimeInput;
   /** GWA, MWA or LX: the type of all names without a prefix. */
   readonly indexType?: string;
-  /** The time zone of `time`, and of the days of bars of `1d` and longer. Default: UTC. */
+  /** The time zone of `time`, of texts without an offset, and of the midnights from which bars count. Default: UTC. */
   readonly tz?: string;
   /** Throw an `IncompleteFailure` if a second of the range is not proven. */
   readonly requireComplete?: boolean;
@@ -61,7 +70,7 @@ export interface BarArrayOptions extends BarOptions {
 /** Options of `asOf`. */
 export interface AsOfOptions extends KnownAtOptions {
   readonly indexType?: string;
-  /** The time zone of `time`. Default: UTC. */
+  /** The time zone of `time`, of texts without an offset, and of a schedule. Default: UTC. */
   readonly tz?: string;
   /** Default: ticks if the series has any, else the service's daily bars. */
   readonly source?: BarSource;

@@ -111,6 +111,9 @@ export interface AsOfRow {
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
+  /** The moment, microseconds since 1970 UTC. */
+  readonly at_ts: number;
+  readonly at: string;
   /** When the price is from, microseconds since 1970 UTC; null: the warehouse has none so early. */
   readonly ts: number | null;
   readonly time: string | null;

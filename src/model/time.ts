@@ -150,13 +150,24 @@ export function startOfDay(micros: Micros): Micros {
 }
 
 const dateAndTime =
-  /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2})(:\d{2}(?:\.\d+)?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?$/i;
+  /^(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2})(:\d{2}(?:\.\d+)?)?(?:(Z)|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?$/i;
 
-/** Parses `YYYY-MM-DD`, or a time `YYYY-MM-DD HH:MM[:SS[.f]]`, also with `T`; it is in UTC, unless it has an offset. */
-export function parseDateOrTimestamp(text: string): Micros | undefined {
-  const [, day, minute = "00:00", second = ":00", sign, hours, minutes = 0] = dateAndTime.exec(text) ?? [];
+/** The moment at which clocks show a time: microseconds since 1970-01-01 00:00 on these clocks. */
+type ClockReader = (local: Micros) => Micros;
+
+/**
+ * Parses `YYYY-MM-DD`, or a time `YYYY-MM-DD HH:MM[:SS[.f]]`, also with `T`. Without `Z` or an offset it is a time of the clocks that
+ * `toMoment` reads: those of UTC by default.
+ */
+export function parseDateOrTimestamp(
+  text: string,
+  toMoment: ClockReader = (local) => local,
+): Micros | undefined {
+  const [, day, minute = "00:00", second = ":00", utc, sign, hours, minutes = 0] =
+    dateAndTime.exec(text) ?? [];
   const ts = day === undefined ? undefined : parseTimestamp(`${day}T${minute}${second}Z`);
-  if (ts === undefined || sign === undefined) return ts;
+  if (ts === undefined || utc !== undefined) return ts;
+  if (sign === undefined) return toMoment(ts);
   const offset = (Number(hours) * 60 + Number(minutes)) * 60 * MICROS_PER_SECOND;
   return sign === "-" ? ts + offset : ts - offset;
 }
@@ -170,10 +181,12 @@ export function parseDuration(text: string): number | undefined {
 }
 
 /** Parses what users type: also `now` and times relative to it, `-7d`, `-90m` or `now-7d`. */
-export function parseUserTime(text: string, now: Micros): Micros | undefined {
+export function parseUserTime(text: string, now: Micros, toMoment?: ClockReader): Micros | undefined {
   if (text === "now") return now;
   const ago = parseDuration(text.replace(/^(now)?-/, ""));
-  return ago === undefined || /^\d/.test(text) ? parseDateOrTimestamp(text) : now - ago * MICROS_PER_SECOND;
+  return ago === undefined || /^\d/.test(text)
+    ? parseDateOrTimestamp(text, toMoment)
+    : now - ago * MICROS_PER_SECOND;
 }
 
 /** What `parseUserTime` accepts, for remedies. */

@@ -14,15 +14,17 @@ _FIRST_MONDAY = 4
 
 
 def make_grid(every, tz=None, align=None):
-    """Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC; with `align="day"` at multiples of it since
-    the midnight of each day. Bars of days begin at midnight, of weeks on Monday. `tz` is the zone of these midnights."""
+    """Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC; in a zone, or with `align="day"`, they count
+    from the midnight of each day. Bars of days begin at midnight, of weeks on Monday. `tz` is the zone of these midnights."""
     if align not in (None, "day"):
         raise ValueError(f"align must be 'day' or left out, not {align!r}")
     length = to_length(every)
     is_week = isinstance(every, str) and every.strip().endswith("w")
     is_hours = isinstance(every, str) and re.search(r"[smh]$", every.strip()) is not None
     is_days = length % DAY == 0 and not is_hours
-    if align is None and (not is_days or tz is None):
+    # The offset of every zone is a multiple of a quarter of an hour.
+    has_parts = not is_days and length <= DAY and (HOUR // 4) % length != 0
+    if align is None and (tz is None or str(tz).upper() == "UTC" or not (is_days or has_parts)):
         return Grid(length, _FIRST_MONDAY * DAY if is_week else 0)
     if not is_days and length > DAY:
         raise ValueError(f'align="day" needs bars of at most a day, not {every!r}')

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+import zoneinfo
 
 import pandas as pd
 
@@ -9,21 +10,24 @@ MICROS = 1_000_000
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _RELATIVE = re.compile(r"(?:now)?-(\d{1,9})([smhdw])", re.ASCII)
 _ABSOLUTE = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?(?:Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?",
+    r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?(?:(Z)|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?",
     re.IGNORECASE | re.ASCII,
 )
+_CLOCK = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
+_EPOCH = datetime.datetime(1970, 1, 1)
+_DAY = 86_400 * MICROS
 _LENGTH = re.compile(r"^(\d+)\s*([smhdw])$")
 
 
-def to_micros(time, now=None):
+def to_micros(time, now=None, tz=None):
     """A time as microseconds: a text (docs/commands.md, Times) such as `2026-03-01 12:00` or `-7d`, a datetime, a Timestamp, or
-    microseconds. A time without a zone is UTC."""
+    microseconds. A time without a zone is one of the clocks of `tz`: of UTC if it is left out."""
     if isinstance(time, bool) or time is None:
         raise TypeError(f"not a time: {time!r}")
     if isinstance(time, int) or type(time).__name__ in ("int64", "int32"):
         return int(time)
     if isinstance(time, str):
-        found = _parse(time, now)
+        found = _parse(time, now, tz)
         if found is None:
             raise ValueError(f"not a time: {time!r}; write 2026-03-01, 2026-03-01 12:00, now or -7d")
         return found
@@ -32,11 +36,35 @@ def to_micros(time, now=None):
     stamp = pd.Timestamp(time)
     if stamp is pd.NaT:
         raise ValueError(f"not a time: {time!r}")
-    stamp = stamp.tz_localize("UTC") if stamp.tzinfo is None else stamp.tz_convert("UTC")
-    return stamp.value // 1000
+    if stamp.tzinfo is None:
+        return moment_of(stamp.tz_localize("UTC").value // 1000, tz)
+    return stamp.tz_convert("UTC").value // 1000
 
 
-def _parse(text, now):
+def moment_of(local, tz):
+    """When the clocks of a zone show a time, given as if in UTC: the first of two, when they are set back; a time that is skipped
+    counts by the offset before."""
+    if tz is None:
+        return local
+    try:
+        zone = zoneinfo.ZoneInfo(str(tz))
+    except (KeyError, ValueError):
+        zone = tz
+    shown = _EPOCH + datetime.timedelta(microseconds=local)
+    return (shown.replace(tzinfo=zone) - _EPOCH.replace(tzinfo=datetime.timezone.utc)) // datetime.timedelta(microseconds=1)
+
+
+def schedule(at, first, end, tz):
+    """The moments in [first, end) at which the clocks of a zone show a time of day, `09:30`."""
+    clock = _parse(f"1970-01-01 {at}", None, None) if _CLOCK.fullmatch(at) else None
+    if clock is None or clock >= _DAY:
+        raise ValueError(f"not a time of day: {at!r}; write 09:30")
+    # No zone is further than a day from UTC.
+    days = range(first // _DAY - 1, end // _DAY + 2)
+    return [moment for day in days if first <= (moment := moment_of(day * _DAY + clock, tz)) < end]
+
+
+def _parse(text, now, tz):
     """The same texts as the program; None if it is no time."""
     relative = _RELATIVE.fullmatch(text)
     if relative or text == "now":
@@ -45,7 +73,7 @@ def _parse(text, now):
     absolute = _ABSOLUTE.fullmatch(text)
     if not absolute:
         return None
-    day, *clock, fraction, sign, hours, minutes = absolute.groups(default="0")
+    day, *clock, fraction, utc, sign, hours, minutes = absolute.groups(default="0")
     try:
         days = datetime.date.fromisoformat(day).toordinal() - datetime.date(1970, 1, 1).toordinal()
     except ValueError:
@@ -57,7 +85,8 @@ def _parse(text, now):
     if minute > 59 or second > 59 or (hour > 23 and (hour, minute, second, micros) != (24, 0, 0, 0)):
         return None
     offset = (int(hours) * 60 + int(minutes)) * (-1 if sign == "-" else 1)
-    return ((days * 24 + hour) * 3600 + (minute - offset) * 60 + second) * MICROS + micros
+    found = ((days * 24 + hour) * 3600 + (minute - offset) * 60 + second) * MICROS + micros
+    return moment_of(found, tz) if (utc, sign) == ("0", "0") else found
 
 
 def now_micros():

@@ -13,7 +13,7 @@ from .grids import DAY as _DAY
 from .grids import HOUR as _HOUR
 from .grids import Grid, make_grid
 from .names import Series, find_series
-from .times import to_index, to_length, to_micros, to_text
+from .times import now_micros, schedule, to_index, to_length, to_micros, to_text
 
 #: An export tells its time a little later than its ledger.
 _HEAD_MICROS = 10 * 60 * 1_000_000
@@ -25,13 +25,14 @@ def _with_past(method):
 
     @functools.wraps(method)
     def read(self, *args, known_at=None, **options):
-        return method(self if known_at is None else self._at(known_at), *args, **options)
+        return method(self if known_at is None else self._at(known_at, options.get("tz")), *args, **options)
 
     return read
 
 
 class Warehouse:
-    """A warehouse, opened for reading with `mds.open`. Windows are [start, end); times without a zone are UTC.
+    """A warehouse, opened for reading with `mds.open`. Windows are [start, end); times without a zone are those of `tz`, where it is
+    given, else of UTC.
 
     bars, ticks, ohlcv, returns, asof, coverage, missing and is_whole take `known_at`: the answer as it was known at that time, or
     at the state that a token of `cite()` names."""
@@ -87,11 +88,11 @@ class Warehouse:
         For one name the columns are these; for a list they are (column, name), so that `bars(…)["close"]` has a column
         per series. A bar without ticks has no row, unless another series or `grid` needs one: then its prices are NaN.
         `exact`: adds open_exact … as Decimal. `running`: also the bar that is not over, whose close is the last price so far.
-        `tz`: the zone of the index, and of the midnights at which bars of days begin; `align="day"`: shorter bars count from these
-        midnights too. `require_complete`: raises Incomplete if a bar is not whole."""
+        `tz`: the zone of the index, of times without one, and of the midnights from which bars count; `align="day"`: shorter bars count
+        from those of UTC. `require_complete`: raises Incomplete if a bar is not whole."""
         layout = make_grid(every, tz, align)
         found = self._find(series, index_type)
-        window = self._window(start, end, layout)
+        window = self._window(start, end, layout, tz)
         present = self._backend.present()
         is_hourly = layout.is_hourly(max(window[0], 0), min(window[1], present + _DAY))
         parts = [self._bars_of(each, layout, is_hourly, window, exact) for each in found]
@@ -122,7 +123,7 @@ class Warehouse:
         as Decimal. `tz`: the zone of the index. Columns as in `bars`."""
         found = self._find(series, index_type)
         names = tick_columns(columns, exact)
-        parts = [self._ticks_of(each, names, *self._window(start, end)) for each in found]
+        parts = [self._ticks_of(each, names, *self._window(start, end, tz=tz)) for each in found]
         if len(parts) > 1:
             starts = parts[0].index
             for part in parts[1:]:
@@ -140,7 +141,7 @@ class Warehouse:
             raise TypeError("iter_ticks reads one series: give its name")
         found = self._find(series, index_type)
         names = tick_columns(columns, exact)
-        lower, upper = self._window(start, end)
+        lower, upper = self._window(start, end, tz=tz)
         backend = self._backend.pinned()
         try:
             while True:
@@ -185,7 +186,7 @@ class Warehouse:
         """Returns from close to close, simple or logarithmic. NaN unless both bars are whole and follow one another. `tz`, `align`:
         as in `bars`."""
         layout = make_grid(every, tz, align)
-        lower, upper = self._window(start, end, layout)
+        lower, upper = self._window(start, end, layout, tz)
         earlier = int(layout.starts([lower - 1])[0]) if start is not None else None
         names = [series] if isinstance(series, str) else list(series)
         options = {"index_type": index_type, "grid": True, "tz": tz, "align": align}
@@ -197,20 +198,24 @@ class Warehouse:
         return result[result.columns[0]].rename(names[0]) if isinstance(series, str) else result
 
     @_with_past
-    def asof(self, time, series=None, *, index_type=None, max_age=None, tz=None):
+    def asof(self, time=None, series=None, *, at=None, start=None, end=None, index_type=None, max_age=None, tz=None):
         """What each series was worth at or before a time: time, price, volume and age of its newest tick with a price, by name. Without
-        `series`: all. For a list of times: the prices, a row for each time and a column for each series.
-        `max_age` (`5m`): older ticks count as missing. `tz`: the zone of the times."""
+        `series`: all. For a list of times: the prices, a row for each time and a column for each series; so too with `at` (`09:30`)
+        for that time of each day in [start, end). `max_age` (`5m`): older ticks count as missing. `tz`: the zone of the times."""
         found = self._all(index_type) if series is None else self._find(series, index_type)
         limit = None if max_age is None else to_length(max_age)
+        present = self._backend.present()
+        if at is not None:
+            last = present if end is None else to_micros(end, present, tz)
+            time = schedule(at, to_micros(start, present, tz), last, tz)
         if not isinstance(time, str) and hasattr(time, "__iter__"):
-            moments = [to_micros(each, self._backend.present()) for each in time]
+            moments = [to_micros(each, present, tz) for each in time]
             prices = {
                 label: [self._tick_before(each, at, limit)[1] for at in moments]
                 for each, label in zip(found, labels_of(series, found))
             }
             return pd.DataFrame(prices, index=to_index(moments, tz), dtype="float64")
-        at = to_micros(time, self._backend.present())
+        at = to_micros(time, present, tz)
         rows = [self._tick_before(each, at, limit) for each in found]
         kept = [(label, row) for label, row in zip(labels_of(series, found), rows) if row[0] is not None or series is not None]
         frame = pd.DataFrame([row for _, row in kept], columns=["time", "price", "volume"])
@@ -258,8 +263,9 @@ class Warehouse:
         frame = self._backend.sql(query, values)
         return to_times(frame) if times else frame
 
-    def _at(self, known_at):
-        past = Warehouse(self._backend.at(known_at))
+    def _at(self, known_at, tz=None):
+        is_token = isinstance(known_at, str) and "@" in known_at
+        past = Warehouse(self._backend.at(known_at if tz is None or is_token else to_micros(known_at, now_micros(), tz)))
         past._known = self._known
         return past
 
@@ -299,11 +305,11 @@ class Warehouse:
                 found += [(to_text(int(value)) if column == "ts" else str(value))[:10] for value in rows[column]]
         return (min(found), max(found)) if found else None
 
-    def _window(self, start, end, layout=Grid(1, 0)):
+    def _window(self, start, end, layout=Grid(1, 0), tz=None):
         """The bounds in microseconds, moved up to the starts of bars."""
         present = self._backend.present()
-        lower = -(2**62) if start is None else layout.next(to_micros(start, present))
-        upper = 2**62 if end is None else layout.next(to_micros(end, present))
+        lower = -(2**62) if start is None else layout.next(to_micros(start, present, tz))
+        upper = 2**62 if end is None else layout.next(to_micros(end, present, tz))
         return lower, upper
 
     def _ticks_of(self, series, columns, lower, upper, backend=None, limit=None):

@@ -16,18 +16,32 @@ interface Found {
   readonly quality: string | null;
 }
 
-/** Call it in a read transaction. */
-export function readAsOf(
+interface AsOfSettings {
+  readonly zone: TimeZone;
+  readonly source?: BarSource | undefined;
+}
+
+/** What a series was worth at each moment. Call it in a read transaction. */
+export function* readAsOf(
+  connection: Connection,
+  series: KeyedSeries,
+  moments: readonly Micros[],
+  settings: AsOfSettings,
+): Generator<AsOfRow> {
+  for (const at of moments) yield readMoment(connection, series, at, settings);
+}
+
+function readMoment(
   connection: Connection,
   series: KeyedSeries,
   at: Micros,
-  { zone, source: given }: { readonly zone: TimeZone; readonly source?: BarSource | undefined },
+  { zone, source: given }: AsOfSettings,
 ): AsOfRow {
   const { key, index_type, index_id, name } = series;
   const source = given ?? chooseSource(series);
   const find = source === "ticks" ? findTick : findDailyClose;
   const found = key === null ? undefined : find(connection, key, at);
-  const labels = { index_type, index_id, name };
+  const labels = { index_type, index_id, name, at_ts: at, at: zone.format(at) };
   if (key === null || found === undefined) {
     const nothing = {
       ts: null,

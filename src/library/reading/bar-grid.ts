@@ -1,15 +1,16 @@
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDuration } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type TimeZone, utcZone } from "./time-zone.ts";
+import { OFFSET_BLOCK_MICROS, type TimeZone, utcZone } from "./time-zone.ts";
 
 const MAX_LENGTH_MICROS = 3_660 * MICROS_PER_DAY;
 /** 1970-01-05 was a Monday: weeks begin on Mondays. */
 const FIRST_MONDAY = 4;
 
 /**
- * Where bars begin and end. Bars shorter than a day begin at multiples of their length since 1970-01-01T00:00Z. Bars of days
- * consist of whole days of the time zone, counted from 1970-01-01; weeks begin on Monday.
+ * Where bars begin and end. Bars shorter than a day begin at multiples of their length since 1970-01-01T00:00Z; in a time zone
+ * they count from each midnight, and the last one of a day ends with it. Bars of days consist of whole days of the zone, counted
+ * from 1970-01-01; weeks begin on Monday.
  */
 export interface BarGrid {
   /** The usual length: a day is shorter or longer when clocks change. */
@@ -32,7 +33,10 @@ export function createBarGrid(every: string, zone: TimeZone = utcZone): BarGrid 
   }
   const isDays = /[dw]$/.test(every);
   const origin = every.endsWith("w") ? FIRST_MONDAY : 0;
-  const grid = isDays && zone !== utcZone ? dayGrid : fixedGrid;
+  // The offset of every zone is a multiple of these blocks.
+  const isFixed = zone === utcZone || OFFSET_BLOCK_MICROS % length === 0;
+  const hasParts = !isDays && length <= MICROS_PER_DAY;
+  const grid = isFixed || !(isDays || hasParts) ? fixedGrid : isDays ? dayGrid : partGrid;
   return { length, zone, ...grid(length, origin, zone) };
 }
 
@@ -55,6 +59,16 @@ function dayGrid(length: Micros, originDay: number, zone: TimeZone): GridFunctio
   };
 }
 
+/** Parts of days. */
+function partGrid(length: Micros, _origin: number, zone: TimeZone): GridFunctions {
+  const startOf = (ts: Micros) => {
+    const midnight = zone.startOfDay(zone.dayOf(ts));
+    return midnight + Math.floor((ts - midnight) / length) * length;
+  };
+  const endOf = (start: Micros) => Math.min(start + length, zone.startOfDay(zone.dayOf(start) + 1));
+  return { startOf, endOf };
+}
+
 /** The bars that begin in [from, to), as one range. */
 export function alignToBars(grid: BarGrid, { from, to }: TimeRange): TimeRange {
   const first = grid.startOf(from);
@@ -65,7 +79,7 @@ export function alignToBars(grid: BarGrid, { from, to }: TimeRange): TimeRange {
 
 /** Whether every bar of the range begins and ends at a multiple of `unit`. The range consists of whole bars. */
 export function isAlignedTo(grid: BarGrid, unit: Micros, { from, to }: TimeRange): boolean {
-  if (grid.zone === utcZone || grid.length < MICROS_PER_DAY) return grid.length % unit === 0;
+  if (grid.zone === utcZone || grid.length % unit !== 0) return grid.length % unit === 0;
   for (let start = from; start < to; start = grid.endOf(start)) if (start % unit !== 0) return false;
   return to % unit === 0;
 }

@@ -1,18 +1,25 @@
 import { parseQueryValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
-import { type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
+import {
+  MICROS_PER_DAY,
+  type Micros,
+  parseDateOrTimestamp,
+  parseUserTime,
+  USER_TIME_FORMS,
+} from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
 import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
 import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
-import type { QueryValues, TimeInput } from "../read-options.ts";
+import type { QueryValues, Schedule, TimeInput } from "../read-options.ts";
 import type { BarSource, SeriesInfo } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
 import { canBuild, chooseSource, streamOfSource } from "./bar-reader.ts";
 import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
 import { type KeyedSeries, resolveSeries } from "./series-names.ts";
+import { findTimeZone, type TimeZone, utcZone } from "./time-zone.ts";
 
 /** Which part of which series to read. */
 export interface ReadPlanOptions {
@@ -25,6 +32,8 @@ export interface ReadPlanOptions {
   /** Default: ticks if the series has any, else daily bars. */
   readonly source?: BarSource | undefined;
   readonly requireComplete?: boolean | undefined;
+  /** The zone of bounds without an offset. */
+  readonly tz?: string | undefined;
 }
 
 /** What to read of one series. */
@@ -40,8 +49,9 @@ export interface ReadPlan {
  */
 export function planReads(connection: Connection, options: ReadPlanOptions): ReadPlan[] {
   const now = readPresentTs(connection);
-  const from = options.from === undefined ? undefined : readTime(options.from, now);
-  const to = options.to === undefined ? undefined : readTime(options.to, now);
+  const zone = findTimeZone(options.tz);
+  const from = options.from === undefined ? undefined : readTime(options.from, now, zone);
+  const to = options.to === undefined ? undefined : readTime(options.to, now, zone);
   if (options.requireComplete && to === undefined && connection.knownAt)
     throw new Failure("whether an earlier state was complete needs the end of the range", {
       code: "usage",
@@ -140,19 +150,19 @@ export function describeMissingRows(series: SeriesInfo, source: BarSource): stri
 }
 
 /** The earlier state that a moment or a token names. Throws a Failure if the warehouse cannot tell it exactly. */
-export function resolveKnownAt(connection: Connection, input: TimeInput): KnownAt {
+export function resolveKnownAt(connection: Connection, input: TimeInput, zone?: TimeZone): KnownAt {
   const cited = typeof input === "string" ? readToken(connection, input) : undefined;
-  return cited ?? findKnownAt(connection, readTime(input, readMachineTs(connection)));
+  return cited ?? findKnownAt(connection, readTime(input, readMachineTs(connection), zone));
 }
 
 /** Milliseconds of any year that the warehouse may hold are below this, microseconds since 1973 above. */
 const MIN_MICROS = 100_000_000_000_000;
 
-/** Throws a Failure for what is no moment. */
-export function readTime(input: TimeInput, now: Micros): Micros {
+/** Throws a Failure for what is no moment. A text without an offset is a time of the zone. */
+export function readTime(input: TimeInput, now: Micros, zone: TimeZone = utcZone): Micros {
   const ts =
     typeof input === "string"
-      ? parseUserTime(input, now)
+      ? parseUserTime(input, now, zone.momentOf)
       : input instanceof Date
         ? Math.round(input.getTime() * 1000)
         : Number(input);
@@ -163,6 +173,27 @@ export function readTime(input: TimeInput, now: Micros): Micros {
     code: "usage",
     remedy: isLikelyMillis ? "give microseconds since 1970, or a Date" : `give ${USER_TIME_FORMS}`,
   });
+}
+
+/** The moments that a user asks for: one, a list, or one a day. */
+export function readMoments(
+  input: TimeInput | readonly TimeInput[] | Schedule,
+  now: Micros,
+  zone: TimeZone,
+): readonly Micros[] {
+  if (typeof input !== "object" || input instanceof Date) return [readTime(input, now, zone)];
+  if (!("from" in input)) return input.map((each) => readTime(each, now, zone));
+  const { at, from, to = "now" } = input;
+  const clock = /^\d\d:\d\d(:\d\d)?$/.test(at) ? parseDateOrTimestamp(`1970-01-01 ${at}`) : undefined;
+  if (clock === undefined || clock >= MICROS_PER_DAY)
+    throw new Failure(`${at} is not a time of day`, { code: "usage", remedy: "give a time such as 09:30" });
+  const [first, end] = [readTime(from, now, zone), readTime(to, now, zone)];
+  const moments: Micros[] = [];
+  for (let day = zone.dayOf(first); day <= zone.dayOf(end); day++) {
+    const moment = zone.momentOf(day * MICROS_PER_DAY + clock);
+    if (moment >= first && moment < end) moments.push(moment);
+  }
+  return moments;
 }
 
 /** The values of a query's parameters. They have types already, but a text `@TIME` is a moment, as in `mds-sync query`. */

@@ -9,11 +9,11 @@ import {
 
 const HOUR_MICROS = 3600 * MICROS_PER_SECOND;
 /** Since 1972 every zone changes its offset at a multiple of this, apart from a few before the service began. */
-const OFFSET_BLOCK_MICROS = 15 * 60 * MICROS_PER_SECOND;
+export const OFFSET_BLOCK_MICROS = 15 * 60 * MICROS_PER_SECOND;
 /** No zone is further from UTC. */
 const MAX_OFFSET_MICROS = 16 * HOUR_MICROS;
 
-/** A zone of the IANA database. Only what people see depends on it: texts of time, and where a day begins. */
+/** A zone of the IANA database: what its clocks show, and where its days begin. */
 export interface TimeZone {
   /** `2026-03-29T03:00:00.000000+02:00`, in UTC with `Z`. */
   format(ts: Micros): string;
@@ -21,6 +21,11 @@ export interface TimeZone {
   dayOf(ts: Micros): number;
   /** The first moment of that local date: not always 00:00, where clocks change at midnight. */
   startOfDay(day: number): Micros;
+  /**
+   * The moment at which its clocks show a time, given as if in UTC: the first of two, when clocks are set back. A time that is
+   * skipped counts by the offset before: 02:30 is 03:30.
+   */
+  momentOf(local: Micros): Micros;
 }
 
 const twoDigits = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, "0"));
@@ -29,10 +34,11 @@ export const utcZone: TimeZone = {
   format: formatTimestamp,
   dayOf: (ts) => Math.floor(ts / MICROS_PER_DAY),
   startOfDay: (day) => day * MICROS_PER_DAY,
+  momentOf: (local) => local,
 };
 
-/** Throws a Failure for an unknown name. */
-export function findTimeZone(name: string): TimeZone {
+/** Default: UTC. Throws a Failure for an unknown name. */
+export function findTimeZone(name = "UTC"): TimeZone {
   if (/^(utc|z|etc\/utc|gmt)$/i.test(name)) return utcZone;
   let format: Intl.DateTimeFormat;
   try {
@@ -74,6 +80,12 @@ function createZone(readOffsetMs: (ms: number) => number): TimeZone {
       return `${formatTimestamp(ts + offset).slice(0, 26)}${formatOffset(offset)}`;
     },
     startOfDay: (day) => findStartOfDay(day, dayOf),
+    momentOf: (local) => {
+      const before = offsetAt(local - MICROS_PER_DAY);
+      const after = offsetAt(local + MICROS_PER_DAY);
+      const isAfter = offsetAt(local - before) !== before && offsetAt(local - after) === after;
+      return local - (isAfter ? after : before);
+    },
   };
 }
 

@@ -27,8 +27,8 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
         "the ledger proves that none is missing. They are made of kept hourly bars where possible, else of ticks; of a series " +
         "without ticks they are made of the service's daily bars. A period without ticks has no bar, and one that is not over yet " +
         "only with --running: its close is the last price so far.\n\n" +
-        "Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC. Bars of days begin at midnight, in " +
-        "the zone of --tz; weeks begin on Monday.",
+        "Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC; with --tz they count from each " +
+        "midnight. Bars of days begin at midnight, of weeks on Monday.",
     )
     .requiredOption("--every <length>", "the length of a bar: 30s, 10m, 1h, 1d, 1w …")
     .option("--wide", "one row per time, and a column per series: of the closes, or of --columns")
@@ -40,7 +40,7 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     readDataFormat(flags);
     const { createBarGrid } = await import("../../../library/reading/bar-grid.ts");
     const { findTimeZone } = await import("../../../library/reading/time-zone.ts");
-    const grid = createBarGrid(flags.every, findTimeZone(flags.tz ?? "UTC"));
+    const grid = createBarGrid(flags.every, findTimeZone(flags.tz));
     const source = readSource(flags.source);
     const columns = selectColumns(barOutput, flags.columns ?? (flags.wide ? "close" : undefined));
     await readWarehouse(command, context, async (connection) => {

@@ -1,4 +1,5 @@
 import { resolveKnownAt } from "../../../library/reading/read-plan.ts";
+import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
 import { citeState, showKnownAt } from "../../../warehouse/tables/known-at.ts";
 import type { CommandContext } from "../../support/context.ts";
@@ -7,14 +8,16 @@ import type { CommandContext } from "../../support/context.ts";
 export interface KnownAtFlags {
   readonly knownAt?: string;
   readonly cite?: boolean;
+  /** The zone of `knownAt`. */
+  readonly tz?: string;
 }
 
 /** Shows the state that the flags name. Call it in the transaction that reads. */
 export function showState(
   connection: Connection,
-  { knownAt, cite }: KnownAtFlags,
+  { knownAt, cite, tz }: KnownAtFlags,
   { stderr }: Pick<CommandContext, "stderr">,
 ): void {
-  if (knownAt !== undefined) showKnownAt(connection, resolveKnownAt(connection, knownAt));
+  if (knownAt !== undefined) showKnownAt(connection, resolveKnownAt(connection, knownAt, findTimeZone(tz)));
   if (cite) stderr.write(`mds-sync: cite: ${citeState(connection)}\n`);
 }

@@ -15,18 +15,23 @@ export interface OutputColumn<Row> extends TableColumn {
 
 type ColumnTypes<Row> = { readonly [Name in keyof Row]: TableColumn["type"] };
 
-function defineColumns<Row extends { readonly [Name in keyof Row]: Cell } & { readonly ts: number | null }>(
-  types: ColumnTypes<Row>,
-): readonly OutputColumn<Row>[] {
+function defineColumns<
+  Row extends { readonly [Name in keyof Row]: Cell } & {
+    readonly ts: number | null;
+    readonly at_ts?: number;
+  },
+>(types: ColumnTypes<Row>): readonly OutputColumn<Row>[] {
   return (Object.entries(types) as [keyof Row & string, TableColumn["type"]][]).map(([name, type]) => ({
     name,
     type,
     read: (row) => row[name],
     ...(name === "time" && { readTs: ({ ts }) => ts }),
+    ...(name === "at" && { readTs: ({ at_ts }) => at_ts ?? null }),
   }));
 }
 
-const labels = { index_type: "text", index_id: "text", name: "text", ts: "integer", time: "text" } as const;
+const names = { index_type: "text", index_id: "text", name: "text" } as const;
+const labels = { ...names, ts: "integer", time: "text" } as const;
 
 export const tickOutput = defineColumns<TickRow>({
   ...labels,
@@ -63,7 +68,11 @@ export const barOutput = defineColumns<BarRow>({
 });
 
 export const asOfOutput = defineColumns<AsOfRow>({
-  ...labels,
+  ...names,
+  at_ts: "integer",
+  at: "text",
+  ts: "integer",
+  time: "text",
   price: "real",
   price_exact: "text",
   volume: "real",

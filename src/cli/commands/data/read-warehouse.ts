@@ -30,7 +30,7 @@ export function addSeriesFlags(command: Command): Command {
       "symbols (BTC), pairs (BTC/USD), names (BLX) or ids; also GWA:BTC, or LUNA@2022 by its first day",
     )
     .option("--index-type <type>", "GWA, MWA or LX: the type of names without a prefix such as GWA:")
-    .option("--tz <zone>", "show times in this zone, such as Europe/Berlin; default: UTC")
+    .option("--tz <zone>", "the zone of times, such as America/New_York; default: UTC")
     .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
 }
 

@@ -27,7 +27,7 @@ export function addTicksCommand(program: Command, context: CommandContext): void
   command.action(async (series: string[], flags: RangeFlags & OutputFlags) => {
     readDataFormat(flags);
     const { findTimeZone } = await import("../../../library/reading/time-zone.ts");
-    const zone = findTimeZone(flags.tz ?? "UTC");
+    const zone = findTimeZone(flags.tz);
     const columns = selectColumns(tickOutput, flags.columns ?? (flags.wide ? "price" : undefined));
     await readWarehouse(command, context, async (connection) => {
       const { planReads } = await import("../../../library/reading/read-plan.ts");

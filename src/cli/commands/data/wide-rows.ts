@@ -1,4 +1,3 @@
-import type { ReadPlan } from "../../../library/reading/read-plan.ts";
 import type { SeriesInfo } from "../../../library/rows.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { type OutputFlags, writeData } from "./data-output.ts";
@@ -84,20 +83,20 @@ function labelOf({ name, index_type, index_id }: SeriesInfo, all: readonly Serie
     : index_id;
 }
 
-interface SeriesOutput<Row> {
-  readonly plans: readonly ReadPlan[];
+interface SeriesOutput<Plan extends { readonly series: SeriesInfo }, Row> {
+  readonly plans: readonly Plan[];
   readonly columns: readonly OutputColumn<Row>[];
-  readonly read: (plan: ReadPlan) => Generator<Row>;
+  readonly read: (plan: Plan) => IterableIterator<Row>;
   readonly countRows: () => number;
   /** Whether the rows have `is_complete`. */
   readonly hasCompleteness?: boolean;
 }
 
 /** Writes the rows of several series: one after the other, or with `--wide` side by side. */
-export async function writeSeriesRows<Row extends TimedRow>(
+export async function writeSeriesRows<Plan extends { readonly series: SeriesInfo }, Row extends TimedRow>(
   context: CommandContext,
   flags: OutputFlags & { readonly wide?: boolean },
-  { plans, columns, read, countRows, hasCompleteness = false }: SeriesOutput<Row>,
+  { plans, columns, read, countRows, hasCompleteness = false }: SeriesOutput<Plan, Row>,
 ): Promise<void> {
   if (flags.wide) {
     const all = plans.map((plan) => ({ series: plan.series, rows: read(plan) }));
