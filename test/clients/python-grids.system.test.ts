@@ -31,7 +31,10 @@ const blocks: Record<string, string> = {
     zones.flatMap((tz) => [
       [`1d ${tz}`, `w.bars("BTC", "1d", tz="${tz}", running=True)${columns}`],
       [`final 1d ${tz}`, `w.bars("BTC", "1d", tz="${tz}")${columns}`],
-      [`5h ${tz}`, `w.bars("ETH", "5h", "2026-02-28", "2026-03-01", tz="${tz}", align="day")${columns}`],
+      [
+        `5h ${tz}`,
+        `w.bars("ETH", "5h", "2026-02-28T00:00Z", "2026-03-01T00:00Z", tz="${tz}", align="day")${columns}`,
+      ],
     ]),
   ),
   // The line of docs/dictionary.md.
@@ -40,10 +43,10 @@ starts = prices.resample("7min", origin="epoch").last().index
 starts[starts >= "2026-02-28"].equals(w.bars("BTC", "7m", "2026-02-28", "2026-03-01").index)`,
   "1w": `w.bars("BTC", "1w", running=True)${columns}`,
   "zone of the index": 'str(w.bars("BTC", "1h", tz="Asia/Tokyo").index.tz)',
-  "zone of ticks": 'str(w.ticks("BTC", "2026-03-01", tz="Asia/Tokyo").index[0])',
+  "zone of ticks": 'str(w.ticks("BTC", "2026-03-01T00:00Z", tz="Asia/Tokyo").index[0])',
   "whole grid":
-    'len(w.bars("ETH", "30m", "2026-03-28", "2026-03-30", tz="Europe/Berlin", align="day", grid=True))',
-  "days of a change": `[str(each) for each in w.bars("ETH", "1d", "2026-03-28", "2026-03-31", tz="Europe/Berlin", grid=True, running=True).index]`,
+    'len(w.bars("ETH", "30m", "2026-03-28T00:00Z", "2026-03-30T00:00Z", tz="Europe/Berlin", align="day", grid=True))',
+  "days of a change": `[str(each) for each in w.bars("ETH", "1d", "2026-03-28T00:00Z", "2026-03-31T00:00Z", tz="Europe/Berlin", grid=True, running=True).index]`,
   "final days": '[str(day)[:10] for day in w.ohlcv("BTC", "2026-02-27").index]',
   "running day": '[str(day)[:10] for day in w.ohlcv("BTC", "2026-02-27", running=True).index]',
   pieces: `pieces = list(w.iter_ticks("BTC", columns=["price", "is_settled"], rows=1000, exact=True, tz="Asia/Tokyo"))
@@ -53,7 +56,7 @@ starts[starts >= "2026-02-28"].equals(w.bars("BTC", "7m", "2026-02-28", "2026-03
   "missing until now": 'w.missing("BTC", "2026-03-01", "now").reason.tolist()',
   "missing later": 'w.missing("BTC", "2026-03-01", "2027-01-01").reason.tolist()',
   "returns of local days":
-    'w.returns("BTC", "6h", "2026-02-28", "2026-03-01", tz="Asia/Kolkata", align="day")',
+    'w.returns("BTC", "6h", "2026-02-28T00:00Z", "2026-03-01T00:00Z", tz="Asia/Kolkata", align="day")',
   "bad align": 'w.bars("BTC", "1h", align="week")',
   "bad length": 'w.bars("BTC", "36h", align="day")',
   polars: `p = mds.open(w._backend.path, frames="polars")
