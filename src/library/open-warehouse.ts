@@ -9,6 +9,7 @@ import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
 import type {
+  AsOfJoinOptions,
   AsOfOptions,
   BarArrayOptions,
   BarOptions,
@@ -23,6 +24,7 @@ import type {
   TimeInput,
   WholeOptions,
 } from "./read-options.ts";
+import { joinAsOf } from "./reading/as-of-join.ts";
 import { readAsOf } from "./reading/as-of-reader.ts";
 import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
@@ -41,7 +43,16 @@ import {
 import { readSeries, resolveSeries } from "./reading/series-names.ts";
 import { readTickArrays, readTickRows, toNumbers, toTimestamps } from "./reading/tick-reader.ts";
 import { findTimeZone, type TimeZone } from "./reading/time-zone.ts";
-import type { AsOfRow, BarArrays, BarRow, CoverageRow, SeriesInfo, TickArrays, TickRow } from "./rows.ts";
+import type {
+  AsOfRow,
+  AsOfValue,
+  BarArrays,
+  BarRow,
+  CoverageRow,
+  SeriesInfo,
+  TickArrays,
+  TickRow,
+} from "./rows.ts";
 
 /* The library of the package: `import { openWarehouse } from "mds-sync"`. Everything that a user needs is exported here. */
 export { toArrow } from "./arrow.ts";
@@ -151,6 +162,11 @@ export class Warehouse implements Disposable {
       const all = resolveSeries(connection, toList(series), indexType);
       return all.flatMap((one) => [...readAsOf(connection, one, moments, { zone, source })]);
     });
+  }
+
+  /** Rows of your own, such as trades, each with what its series was worth at its time. */
+  asOfJoin<Row extends object>(rows: readonly Row[], options: AsOfJoinOptions = {}): (Row & AsOfValue)[] {
+    return this.#inTransaction(options, (connection) => joinAsOf(connection, rows, options));
   }
 
   /** What the ledger has settled, with its proof: rows of the view `coverage`. */

@@ -76,6 +76,19 @@ export interface AsOfOptions extends KnownAtOptions {
   readonly source?: BarSource;
 }
 
+/** Options of `asOfJoin`. */
+export interface AsOfJoinOptions extends KnownAtOptions {
+  /** The property with the moment of a row. Default: `time`. */
+  readonly on?: string;
+  /** The property with the name of its series. Default: `name`. */
+  readonly by?: string;
+  readonly indexType?: string;
+  /** An older price does not count: `5m`. Default: any age. */
+  readonly maxAge?: string;
+  /** The time zone of texts without an offset. Default: UTC. */
+  readonly tz?: string;
+}
+
 /** A range of one stream. */
 export interface WholeOptions extends KnownAtOptions {
   readonly from: TimeInput;

@@ -130,6 +130,16 @@ export interface AsOfRow {
   readonly source: BarSource;
 }
 
+/** What `asOfJoin` adds to a row: the last price of its series at or before its time. */
+export interface AsOfValue {
+  readonly asof_price: number | null;
+  /** When the price is from, microseconds since 1970 UTC; null: the warehouse has none so early. */
+  readonly asof_ts: number | null;
+  readonly asof_age_seconds: number | null;
+  /** 1: the service has no later price up to the time of the row. */
+  readonly asof_complete: 0 | 1;
+}
+
 /** A row of the view `coverage`: a range that is settled. */
 export interface CoverageRow {
   readonly stream: string;

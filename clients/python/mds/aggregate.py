@@ -84,6 +84,21 @@ def uncovered(ranges, start, end):
     return [(a, z) for a, z in missing if a < z]
 
 
+def covers(ranges, starts, ends):
+    """Whether the ranges, in order, cover each [start, end)."""
+    merged = []
+    for lower, upper in ranges:
+        if merged and lower <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], upper)
+        else:
+            merged.append([lower, upper])
+    if not merged:
+        return np.zeros(len(starts), dtype=bool)
+    lowers, uppers = np.array(merged, dtype="int64").T
+    at = np.searchsorted(lowers, starts, side="right") - 1
+    return (at >= 0) & (uppers[at] >= ends)
+
+
 def judge(bars, ends, ranges, period, present):
     """Adds what the ledger proves: expected_ticks, coverage, is_complete, quality."""
     starts = bars.index.to_numpy(dtype="int64")

@@ -5,7 +5,7 @@ import pandas as pd
 from .errors import OpenError
 from .warehouse import Warehouse
 
-_TABLES = ("series", "bars", "ticks", "ohlcv", "returns", "asof", "is_whole", "coverage", "gaps", "missing", "sql", "cite")
+_TABLES = ("series", "bars", "ticks", "ohlcv", "returns", "asof", "asof_join", "is_whole", "coverage", "gaps", "missing", "sql", "cite")
 
 
 class PolarsWarehouse:
@@ -35,10 +35,13 @@ class PolarsWarehouse:
         if name not in _TABLES:
             raise AttributeError(f"a warehouse has no {name}")
         method = getattr(self._warehouse, name)
-        return lambda *args, **kwargs: self._convert(method(*args, **kwargs))
+        return lambda *args, **kwargs: self._convert(method(*map(self._to_pandas, args), **kwargs))
 
     def iter_ticks(self, *args, **kwargs):
         return map(self._convert, self._warehouse.iter_ticks(*args, **kwargs))
+
+    def _to_pandas(self, value):
+        return value.to_pandas() if isinstance(value, self._polars.DataFrame) else value
 
     def _convert(self, result):
         if isinstance(result, pd.Series):

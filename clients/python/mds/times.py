@@ -4,6 +4,7 @@ import datetime
 import re
 import zoneinfo
 
+import numpy as np
 import pandas as pd
 
 MICROS = 1_000_000
@@ -52,6 +53,20 @@ def moment_of(local, tz):
         zone = tz
     shown = _EPOCH + datetime.timedelta(microseconds=local)
     return (shown.replace(tzinfo=zone) - _EPOCH.replace(tzinfo=datetime.timezone.utc)) // datetime.timedelta(microseconds=1)
+
+
+def to_moments(times, now=None, tz=None):
+    """A column of times as an array of microseconds."""
+    if not pd.api.types.is_datetime64_any_dtype(times):
+        return np.array([to_micros(each, now, tz) for each in times], dtype="int64")
+    if times.isna().any():
+        raise ValueError("a row has no time")
+    index = pd.DatetimeIndex(times)
+    if index.tz is None and tz is not None:
+        # The first of two; what is skipped counts by the offset before.
+        index = index.tz_localize(tz, ambiguous=np.ones(len(index), dtype=bool), nonexistent=pd.Timedelta("1h"))
+    index = index if index.tz is None else index.tz_convert("UTC").tz_localize(None)
+    return index.to_numpy(dtype="datetime64[us]").astype("int64")
 
 
 def schedule(at, first, end, tz):

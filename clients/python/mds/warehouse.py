@@ -6,14 +6,14 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from .aggregate import PRICES, bars_from_bars, bars_from_ticks, judge, uncovered
+from .aggregate import PRICES, bars_from_bars, bars_from_ticks, covers, judge, uncovered
 from .errors import Incomplete, UnknownSeries
 from .frames import join, key_of, labels_of, outline, regular, tick_columns, to_decimals, to_numbers, to_times
 from .grids import DAY as _DAY
 from .grids import HOUR as _HOUR
 from .grids import Grid, make_grid
 from .names import Series, find_series
-from .times import now_micros, schedule, to_index, to_length, to_micros, to_text
+from .times import now_micros, schedule, to_index, to_length, to_micros, to_moments, to_text
 
 #: An export tells its time a little later than its ledger.
 _HEAD_MICROS = 10 * 60 * 1_000_000
@@ -224,6 +224,37 @@ class Warehouse:
         frame["age"] = pd.to_timedelta((at - stamps).astype("Int64"), unit="us")
         frame["time"] = pd.to_datetime(stamps, unit="us", utc=True).dt.tz_convert(tz or "UTC")
         return frame
+
+    @_with_past
+    def asof_join(self, frame, *, on="time", by="name", index_type=None, max_age=None, tz=None):
+        """`frame`, trades for example, with what the series of each row was worth at its time: asof_price, asof_time and asof_age of the
+        newest tick with a price, and asof_complete: whether the service has no later one. `on` is the column of times, `by` that of
+        names. `max_age` (`5m`): older prices do not count. `tz`: the zone of times without one."""
+        moments = to_moments(frame[on], self._backend.present(), tz)
+        limit = 2**62 if max_age is None else to_length(max_age)
+        prices, stamps = np.full(len(frame), np.nan), np.full(len(frame), -1, dtype="int64")
+        complete = np.zeros(len(frame), dtype=bool)
+        codes, names = pd.factorize(frame[by])
+        for code, each in enumerate(self._find(list(names), index_type) if len(names) else []):
+            rows = np.flatnonzero(codes == code)
+            at = moments[rows]
+            first = self._tick_before(each, int(at.min()), None)[0]
+            ticks = self._raw_ticks(each, ["price"], int(at.min() if first is None else first), int(at.max()) + 1).dropna()
+            ts = ticks["ts"].to_numpy(dtype="int64")
+            found = np.searchsorted(ts, at, side="right") - 1
+            known = found >= 0
+            known[known] = at[known] - ts[found[known]] <= limit
+            rows, at, found = rows[known], at[known], found[known]
+            prices[rows], stamps[rows] = ticks["price"].to_numpy()[found], ts[found]
+            complete[rows] = covers(self._proven(each, "index_ticks"), ts[found], at + 1)
+        known = stamps >= 0
+        joined = frame.copy()
+        joined["asof_price"] = prices
+        times = pd.Series(pd.to_datetime(pd.Series(stamps).where(known).astype("Int64"), unit="us", utc=True))
+        joined["asof_time"] = times.dt.tz_convert(tz or "UTC").set_axis(frame.index)
+        joined["asof_age"] = pd.to_timedelta(pd.Series(moments - stamps).where(known).astype("Int64"), unit="us").set_axis(frame.index)
+        joined["asof_complete"] = complete
+        return joined
 
     @_with_past
     def coverage(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):

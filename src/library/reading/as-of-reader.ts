@@ -74,7 +74,7 @@ type TickBefore = readonly [ts: Micros, price: number, volume: number | null, de
 const tickSql = `SELECT ts, price, volume, details FROM index_tick_rows
   WHERE series = ? AND ts <= ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1`;
 
-function findTick(connection: Connection, key: number, at: Micros): Found | undefined {
+export function findTick(connection: Connection, key: number, at: Micros): Found | undefined {
   const row = connection.findTuple<TickBefore>(tickSql, [key, at]);
   if (!row) return undefined;
   const [ts, price, volume, details] = row;

@@ -25,12 +25,7 @@ export interface BarGrid {
 export function createBarGrid(every: string, zone: TimeZone = utcZone): BarGrid {
   const seconds = every.startsWith("0") ? undefined : parseDuration(every);
   const length = (seconds ?? Number.NaN) * MICROS_PER_SECOND;
-  if (!(length <= MAX_LENGTH_MICROS)) {
-    throw new Failure(`a bar cannot be ${every} long`, {
-      code: "usage",
-      remedy: "give a length such as 30s, 10m, 1h, 1d or 1w",
-    });
-  }
+  if (!(length <= MAX_LENGTH_MICROS)) throw lengthFailure(`a bar cannot be ${every} long`);
   const isDays = /[dw]$/.test(every);
   const origin = every.endsWith("w") ? FIRST_MONDAY : 0;
   // The offset of every zone is a multiple of these blocks.
@@ -38,6 +33,10 @@ export function createBarGrid(every: string, zone: TimeZone = utcZone): BarGrid 
   const hasParts = !isDays && length <= MICROS_PER_DAY;
   const grid = isFixed || !(isDays || hasParts) ? fixedGrid : isDays ? dayGrid : partGrid;
   return { length, zone, ...grid(length, origin, zone) };
+}
+
+export function lengthFailure(message: string): Failure {
+  return new Failure(message, { code: "usage", remedy: "give a length such as 30s, 10m, 1h, 1d or 1w" });
 }
 
 type GridFunctions = Pick<BarGrid, "startOf" | "endOf">;
