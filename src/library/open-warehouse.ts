@@ -7,7 +7,7 @@ import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { runReadQuery } from "../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { citeState, showKnownAt } from "../warehouse/tables/known-at.ts";
+import { citeState, findRelationsOfNow, showKnownAt } from "../warehouse/tables/known-at.ts";
 import type {
   AsOfJoinOptions,
   AsOfOptions,
@@ -200,12 +200,17 @@ export class Warehouse implements Disposable {
   }
 
   /** Runs one read-only statement. A bound on `time` is as fast as one on `ts`. `Row` must match its columns. */
-  query<Row = QueryRow>(sql: string, parameters: QueryValues = {}): Row[] {
-    const values = readQueryValues(parameters, readPresentTs(this.#connection));
-    const { columns, rows } = runReadQuery(this.#connection, sql, values);
-    return [...rows].map(
-      (row) => Object.fromEntries(columns.map((name, at) => [name, toPlainInteger(row[at])])) as Row,
-    );
+  query<Row = QueryRow>(sql: string, parameters: QueryValues = {}, options: KnownAtOptions = {}): Row[] {
+    return this.#inTransaction(options, (connection) => {
+      if (connection.knownAt)
+        for (const name of findRelationsOfNow(connection, sql))
+          this.#warn(`${name} has no earlier states: its rows are those of now`, "MDS_NO_PAST");
+      const values = readQueryValues(parameters, readPresentTs(connection));
+      const { columns, rows } = runReadQuery(connection, sql, values);
+      return [...rows].map(
+        (row) => Object.fromEntries(columns.map((name, at) => [name, toPlainInteger(row[at])])) as Row,
+      );
+    });
   }
 
   /** Closes the file. `using warehouse = openWarehouse(…)` does it at the end of the block. */

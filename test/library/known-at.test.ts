@@ -7,12 +7,17 @@ import { normalise } from "../../src/model/time-range.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import { restoreWarehouse } from "../../src/warehouse/restore.ts";
+import { type MovePosition, moveLiveRows } from "../../src/warehouse/rows/move-live-rows.ts";
+import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
+import { runInProcess } from "../support/cli/run-command.ts";
+import { emptyRecord } from "../support/empty-record.ts";
 import { applyChange, HISTORY_FROM, HISTORY_TO, someHistory } from "../support/library/random-history.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { seed } from "../support/seed.ts";
+import { seededRandom } from "../support/seeded-random.ts";
 import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
 import { catchFailure, makeTempFolder, openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
-import { parseTs } from "../support/warehouse/records.ts";
+import { decimal, exchangeTick, parseTs } from "../support/warehouse/records.ts";
 
 const from = HISTORY_FROM;
 const to = HISTORY_TO;
@@ -60,6 +65,19 @@ function askEverything(warehouse: Warehouse, name: string, state: State): Record
       warehouse.isWhole(name, { ...part, stream: "ohlcv" }),
     ],
     complete: () => warehouse.bars(name, { every: "1h", requireComplete: true, ...part }),
+    ...Object.fromEntries(
+      Object.entries({
+        index_ticks: "ts",
+        ohlcv: "day",
+        bars_1h: "ts",
+        bars_1d: "ts",
+        coverage: "from_ts, stream",
+      }).map(([relation, order]) => [
+        `SQL: ${relation}`,
+        () =>
+          warehouse.query(`SELECT * FROM ${relation} WHERE name = :name ORDER BY ${order}`, { name }, state),
+      ]),
+    ),
   };
   return Object.fromEntries(Object.entries(asked).map(([title, ask]) => [title, outcome(ask)]));
 }
@@ -216,6 +234,76 @@ describe("a state that the warehouse cannot tell exactly is refused", () => {
       () => warehouse.ticks("one", { knownAt, from, requireComplete: true }),
     ])
       expect(catchFailure(ask)).toMatchObject({ code: "usage", exit: 2 });
+  });
+});
+
+describe("SQL of an earlier state", () => {
+  const relations = [
+    ...["exchange_ticks", "market_caps", "derivative_ticks", "spread", "index_deviation", "perpetuals"],
+    ...["exchange_ticks_slim", "reconcile_market_caps"],
+  ];
+  const readAll = (warehouse: Warehouse, state: State) =>
+    relations.map((relation) =>
+      warehouse
+        .query(`SELECT * FROM ${relation}`, {}, state)
+        .map((row) => JSON.stringify(row))
+        .sort(),
+    );
+
+  it("has the polls of then, whatever was corrected or moved since", () => {
+    const clock = new ManualClock();
+    const writer = openTestWarehouse({ clock, hasAllViews: true });
+    using warehouse = openWarehouse(writer.path);
+    const random = seededRandom(seed);
+    const ts = () => from + Math.floor(random() * 20) * 30_000_000;
+    const price = () => (1 + Math.floor(random() * 3)).toFixed(1);
+    const seen: { at: Micros; rows: unknown }[] = [];
+    let position: MovePosition | undefined;
+    for (let commit = 0; commit < 60; commit++) {
+      clock.jump(60_000);
+      writer.transaction((transaction) => {
+        const markets = ["a", "b", "c"].filter(() => random() < 0.7);
+        const polled = ts();
+        const ticks = markets.map((marketId) =>
+          exchangeTick(polled, price(), { marketId, bid: decimal(price()) }),
+        );
+        writeRecords(transaction, "exchange_ticks", ticks, random() < 0.5 ? "rest" : "live");
+        const cap = { ...emptyRecord("market_caps"), assetId: "btc", ts: ts(), price: decimal(price()) };
+        writeRecords(transaction, "market_caps", [cap], "rest");
+        const contract = { exchangeId: "deribit", contractId: "BTC-PERP", derivativeType: "perpetuals" };
+        const derivative = {
+          ...emptyRecord("derivative_ticks"),
+          ...contract,
+          ts: ts(),
+          markPrice: decimal(price()),
+        };
+        writeRecords(transaction, "derivative_ticks", [derivative], "rest");
+      });
+      // Rows that are moved are the same rows.
+      const upTo = Math.floor(commit / 3);
+      if (commit % 3 === 2)
+        position = writer.transaction((t) =>
+          moveLiveRows(t, position ?? { upTo, stream: "exchange_ticks", key: 0 }, 4),
+        );
+      clock.jump(1_000);
+      seen.push({ at: clock.now() * 1000, rows: readAll(warehouse, {}) });
+    }
+    for (const { at, rows } of seen) expect(readAll(warehouse, { knownAt: at })).toEqual(rows);
+    expect(new Set(seen.map(({ rows }) => JSON.stringify(rows))).size).toBeGreaterThan(40);
+  });
+
+  it("says which relations have no earlier states", async () => {
+    const { writer } = openWithOneCommit();
+    const env = { MDS_WAREHOUSE: writer.path };
+    const sql = "SELECT count(*) AS n FROM assets, (SELECT 1 FROM gaps) JOIN index_ticks";
+    const { stderr } = await runInProcess(["query", "--known-at", "2026-03-01T12:01:30Z", "--cite", sql], {
+      env,
+    });
+    expect(stderr).toMatch(/^mds-sync: cite: 2026-03-01T12:01:30\.000000Z@\d+-\w+\n/);
+    expect(stderr.match(/note: (\w+) has no earlier states/g)).toEqual([
+      "note: assets has no earlier states",
+      "note: gaps has no earlier states",
+    ]);
   });
 });
 

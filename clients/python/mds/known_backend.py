@@ -3,6 +3,7 @@
 import hashlib
 import re
 import time
+import warnings
 
 import pandas as pd
 
@@ -14,6 +15,17 @@ _HOUR = 3_600_000_000
 _TOKEN = re.compile(r"^(\S+Z)@(\d+)-([0-9a-f]{12})$")
 _TICKS = "series, ts, price, volume, tick_volume, CASE WHEN confirmed > {0} THEN 1 ELSE source END AS source, details"
 _RANGES = "stream, series, from_ts, to_ts, proof, reason"
+#: Where the earlier versions of the rows of each table are.
+_TABLES = {
+    "past_tick_rows": "index_tick_rows",
+    "past_daily_bar_rows": "daily_bar_rows",
+    "past_exchange_tick_rows": "exchange_tick_slots",
+    "past_market_cap_rows": "market_cap_slots",
+    "past_derivative_tick_rows": "derivative_tick_slots",
+    "past_settled_ranges": "settled_ranges",
+}
+#: Views of what has no earlier states.
+_VIEWS_OF_NOW = ("gaps", "revisions", "revision_rows", "markets", "shared_names", "derivative_contracts")
 #: Views of the file that read the tables hidden here.
 _VIEWS = ("index_ticks", "index_ticks_slim", "bars_1h", "ohlcv", "coverage")
 
@@ -76,6 +88,7 @@ class KnownBackend(SqliteBackend):
         super().__init__(path)
         self.state = state
         self._replaced = SqliteBackend(path)
+        self._whole = None
         commit, present = state
         current = f"ifnull(since, 0) <= {commit}"
         replaced = f"{current} AND until > {commit}"
@@ -138,6 +151,16 @@ class KnownBackend(SqliteBackend):
     def close(self):
         super().close()
         self._replaced.close()
+        if self._whole is not None:
+            self._whole.close()
+
+    def sql(self, query, values):
+        if self._whole is None:
+            self._whole = SqliteBackend(self.path)
+            self._whole.change(_past_of_everything(self._whole, *self.state))
+        for name in _relations_of_now(self._whole, query):
+            warnings.warn(f"{name} has no earlier states: its rows are those of now", stacklevel=4)
+        return self._whole.sql(query, values)
 
     def _lost(self, columns, where):
         """Of an earlier state the ledger alone is known."""
@@ -170,6 +193,48 @@ class KnownBackend(SqliteBackend):
                 )
             self._loaded.add(series)
         return series
+
+
+def _past_of_everything(file, commit, present):
+    """Temporary views with the names of the tables, which show all rows of then, and copies of the file's views, which read them."""
+    current = f"ifnull(since, 0) <= {commit}"
+    replaced = f"{current} AND until > {commit}"
+    kept_bars = [row[1] for row in file.run("PRAGMA main.table_info(kept_bars)", {})[1]]
+    figures = ", ".join(
+        {"n_ticks": f"CASE WHEN ifnull(last_commit, 0) <= {commit} THEN n_ticks END AS n_ticks"}.get(name, name) for name in kept_bars
+    )
+    hour = f"p.ts - p.ts % {_HOUR}"
+    state = [row[1] for row in file.run("PRAGMA main.table_info(warehouse_state)", {})[1]]
+    skew = f"{present} - CAST(strftime('%s', 'now') AS INTEGER) * 1000000 AS clock_skew"
+    views = {
+        "kept_bars": f"""SELECT {figures} FROM main.kept_bars WHERE ifnull(first_commit, 0) <= {commit}
+            UNION ALL SELECT DISTINCT series, {hour}, {", ".join(["NULL"] * (len(kept_bars) - 2))} FROM main.past_tick_rows p
+            WHERE {replaced} AND NOT EXISTS (SELECT 1 FROM main.kept_bars k
+              WHERE k.series = p.series AND k.ts = {hour} AND ifnull(k.first_commit, 0) <= {commit})""",
+        "warehouse_state": f"SELECT {', '.join(skew if name == 'clock_skew' else name for name in state)} FROM main.warehouse_state",
+    }
+    for past, table in _TABLES.items():
+        names = [[row[1] for row in file.run(f"PRAGMA main.table_info({each})", {})[1]] for each in (table, past)]
+        shared = [name for name in names[0] if name in names[1]]
+        source = f"CASE WHEN confirmed > {commit} THEN 1 ELSE source END AS source"
+        columns = ", ".join(source if name == "source" else name for name in shared)
+        # A past version is in part 0, where its slot is its key.
+        keys = ("slot, ", f"{names[1][0]} AS slot, ") if names[0][0] == "slot" else ("", "")
+        views[table] = f"""SELECT {keys[0]}{columns} FROM main.{table} WHERE {current}
+            UNION ALL SELECT {keys[1]}{columns} FROM main.{past} WHERE {replaced}"""
+    hidden = ", ".join(f"'{name}'" for name in (*views, *_VIEWS_OF_NOW))
+    copies = file.run(f"SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name NOT IN ({hidden})", {})[1]
+    return [f"CREATE TEMP VIEW {name} AS {sql}" for name, sql in views.items()] + [
+        sql.replace("CREATE VIEW", "CREATE TEMP VIEW", 1) for (sql,) in copies
+    ]
+
+
+def _relations_of_now(file, query):
+    """The relations that a statement reads and that have no earlier states."""
+    tables = [name for (name,) in file.run("SELECT name FROM main.sqlite_master WHERE type = 'table'", {})[1]]
+    of_now = {*tables, *_VIEWS_OF_NOW} - {*_TABLES.values(), "kept_bars", "warehouse_state"}
+    named = re.findall(r"(?:\bfrom|\bjoin|,)\s*[\"`\[]?(\w+)", query.lower())
+    return [name for name in dict.fromkeys(named) if name in of_now]
 
 
 def _commit(backend, seq):

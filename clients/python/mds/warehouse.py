@@ -34,7 +34,7 @@ class Warehouse:
     """A warehouse, opened for reading with `mds.open`. Windows are [start, end); times without a zone are those of `tz`, where it is
     given, else of UTC.
 
-    bars, ticks, ohlcv, returns, asof, coverage, missing and is_whole take `known_at`: the answer as it was known at that time, or
+    bars, ticks, ohlcv, returns, asof, coverage, missing, is_whole and sql take `known_at`: the answer as it was known at that time, or
     at the state that a token of `cite()` names."""
 
     def __init__(self, backend):
@@ -286,6 +286,7 @@ class Warehouse:
         """A token that names the newest state: as `known_at` it reproduces every answer of now."""
         return self._backend.cite()
 
+    @_with_past
     def sql(self, query, params=None, *, times=True):
         """The result of any SQL. Parameters are written `:name` and given as a dict; times may be given as
         datetimes or Timestamps, and stand for their microseconds. `times`: columns that are moments (time, from_time,

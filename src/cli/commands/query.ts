@@ -10,8 +10,10 @@ import { formatElapsed, pluralize } from "../output/text.ts";
 import { writePieces } from "../output/write-output.ts";
 import { type CommandContext, usageFailure } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
+import type { KnownAtFlags } from "./data/known-state.ts";
+import { addKnownAtFlags } from "./data/read-warehouse.ts";
 
-interface QueryFlags {
+interface QueryFlags extends KnownAtFlags {
   readonly format?: string;
   readonly json?: boolean;
   readonly param?: readonly string[];
@@ -19,7 +21,7 @@ interface QueryFlags {
 }
 
 export function addQueryCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(program.command("query"), "warehouse")
+  addKnownAtFlags(addSettingsFlags(program.command("query"), "warehouse"))
     .description(
       "Runs one SELECT over the warehouse and streams the rows to stdout; a daemon may write meanwhile. " +
         "A bound on `time` is as fast as one on `ts`. " +
@@ -48,7 +50,8 @@ export function addQueryCommand(program: Command, context: CommandContext): void
       context.dieOnSignal?.();
       const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       const startedAt = context.clock.monotonic();
-      const rows = await writeRows(context, { path, sql: statement, parameters }, rowRenderers[format]);
+      const query = { path, sql: statement, parameters, flags };
+      const rows = await writeRows(context, query, rowRenderers[format]);
       const elapsed = formatElapsed(context.clock.monotonic() - startedAt);
       context.stderr.write(`${pluralize(rows, "row")} in ${elapsed}\n`);
     });
@@ -77,16 +80,24 @@ async function describeSchema(
 }
 
 async function writeRows(
-  { stdout, clock }: CommandContext,
-  { path, sql, parameters }: { path: string; sql: string; parameters: QueryParameters },
+  context: CommandContext,
+  query: { path: string; sql: string; parameters: QueryParameters; flags: KnownAtFlags },
   render: (typeof rowRenderers)["csv"],
 ): Promise<number> {
   // Loaded lazily, so that other commands do not load SQLite.
   const { toReaderFailure, openReader } = await import("../../warehouse/reader.ts");
   const { runReadQuery } = await import("../../warehouse/query/query.ts");
+  const { findRelationsOfNow } = await import("../../warehouse/tables/known-at.ts");
+  const { showState } = await import("./data/known-state.ts");
+  const { stdout, stderr, clock } = context;
+  const { path, sql, parameters, flags } = query;
   const connection = openReader(path);
   let count = 0;
   try {
+    showState(connection, flags, context);
+    if (flags.knownAt !== undefined)
+      for (const name of findRelationsOfNow(connection, sql))
+        stderr.write(`mds-sync: note: ${name} has no earlier states: its rows are those of now\n`);
     const { columns, rows } = runReadQuery(connection, sql, parameters);
     const counting = (function* () {
       for (const row of rows) {

@@ -162,22 +162,9 @@ type KeptBarRow = readonly [
 const hoursSql = `SELECT ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, details FROM kept_bars
   WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts`;
 
-/** Of an earlier state: a bar is stale that a later commit may have changed, and left out if none of its ticks is earlier. */
-const pastHoursSql = `SELECT ts, open, high, low, close, volume_24h,
-    CASE WHEN ifnull(last_commit, 0) <= @commit THEN n_ticks END, n_doubtful, details FROM kept_bars
-  WHERE series = @key AND ts >= @from AND ts < @to AND ifnull(first_commit, 0) <= @commit
-  UNION SELECT ts - ts % ${HOUR}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM past_tick_rows p
-  WHERE series = @key AND ts >= @from AND ts < @to AND ifnull(since, 0) <= @commit AND until > @commit AND NOT EXISTS
-    (SELECT 1 FROM kept_bars k WHERE k.series = @key AND k.ts = p.ts - p.ts % ${HOUR} AND ifnull(k.first_commit, 0) <= @commit)
-  ORDER BY ts`;
-
 /** Kept hourly bars; a stale one is computed from its ticks, as the views do. */
 function* readHours(connection: Connection, key: number, { from, to }: TimeRange): Generator<BarPart> {
-  const { knownAt } = connection;
-  const rows = knownAt
-    ? connection.tuples<KeptBarRow>(pastHoursSql, { key, from, to, commit: knownAt.commit })
-    : connection.tuples<KeptBarRow>(hoursSql, [key, from, to]);
-  for (const row of rows) {
+  for (const row of connection.tuples<KeptBarRow>(hoursSql, [key, from, to])) {
     const [ts, open, high, low, close, volume, ticks, doubtful, details] = row;
     if (ticks !== null) {
       yield [ts, { open, high, low, close, volume, ticks, doubtful, digits: parseRowDetails(details) }];

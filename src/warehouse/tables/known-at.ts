@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { Failure } from "../../model/failure.ts";
-import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import { barWidths, formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { readPresentTs } from "../coverage/targets.ts";
+import { nameOf, readSqlTokens } from "../query/sql-tokens.ts";
 import type { Connection, KnownAt } from "../sqlite/connection.ts";
 import { keyedRows, partedStreams, storedKey } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
@@ -9,10 +10,11 @@ import { readWarehouseState } from "./warehouse-state.ts";
 
 /*
  * The state of an earlier commit: of each row and range the version that was written up to it and not replaced by then. Temporary
- * views with the names of the tables hide these, so every reader that names a table reads the state that is shown. They read the
- * commit from a table, so that another state needs no other statements.
+ * views with the names of the tables hide these, and copies of the file's views read them, so every reader and every SQL reads the
+ * state that is shown. They read the commit from a table, so that another state needs no other statements.
  */
 
+const HOUR = barWidths["1h"];
 const SHOWN = "(SELECT shown FROM shown_commit)";
 const isCurrent = `ifnull(since, 0) <= ${SHOWN}`;
 const isPast = `${isCurrent} AND until > ${SHOWN}`;
@@ -42,30 +44,52 @@ const views: Readonly<Record<string, string>> = {
     "past_settled_ranges",
     "stream, series, from_ts, to_ts, proof, reason",
   ),
+  // A bar is stale that a later commit may have changed; an hour without a bar of now may have had ticks.
+  kept_bars: `SELECT series, ts, open, high, low, close, volume_24h,
+      CASE WHEN ifnull(last_commit, 0) <= ${SHOWN} THEN n_ticks END AS n_ticks, n_doubtful, details
+    FROM main.kept_bars WHERE ifnull(first_commit, 0) <= ${SHOWN}
+    UNION ALL SELECT DISTINCT series, ts - ts % ${HOUR}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM main.past_tick_rows p
+    WHERE ${isPast} AND NOT EXISTS (SELECT 1 FROM main.kept_bars k
+      WHERE k.series = p.series AND k.ts = p.ts - p.ts % ${HOUR} AND ifnull(k.first_commit, 0) <= ${SHOWN})`,
+  warehouse_state: `SELECT *, (SELECT present FROM shown_commit) - CAST(strftime('%s', 'now') AS INTEGER) * 1000000 AS clock_skew
+    FROM (SELECT one, epoch, views, request_rate, changes_id, changes_pruned, history_id, service_url FROM main.warehouse_state)`,
 };
+
+/** Views of what has no earlier states. */
+const viewsOfNow = ["gaps", "revisions", "revision_rows", "markets", "shared_names", "derivative_contracts"];
+
+/** The relations that a statement reads and that have no earlier states. */
+export function findRelationsOfNow(connection: Connection, sql: string): string[] {
+  const tables = connection.values<string>("SELECT name FROM main.sqlite_master WHERE type = 'table'");
+  const ofNow = new Set([...tables, ...viewsOfNow].filter((name) => !(name in views)));
+  const tokens = [...readSqlTokens(sql)];
+  const isRead = (at: number) => /^(from|join|,)$/.test(tokens[at - 1]?.text ?? "");
+  const named = tokens.filter((_, at) => isRead(at)).map(nameOf);
+  return [...new Set(named)].filter((name) => name !== undefined && ofNow.has(name)) as string[];
+}
 
 /** Shows an earlier state on a reading connection, until another one is shown. Call it outside of a transaction that may fail. */
 export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
   const { database } = connection;
-  if (connection.knownAt?.commit === knownAt.commit) {
-    connection.knownAt = knownAt;
-    return;
-  }
+  if (connection.knownAt?.commit === knownAt.commit && connection.knownAt.present === knownAt.present) return;
   database.pragma("query_only = 0");
   try {
     if (connection.knownAt === undefined) {
-      const coverage = connection.value<string>("SELECT sql FROM main.sqlite_master WHERE name = 'coverage'");
+      const hidden = [...Object.keys(views), ...viewsOfNow].map((name) => `'${name}'`).join(", ");
+      const copied = connection.values<string>(
+        `SELECT replace(sql, 'CREATE VIEW', 'CREATE TEMP VIEW') FROM main.sqlite_master WHERE type = 'view' AND name NOT IN (${hidden})`,
+      );
       const definitions = Object.entries(views).map(([name, sql]) => `CREATE TEMP VIEW ${name} AS ${sql}`);
       database.exec(
         [
-          "CREATE TEMP TABLE shown_commit (shown INTEGER NOT NULL)",
-          "INSERT INTO shown_commit VALUES (0)",
+          "CREATE TEMP TABLE shown_commit (shown INTEGER NOT NULL, present INTEGER NOT NULL)",
+          "INSERT INTO shown_commit VALUES (0, 0)",
           ...definitions,
-          coverage.replace("CREATE VIEW", "CREATE TEMP VIEW"),
+          ...copied,
         ].join(";\n"),
       );
     }
-    connection.run("UPDATE shown_commit SET shown = ?", [knownAt.commit]);
+    connection.run("UPDATE shown_commit SET shown = ?, present = ?", [knownAt.commit, knownAt.present]);
     connection.knownAt = knownAt;
   } finally {
     database.pragma("query_only = 1");
