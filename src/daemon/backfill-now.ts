@@ -1,8 +1,8 @@
 import { Failure } from "../model/failure.ts";
-import type { Random } from "../runtime/backoff.ts";
+import type { Random } from "../runtime/loop.ts";
 import type { SyncContext, SyncSettings } from "../sync/context/context.ts";
-import { computeBackfillProgress, countsOf, HISTORY_PROGRESS_STREAMS } from "../sync/context/progress.ts";
 import { SilenceTimeout } from "../sync/context/retry.ts";
+import { computeBackfillProgress, countsOf, HISTORY_PROGRESS_STREAMS } from "../sync/context/run-stats.ts";
 import { type BackfillFilter, type BackfillReport, backfill } from "../sync/history/backfill.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";

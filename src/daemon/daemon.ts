@@ -1,14 +1,17 @@
 import { once } from "node:events";
 import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
-import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
-import { findSharedSettings } from "../config/shared-settings.ts";
+import {
+  findSharedSettings,
+  requireServiceSettings,
+  type ServiceSettings,
+} from "../config/service-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { IngestThread, type IngestThreadOptions } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
-import type { Random } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
+import type { Random } from "../runtime/loop.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
 import { type ServeThread, startServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
@@ -16,7 +19,7 @@ import { createHeartbeat } from "../service/http/heartbeat.ts";
 import { ShareThread } from "../share/thread/share-thread.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "../sync/context/context.ts";
 import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
-import { computeBackfillProgress } from "../sync/context/progress.ts";
+import { computeBackfillProgress } from "../sync/context/run-stats.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
 import {
@@ -39,8 +42,7 @@ import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { exportJobs, nightlyJobs } from "./nightly-jobs.ts";
 import { PagesServer } from "./pages-server.ts";
-import { runSchedule, type ScheduledJob } from "./scheduler.ts";
-import { runStopSteps } from "./stop-steps.ts";
+import { runSchedule, runStopSteps, type ScheduledJob } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
 interface DaemonOptions extends Pick<IngestThreadOptions, "startWorker"> {

@@ -3,7 +3,7 @@ import type { Settings } from "../config/option-table.ts";
 import { exportInProcess } from "../export/run-export.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
-import type { Random } from "../runtime/backoff.ts";
+import type { Random } from "../runtime/loop.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "../sync/context/context.ts";
 import type { Problem } from "../sync/context/error-policy.ts";
 import { checkNight, NIGHTLY_JOB } from "../sync/history/nightly-check.ts";

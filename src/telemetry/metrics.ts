@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { ServeStatus } from "../model/status/serve-status.ts";
 import { limitReasons } from "../model/status/service-condition.ts";
-import type { ShareStatus } from "../model/status/share-status.ts";
+import type { ServeStatus, ShareStatus } from "../model/status/share-status.ts";
 import type { StreamStatus } from "../model/status/warehouse-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";

@@ -1,7 +1,7 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { loseAgedOut, reopen } from "../../rule/findings.ts";
+import { loseAgedOut, reopen } from "../../rule/apply.ts";
 import { applyChanges, type LedgerKey, readTouched } from "../../warehouse/coverage/ledger.ts";
 import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";

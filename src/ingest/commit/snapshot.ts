@@ -15,7 +15,7 @@ import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-wri
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { MAX_CLOCK_SKEW_MICROS, type Page } from "../decode/read-page.ts";
-import { chooseRecords, type ListedPage } from "./second-records.ts";
+import { chooseRecords, type ListedPage } from "./write-page.ts";
 
 /** A list of a snapshot stream. */
 export interface SnapshotList {

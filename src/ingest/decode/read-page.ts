@@ -11,8 +11,13 @@ import {
   type Micros,
 } from "../../model/time.ts";
 import { type ScannedTicks, scanTickPage } from "./fast-tick-scanner.ts";
-import { type DecodedPage, decodeWithSource, truncateRaw } from "./page.ts";
-import { type SeparatedRecords, separateSeconds } from "./second-records.ts";
+import {
+  type DecodedPage,
+  decodeWithSource,
+  type SeparatedRecords,
+  separateSeconds,
+  truncateRaw,
+} from "./page.ts";
 
 export interface ReadPageOptions {
   readonly stream: Stream;

@@ -1,8 +1,7 @@
 import { Failure } from "../../model/failure.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
+import { backoffDelay, type Random } from "../../runtime/loop.ts";
 import { raceAbort, singleFlight } from "../../runtime/timeouts.ts";
 import type { AuthState } from "../http/client-events.ts";
 import {

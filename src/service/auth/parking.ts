@@ -2,8 +2,8 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { noListFailure } from "../../model/response-body.ts";
 import { hasHistory, streamOfEndpoint } from "../../model/streams.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Random } from "../../runtime/loop.ts";
 import { accessKey, describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
 import { MAX_MISSING_PATHS, MAX_MISSING_RECORDS, type ParkingSign, parkings } from "../limits.ts";
 

@@ -35,9 +35,8 @@ import {
   MAX_RETRIES,
   REQUEST_TIMEOUT_MS,
 } from "../limits.ts";
-import type { FailureCounts } from "./failure-counts.ts";
+import type { FailureCounts, RetryBudget } from "./failure-counts.ts";
 import type { PageSizeLimits } from "./page-size-limits.ts";
-import type { RetryBudget } from "./retry-budget.ts";
 
 export interface AttemptContext {
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import { HOST_SCOPE } from "../../model/status/service-condition.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Random } from "../../runtime/loop.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import {
   DEAD_ENDPOINT_MS,

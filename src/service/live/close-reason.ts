@@ -1,8 +1,8 @@
 import { errorCode } from "../../model/failure.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
-import { parseHttpDate, parseRetryAfter } from "../http/http-headers.ts";
+import { backoffDelay, type Random } from "../../runtime/loop.ts";
 import { findRoute, toNetworkFailure } from "../http/network-failures.ts";
 import { networkSign } from "../http/outage.ts";
+import { parseHttpDate, parseRetryAfter } from "../http/transport.ts";
 import { MINUTE_MS, SECOND_MS, SLOW_BACKOFF, UNWANTED_BACKOFF, URGENT_PROBES } from "../limits.ts";
 
 /**

@@ -1,6 +1,5 @@
-import type { Random } from "../../runtime/backoff.ts";
-import { backoffDelay } from "../../runtime/backoff.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Random } from "../../runtime/loop.ts";
 import {
   ANSWER_TIMEOUT_MS,
   MAX_SUBSCRIBE_ATTEMPTS,

@@ -2,8 +2,7 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
-import { CursorTrail, isDeadCursorError, paginationCycleFailure } from "./page.ts";
-import { requestPage } from "./request-page.ts";
+import { CursorTrail, isDeadCursorError, paginationCycleFailure, requestPage } from "./page.ts";
 
 interface ListPageSummary {
   readonly rows: number;

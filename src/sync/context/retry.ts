@@ -1,6 +1,6 @@
 import { Failure } from "../../model/failure.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Random } from "../../runtime/loop.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
 import { classifyError, isInvalidResponse } from "./error-policy.ts";
 

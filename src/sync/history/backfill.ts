@@ -1,14 +1,14 @@
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
-import type { Confirmations } from "../../model/status/confirmations.ts";
+import type { Confirmations } from "../../model/status/gap-state.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import type { Random } from "../../runtime/loop.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
 import { classifyError, isSameProblem, type Problem } from "../context/error-policy.ts";
 import { toStreamHealth } from "../context/problem-log.ts";
 import type { StreamStats } from "../context/run-stats.ts";
-import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
+import { fetchSnapshots } from "../polling/snapshot-poller.ts";
 import type { Directory } from "../selection/directory.ts";
 import { endDeselectedSnapshots } from "../selection/exchanges.ts";
 import {

@@ -1,7 +1,7 @@
 import { failureCode } from "../../model/failure.ts";
 import { historyStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import type { Random } from "../../runtime/loop.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readHistoryEnds } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";

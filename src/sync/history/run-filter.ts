@@ -1,4 +1,4 @@
-import type { Confirmations } from "../../model/status/confirmations.ts";
+import type { Confirmations } from "../../model/status/gap-state.ts";
 import {
   type HistoryStream,
   hasHistory,
@@ -11,9 +11,9 @@ import type { Micros } from "../../model/time.ts";
 import { intersect, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
-import { namedKeyText } from "../../warehouse/coverage/ledger-keys.ts";
 import { readGaps, type SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
-import { readConfirmations } from "../../warehouse/read/confirmations.ts";
+import { namedKeyText } from "../../warehouse/coverage/series-queries.ts";
+import { readConfirmations } from "../../warehouse/read/status.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { NamedIndex } from "../selection/named-series.ts";

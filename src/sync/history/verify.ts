@@ -1,11 +1,10 @@
 import { Failure, failureCode } from "../../model/failure.ts";
-import type { Confirmations } from "../../model/status/confirmations.ts";
+import type { Confirmations } from "../../model/status/gap-state.ts";
 import { computeWindowStart } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { isIncident } from "../../rule/confirm.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import type { Random } from "../../runtime/loop.ts";
+import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { countStoredRows, findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";

@@ -17,7 +17,7 @@ import {
   type TimeRanges,
   union,
 } from "../../model/time-range.ts";
-import type { PendingClaim } from "../../rule/claim.ts";
+import type { PendingClaim } from "../../rule/answer.ts";
 import { type ConfirmationRules, nextAskAt } from "../../rule/confirm.ts";
 import { ledgerKeyText, readSettledRanges, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readPendingClaims } from "../../warehouse/coverage/pending-claims.ts";

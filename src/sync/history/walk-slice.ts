@@ -5,7 +5,7 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { fetchableFrom, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { ClaimKind } from "../../rule/claim.ts";
+import type { ClaimKind } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { PageAlarm } from "../../rule/interpret.ts";
 import { requestPriority } from "../../service/http/request.ts";

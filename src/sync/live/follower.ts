@@ -9,8 +9,8 @@ import {
 } from "../../model/response-body.ts";
 import { streamTable } from "../../model/streams.ts";
 import { type Micros, parseServiceTimestamp } from "../../model/time.ts";
-import type { Random } from "../../runtime/backoff.ts";
 import type { Cancel } from "../../runtime/clock.ts";
+import type { Random } from "../../runtime/loop.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { type FeedEvent, followFeed } from "../../service/live/feed.ts";
 import { MAX_BATCH_TICKS } from "../../service/live/message-queue.ts";

@@ -1,13 +1,11 @@
-import type { SkippedTicks } from "../../ingest/commit/skipped-ticks.ts";
+import type { SkippedTicks } from "../../ingest/commit/live.ts";
 import { historyStreams, isDaily, settleDelay, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { type Random, runLoop, WakeSignal } from "../../runtime/loop.ts";
 import { MAX_SILENT_PERIODS } from "../../service/limits.ts";
 import type { Subscription } from "../../service/live/messages.ts";
-import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { indexKey, readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/series-queries.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";

@@ -1,6 +1,7 @@
-import { Failure, failureCode } from "../../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import type { Random } from "../../runtime/loop.ts";
+import { finishesWithin } from "../../runtime/timeouts.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
@@ -10,7 +11,7 @@ import {
   serviceNow,
   storeClockSkew,
 } from "../context/context.ts";
-import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { retryUntilDone } from "../context/retry.ts";
 import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
@@ -22,8 +23,8 @@ import {
   liquidIndexSymbols,
 } from "../fetch/liquid-indices.ts";
 import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
+import { fetchMarketCaps } from "../fetch/record-snapshot.ts";
 import { type Directory, readStoredDirectory } from "./directory.ts";
-import { RankingFetch } from "./ranking.ts";
 import {
   describeNotice,
   neededDirectoryLists,
@@ -314,4 +315,87 @@ function describeUnknownLiquid(names: readonly string[], liquid: Directory["LX"]
   if (unnamed.length === 0)
     return "which the service has not shown: it needs the scope read:LX, or its id in service.lxIndexIds";
   return `but which index that is, neither a price nor the live feed has shown: set service.lxIndexIds, { ${first}: … } with one of ${unnamed.join(", ")}`;
+}
+
+/** The rest of the run begins without a ranking that takes longer. */
+const FIRST_WAIT_MS = 30_000;
+/** After the rest of the run, an endpoint that has failed before gets this much longer. */
+const LAST_WAIT_MS = 20_000;
+
+interface RankingFetchOptions {
+  readonly random: Random;
+  /** With a cadence the market capitalisations are also stored. */
+  readonly cadenceSeconds: number | undefined;
+}
+
+/**
+ * Fetches the ranking in the background: a dead `/market-cap` must not hold up what needs no ranking, or what a stored
+ * one can select.
+ */
+class RankingFetch {
+  readonly #context: SyncContext;
+  readonly #cancellation = new AbortController();
+  readonly #firstFailure = Promise.withResolvers<void>();
+  readonly #ids: Promise<readonly string[]>;
+  #isDone = false;
+  #lastError: unknown;
+
+  constructor(context: SyncContext, { random, cadenceSeconds }: RankingFetchOptions) {
+    this.#context = context;
+    const signal = AbortSignal.any([context.signal, this.#cancellation.signal]);
+    const cancellable = { ...context, signal };
+    const onRetry = (error: unknown) => {
+      this.#lastError = error;
+      this.#firstFailure.resolve();
+    };
+    const fetch = () => fetchMarketCaps(cancellable, cadenceSeconds);
+    this.#ids = retryUntilDone(cancellable, random, fetch, onRetry);
+    // Whoever waits for the ranking gets its failure.
+    this.#ids
+      .catch(() => {})
+      .finally(() => {
+        this.#isDone = true;
+        this.#firstFailure.resolve();
+      });
+  }
+
+  /** Returns the asset ids, largest first; undefined after a failed try that is being repeated. Throws a final failure. */
+  async waitForFirstTry(): Promise<readonly string[] | undefined> {
+    const ended = Promise.race([this.#ids, this.#firstFailure.promise]);
+    await finishesWithin(this.#context.clock, FIRST_WAIT_MS, ended);
+    return this.#isDone ? this.#ids : undefined;
+  }
+
+  /** Waits a little longer, when nothing else is left to do. Throws if there is still no ranking. */
+  async waitForLastTry(): Promise<readonly string[]> {
+    try {
+      await finishesWithin(this.#context.clock, LAST_WAIT_MS, this.#ids);
+      if (this.#isDone) return await this.#ids;
+    } finally {
+      this.cancel();
+    }
+    throw rankingFailure(this.#lastError);
+  }
+
+  cancel(): void {
+    this.#cancellation.abort(new Failure("the ranking is no longer needed", { code: "stopped" }));
+  }
+
+  /** What went wrong so far, while tries are under way. */
+  get failure(): Failure {
+    return rankingFailure(this.#lastError);
+  }
+}
+
+/** The same code as if the circuit breaker had given the endpoint up: all else was fetched meanwhile. A doubtful list says so itself. */
+function rankingFailure(lastError: unknown): Failure {
+  if (lastError instanceof Failure && isInvalidResponse(lastError)) return lastError;
+  const { endpoint } = streamTable.market_caps;
+  const why = lastError instanceof Error ? lastError.message : "no answer";
+  return new Failure(`${endpoint} keeps failing while other endpoints answer (${why})`, {
+    code: "endpoint_failing",
+    remedy: "the rest is synced; run again later, and if it lasts, contact the service's operator",
+    exit: exitCode.incomplete,
+    cause: lastError,
+  });
 }

@@ -2,13 +2,17 @@ import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { type HistoryStream, hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { formatRange, intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import type { Proof, SettledRange } from "../../rule/answer.ts";
-import type { LedgerChange } from "../../rule/apply.ts";
-import { NO_LONGER_SERVED, NOTHING_OLDER } from "../../rule/claim.ts";
-import { assertValidLedger, changeRanges, joinTouched } from "../../rule/ledger-ranges.ts";
+import {
+  NO_LONGER_SERVED,
+  NOT_FOUND,
+  NOTHING_OLDER,
+  type Proof,
+  type SettledRange,
+} from "../../rule/answer.ts";
+import { assertValidLedger, changeRanges, joinTouched, type LedgerChange, reopen } from "../../rule/apply.ts";
 import { withdrawRows } from "../rows/row-sql.ts";
-import type { SettledRangeRow } from "../schema/coverage.ts";
-import type { SqlRunner } from "../sqlite/connection.ts";
+import { type SettledRangeRow, settledRanges } from "../schema/coverage.ts";
+import type { Connection, Orm, SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, sql } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -227,4 +231,26 @@ export function findEndsAbove(transaction: Transaction, key: LedgerKey, ts: Micr
 export function findTargetStart(transaction: Transaction, { stream, series }: LedgerKey): Micros | undefined {
   const sql = `SELECT min(from_ts) FROM targets WHERE ${matchesKey}`;
   return transaction.value<Micros | null>(sql, [stream, series]) ?? undefined;
+}
+
+const isNotFound = eq(settledRanges.reason, NOT_FOUND);
+
+/** Series for which the service once answered 404. If it serves records now, those ranges are fetched again. */
+export function readNotFoundSeries(connection: Connection, stream: HistoryStream): Set<number> {
+  const isOfStream = and(eq(settledRanges.stream, stream), isNotFound);
+  const found = connection.orm.select({ series: settledRanges.series }).from(settledRanges).where(isOfStream);
+  return new Set(found.all().map(({ series }) => series));
+}
+
+/** Whether the service once answered 404 for this series. */
+export function wasNotFound(connection: Connection, key: LedgerKey): boolean {
+  return connection.prepared(notFoundRanges).all(key).length > 0;
+}
+
+const isNotFoundOfKey = and(isOfKey(settledRanges), isNotFound);
+const notFoundRanges = (orm: Orm) => orm.select().from(settledRanges).where(isNotFoundOfKey).prepare();
+
+/** The service has the index after all: retracts what a 404 settled. */
+export function reopenNotFound(transaction: Transaction, key: LedgerKey): void {
+  applyChanges(transaction, key, reopen(transaction.prepared(notFoundRanges).all(key)));
 }

@@ -3,7 +3,7 @@ import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { ClaimKind, PendingClaim } from "../../rule/claim.ts";
+import type { ClaimKind, PendingClaim } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { AbsentEntries, ListClaimKind } from "../../rule/repetition.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";

@@ -1,10 +1,10 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { errorCode, Failure } from "../../model/failure.ts";
-import { rewriteTimeBounds } from "../query/time-bounds.ts";
 import type { ColumnDoc, SchemaResult } from "../schema/column-doc.ts";
 import { publicDocs, relationDocs, relationGroups } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readSqlTokens } from "./sql-tokens.ts";
+import { rewriteTimeBounds } from "./time-bounds.ts";
 
 /** What people can do about a statement that fails, in words of the place where they write it. */
 export interface QueryRemedies {

@@ -1,24 +1,23 @@
 import { Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
-import type { Confirmations } from "../../model/status/confirmations.ts";
-import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
+import { type Confirmations, type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { computeWindowStart, historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
+import { type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
 import {
   type KnownLedgerKey,
   type LedgerKeySummary,
   namedKeyText,
   readLedgerKeys,
-} from "../coverage/ledger-keys.ts";
-import { type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
+} from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { readConfirmations } from "./confirmations.ts";
+import { readConfirmations } from "./status.ts";
 
 /** Reason of time that the service no longer has and that was never selected. */
 export const NOT_FOLLOWED_REASON = "not followed";

@@ -1,6 +1,6 @@
 import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { loseExpired } from "../../rule/findings.ts";
+import { loseExpired } from "../../rule/apply.ts";
 import { applyChanges } from "../coverage/ledger.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import { hasSlotOfKey, timeOrder } from "../tables/row-parts.ts";

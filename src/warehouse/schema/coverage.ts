@@ -1,6 +1,5 @@
 import type { RowStream, Stream } from "../../model/streams.ts";
-import type { Proof } from "../../rule/answer.ts";
-import type { ClaimKind } from "../../rule/claim.ts";
+import type { ClaimKind, Proof } from "../../rule/answer.ts";
 import type { SnapshotState } from "../../rule/snapshot.ts";
 import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 

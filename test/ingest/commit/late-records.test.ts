@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findLateness } from "../../../src/ingest/commit/late-records.ts";
+import { findLateness } from "../../../src/ingest/commit/stored-series.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
 import { readLateness, recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";

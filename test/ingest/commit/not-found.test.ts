@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { commitNotFound } from "../../../src/ingest/commit/not-found.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
+import { commitNotFound } from "../../../src/ingest/commit/walk-page.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";

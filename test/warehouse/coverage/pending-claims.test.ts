@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
-import type { ClaimKind, PendingClaim } from "../../../src/rule/claim.ts";
+import type { ClaimKind, PendingClaim } from "../../../src/rule/answer.ts";
 import {
   dropAgedOutClaims,
   dropClaims,
