@@ -153,7 +153,13 @@ export class SyncSupervisor {
           wakeUp: this.#gapScan,
         }),
       ),
-      this.#refreshRegularly(storedDirectory ? 0 : this.#lookupDelayMs()),
+      // Also with lookups switched off, because the ranking changes and new liquid indices appear.
+      this.#repeat({
+        part: "lookups",
+        delayMs: () => this.#lookupDelayMs(),
+        runOnce: () => this.refresh(),
+        startDelayMs: storedDirectory ? 0 : this.#lookupDelayMs(),
+      }),
       this.#exchangePoller.run(),
       this.#snapshotPoller.run(),
     ]);
@@ -265,16 +271,6 @@ export class SyncSupervisor {
           },
         });
       },
-    });
-  }
-
-  /** Also runs with lookups switched off, because the ranking changes and new liquid indices appear. */
-  #refreshRegularly(startDelayMs: number): Promise<void> {
-    return this.#repeat({
-      part: "lookups",
-      delayMs: () => this.#lookupDelayMs(),
-      runOnce: () => this.refresh(),
-      startDelayMs,
     });
   }
 

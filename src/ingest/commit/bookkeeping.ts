@@ -3,7 +3,7 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { loseAgedOut, reopen } from "../../rule/apply.ts";
 import { applyChanges, type LedgerKey, readTouched } from "../../warehouse/coverage/ledger.ts";
-import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
+import { dropPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
 import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
@@ -21,7 +21,7 @@ export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly Seri
     });
     for (const { key, agedOut, changes, touched } of plans) {
       applyChanges(transaction, key, changes, touched);
-      for (const range of agedOut) dropAgedOutClaims(transaction, key, range);
+      for (const { to } of agedOut) dropPendingClaims(transaction, key, to);
     }
   });
 }

@@ -32,6 +32,7 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { decodeLiveMessages, type LiveMessages, type LiveTicks } from "../decode/live-event.ts";
 import { AHEAD_REASON, truncateRaw } from "../decode/page.ts";
 import { MAX_CLOCK_SKEW_MICROS } from "../decode/read-page.ts";
+import { findNewestUntil } from "./snapshot.ts";
 
 /** A change of the live feed's state; absent properties have not changed. */
 export interface LiveFeedChange extends LiveFeedUpdate {
@@ -123,7 +124,7 @@ function readLiveMessages(transaction: Transaction, { cadence, markets }: LiveFe
     fit,
     /** Those that are not from the future. */
     index: index.ticks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS),
-    newest: findNewest(index.ticks, selected),
+    newest: findNewestUntil(Number.POSITIVE_INFINITY, index.ticks, selected),
     // Within half a period of a REST row a tick is that row, stamped by another clock.
     indexPlan: planRecords(transaction, "index_ticks", index.ticks, "live", cadence / 2),
     exchangePlan: planRecords(transaction, exchangeStream, selected, "live"),
@@ -170,12 +171,6 @@ export function commitUnknownEvents(warehouse: WarehouseWriter, events: readonly
   warehouse.transaction((transaction) => {
     for (const event of events) countUnknownEvent(transaction, event);
   });
-}
-
-function findNewest(...lists: readonly (readonly { readonly ts: Micros }[])[]): Micros | undefined {
-  let newest: Micros | undefined;
-  for (const ticks of lists) for (const { ts } of ticks) if (newest === undefined || ts > newest) newest = ts;
-  return newest;
 }
 
 /** A tick of such an index would select it for good: REST serves what it has missed once it lists it. */

@@ -10,12 +10,7 @@ import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
 import { findPrevious, previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
 import { applyChanges, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
-import {
-  decayLateness,
-  recordHeadPage,
-  recordLowerPage,
-  recordRunningDay,
-} from "../../warehouse/coverage/publication.ts";
+import { decayLateness, recordHeadPage, recordLowerPage } from "../../warehouse/coverage/publication.ts";
 import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
@@ -78,18 +73,13 @@ export interface WalkPageCommitResult
 /** With more rejects than this, the service's format has probably changed: the page proves nothing. */
 const MAX_REJECTED_FRACTION = 0.5;
 
-interface CommitOptions {
-  readonly committedPages: CommittedPages;
-  readonly now: Micros;
-}
-
 /**
  * Commits one page in one transaction: its records, revisions, withdrawals and rejects, and what the rule makes of its claims.
  * Nothing that the rule decides by is read after the first write.
  */
 export function commitWalkPage(
   warehouse: WarehouseWriter,
-  { committedPages, now }: CommitOptions,
+  { committedPages, now }: { readonly committedPages: CommittedPages; readonly now: Micros },
   page: WalkPage,
   decoded: Page,
 ): WalkPageCommitResult {
@@ -307,7 +297,7 @@ function recordShown(
   { isHead, isStale }: PageAnswer,
   { publication, showsRunningDay }: UpperBound,
 ): void {
-  if (showsRunningDay) recordRunningDay(transaction, key.stream);
+  if (showsRunningDay) recordStreamState(transaction, key.stream, { servesRunningDay: 1 });
   if (!publication) return;
   if (isHead && !isStale) recordHeadPage(transaction, key, publication);
   else recordLowerPage(transaction, key, publication);

@@ -52,25 +52,16 @@ interface PageRows {
   readonly noted: { readonly ts: Micros; readonly details: string } | undefined;
 }
 
-interface ReadRows {
-  readonly source: RecordSource;
-  /** No row exists in the range of the page. */
-  readonly isVacant: boolean;
-}
-
-/** Reads all that decides what is written of a page. */
+/** Reads all that decides what is written of a page. `isVacant`: no row exists in its range. */
 export function readPageRows(
   transaction: Transaction,
   { stream, series: key }: SeriesKey,
   { series, position }: { series: Series; position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor"> },
   decoded: Page,
-  { source, isVacant }: ReadRows,
+  { source, isVacant }: { readonly source: RecordSource; readonly isVacant: boolean },
 ): PageRows {
-  const { columns, plausibleTimestamps } = decoded;
-  const mayContinue = plausibleTimestamps[0] === position.provenFrom - 1;
-  const continued = mayContinue
-    ? findContinued(transaction, stream, position, toContinuing(decoded))
-    : undefined;
+  const { columns } = decoded;
+  const continued = findContinued(transaction, stream, position, decoded);
   if (columns && isVacant && !continued && source === "rest")
     return { columns, plans: [], seconds: [], noted: undefined };
   const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
@@ -132,12 +123,6 @@ export function countClaimed(
   });
 }
 
-function toContinuing(decoded: Page): ContinuingPage {
-  const { plausibleTimestamps, foreign, firstRaw, columns } = decoded;
-  const first = () => (columns ? tickAt(columns, 0) : recordsOf(decoded)[0]);
-  return { newest: plausibleTimestamps[0], foreign, first, firstRaw, seconds: secondRecordsOf(decoded) };
-}
-
 /** Separates the records of the requested series from those that the service should not have sent. */
 function splitForeign<S extends HistoryStream>(
   records: readonly StreamRecords[S][],
@@ -197,40 +182,23 @@ export function chooseRecords<S extends RowStream>(
   return { records: records.map((record) => chosen.get(record) ?? record), seconds: rejects };
 }
 
-/** What shows whether a page continues the moment with which the page before ended. */
-interface ContinuingPage {
-  /** The timestamp of the first record. */
-  readonly newest: Micros | undefined;
-  /** The number of records of other series. */
-  readonly foreign: number;
-  readonly first: () => DailyBar | IndexTick | undefined;
-  readonly firstRaw: string;
-  readonly seconds: readonly SecondRecord<DailyBar | IndexTick>[];
-}
-
-/** A moment that a page continues, and its second records, for `rejects`. */
-interface ContinuedMoment {
-  readonly ts: Micros;
-  readonly seconds: readonly Reject[];
-}
-
 /**
  * If the page before ended with another record of the moment with which this page continues after the cursor, what this
- * page has of that moment are second records.
+ * page has of that moment are second records, for `rejects`.
  */
 function findContinued(
   transaction: Transaction,
   stream: HistoryStream,
   { gap, provenFrom, anchor }: Pick<PageAnswer, "gap" | "provenFrom" | "anchor">,
-  page: ContinuingPage,
-): ContinuedMoment | undefined {
+  page: Page,
+): { readonly ts: Micros; readonly seconds: readonly Reject[] } | undefined {
   const ts = provenFrom - 1;
   const isContinued = anchor === undefined && provenFrom < gap.to && page.foreign === 0;
-  if (!isContinued || page.newest !== ts) return undefined;
-  const first = page.first();
+  if (!isContinued || page.plausibleTimestamps[0] !== ts) return undefined;
+  const first = page.columns ? tickAt(page.columns, 0) : recordsOf(page)[0];
   const isOther = (record: DailyBar | IndexTick) => isStored(transaction, stream, record as never) === false;
   if (first?.ts !== ts || !isOther(first)) return undefined;
-  const others = page.seconds.filter(({ record }) => record.ts === ts && isOther(record));
+  const others = secondRecordsOf(page).filter(({ record }) => record.ts === ts && isOther(record));
   return { ts, seconds: [{ raw: page.firstRaw }, ...others].map(toReject) };
 }
 

@@ -201,23 +201,20 @@ export class OperationRunner {
   }
 
   run(call: IngestCall): StoredReply {
-    const { value, hasCommitted } = this.#run(call);
+    const before = this.#warehouse?.commitCount ?? -1;
+    const value = this.#run(call);
+    // Opening commits: it registers this process as the writer.
+    const hasCommitted = (this.#warehouse?.commitCount ?? before) > before;
     return { value, hasCommitted, news: this.takeNews() };
   }
 
-  #run({ operation, args, ...call }: IngestCall): Pick<StoredReply, "value" | "hasCommitted"> {
+  #run({ operation, args, ...call }: IngestCall): unknown {
     this.#setTime(call);
-    // Opening commits: it registers this process as the writer.
-    if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
-    if (operation === "close")
-      return { value: this.#close(args as OperationArgs<"close">), hasCommitted: false };
+    if (operation === "open") return this.#open(args as OperationArgs<"open">);
+    if (operation === "close") return this.#close(args as OperationArgs<"close">);
     const run = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!run) throw new Error(`unknown ingest operation: ${operation}`);
-    const warehouse = this.#openWarehouse();
-    const context = this.#contextOf(call);
-    const before = warehouse.commitCount;
-    const value = warehouse.runGuarded(() => run(context, args as never));
-    return { value, hasCommitted: warehouse.commitCount > before };
+    return this.#openWarehouse().runGuarded(() => run(this.#contextOf(call), args as never));
   }
 
   /**

@@ -79,7 +79,7 @@ class AudienceTokens {
   #probeAt = 0;
   /** The service returned an expired token: no further request before this time. */
   #expiredGrantUntil = Number.NEGATIVE_INFINITY;
-  #state: AuthState = "unknown";
+  state: AuthState = "unknown";
 
   constructor(audience: string, options: AccessTokensOptions) {
     this.#audience = audience;
@@ -87,13 +87,9 @@ class AudienceTokens {
     this.#requestShared = singleFlight(() => this.#requestToken());
   }
 
-  get state(): AuthState {
-    return this.#state;
-  }
-
   async get(signal?: AbortSignal): Promise<AccessToken> {
     const now = this.#options.clock.boottime();
-    if (this.#state === "auth_failed") {
+    if (this.state === "auth_failed") {
       if (now < this.#probeAt) throw authFailed();
       // Set before the request: one caller probes; the others fail at once until the probe has its response.
       this.#probeAt = now + this.#probeDelayMs();
@@ -126,11 +122,11 @@ class AudienceTokens {
   reportAccepted(token: AccessToken): void {
     if (token !== this.#current) return;
     this.#rejections = 0;
-    if (this.#state === "auth_failed") this.#setState("ok");
+    if (this.state === "auth_failed") this.#setState("ok");
   }
 
   mayHaveExpired(token: AccessToken): boolean {
-    if (this.#state === "auth_failed") return false;
+    if (this.state === "auth_failed") return false;
     return token !== this.#current || this.#rejections === 0 || this.#isTrusted;
   }
 
@@ -165,12 +161,12 @@ class AudienceTokens {
     try {
       grant = await this.#options.requestToken(this.#audience);
     } catch (error) {
-      if (this.#state !== "auth_failed") this.#setState(stateAfterError(error));
+      if (this.state !== "auth_failed") this.#setState(stateAfterError(error));
       throw error;
     }
     const token = this.#acceptGrant(grant, requestedAt);
     this.#failedRefreshes = 0;
-    if (this.#state !== "auth_failed") this.#setState("ok");
+    if (this.state !== "auth_failed") this.#setState("ok");
     log.debug(
       { audience: this.#audience, lifetimeSeconds: (token.expiresAt - requestedAt) / 1000 },
       "token refreshed",
@@ -199,9 +195,9 @@ class AudienceTokens {
   }
 
   #setState(state: AuthState): void {
-    if (state === this.#state) return;
-    const previousState = this.#state;
-    this.#state = state;
+    if (state === this.state) return;
+    const previousState = this.state;
+    this.state = state;
     this.#options.onStateChange(this.#audience, state, previousState);
   }
 }

@@ -85,17 +85,15 @@ export class Parking {
   claimRetry(request: ServiceRequest): ParkingSign | undefined {
     const parked = this.#find(request);
     if (!parked) return undefined;
-    const now = this.#clock.boottime();
-    const isDue = this.#claim(parked);
-    return isDue && now >= parked.newTokenAt ? parked.sign : undefined;
+    this.#claim(parked);
+    return this.#clock.boottime() >= parked.newTokenAt ? parked.sign : undefined;
   }
 
   /** One caller retries; the others fail at once until it has its answer. After a 403 each does: its new token may fail. */
-  #claim(parked: Parked): true {
+  #claim(parked: Parked): void {
     const now = this.#clock.boottime();
     if (now < parked.retryAt) throw parked.failure;
     if (!parked.sign.startsWith("403")) parked.retryAt = now + this.#delayMs(parked.sign, parked.retries + 1);
-    return true;
   }
 
   /** `likelyScopes`: those that the 403 is most likely about; `isLacking`: the token does not have them. */

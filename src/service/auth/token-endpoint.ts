@@ -7,7 +7,7 @@ import { type ClientEventListener, requestEvent } from "../http/client-events.ts
 import { addressOf } from "../http/network-failures.ts";
 import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { documentedScopes } from "../http/request.ts";
-import { unreachableFailure } from "../http/status-errors.ts";
+import { isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
 import {
   DEFAULT_TOKEN_LIFETIME_MS,
@@ -141,12 +141,10 @@ export function createTokenEndpoint(
   };
 }
 
-/** The statuses with which a token endpoint refuses credentials. No other status says anything about them. */
-const refusedStatuses: readonly number[] = [400, 401, 403];
-
 function failureFromTokenStatus({ status }: TransportResponse, address: string): Failure | undefined {
   if (status === 200) return undefined;
-  if (refusedStatuses.includes(status)) return credentialsRejected(status);
+  // No other status says anything about the credentials.
+  if ([400, 401, 403].includes(status)) return credentialsRejected(status);
   if (status >= 300 && status < 400)
     return new Failure(
       `the token endpoint ${address} redirects (${status}); following would send the secret to another address`,
@@ -155,16 +153,12 @@ function failureFromTokenStatus({ status }: TransportResponse, address: string):
         remedy: "set service.authUrl to the token endpoint itself; during maintenance, wait",
       },
     );
-  const isBusy = status === 429 || status >= 500 || status === 408 || status === 425 || status < 300;
-  return new Failure(
-    `the token endpoint ${address} answered ${status}`,
-    isBusy
-      ? { code: "auth_unreachable" }
-      : {
-          code: "auth_unreachable",
-          remedy: "check service.authUrl: the address is wrong, or the service is under maintenance",
-        },
-  );
+  const isBusy = status === 429 || isServerFailure(status) || status < 300;
+  const remedy = "check service.authUrl: the address is wrong, or the service is under maintenance";
+  return new Failure(`the token endpoint ${address} answered ${status}`, {
+    code: "auth_unreachable",
+    ...(isBusy ? {} : { remedy }),
+  });
 }
 
 export interface GrantedToken {

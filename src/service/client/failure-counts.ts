@@ -19,32 +19,24 @@ export class FailureCounts {
   readonly #log: Log;
   #minutes: { readonly startedAt: number; readonly counts: Map<string, number> }[] = [];
   #isLogged = true;
-  #lastSuccessAt: number | undefined;
-  #last: Failure | undefined;
+  /** On the boot clock; undefined before the first success. */
+  lastSuccessAt: number | undefined;
+  /** The last failed attempt of a request. */
+  last: Failure | undefined;
 
   constructor(clock: Clock, log: Log) {
     this.#clock = clock;
     this.#log = log;
   }
 
-  /** The last failed attempt of a request. */
-  get last(): Failure | undefined {
-    return this.#last;
-  }
-
-  /** On the boot clock; undefined before the first success. */
-  get lastSuccessAt(): number | undefined {
-    return this.#lastSuccessAt;
-  }
-
   recordSuccess(): void {
-    this.#lastSuccessAt = this.#clock.boottime();
+    this.lastSuccessAt = this.#clock.boottime();
     this.logFinishedMinute();
   }
 
   record(error: unknown): void {
     if (!(error instanceof Failure)) return;
-    if (!followingFailures.has(error.code)) this.#last = error;
+    if (!followingFailures.has(error.code)) this.last = error;
     if (error.family !== "retry") return;
     this.logFinishedMinute();
     const now = this.#clock.monotonic();
@@ -74,7 +66,7 @@ export class FailureCounts {
     if (this.#isLogged || !isOver) return;
     this.#isLogged = true;
     const failures = Object.fromEntries(minute.counts);
-    this.#log.warn({ failures, lastFailure: this.#last?.summary }, "requests failed and were retried");
+    this.#log.warn({ failures, lastFailure: this.last?.summary }, "requests failed and were retried");
   }
 }
 

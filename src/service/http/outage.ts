@@ -244,7 +244,10 @@ export class Outage {
     if (endpoint !== TOKEN_ENDPOINT) {
       this.#lastAnswerAt = this.#clock.monotonic();
       // A run that was taken for an outage does not show how many fail at random.
-      if (!host) this.#failedShare = nextShare(this.#failedShare, this.#failures);
+      if (!host) {
+        const failed = this.#failedShare * SHARE_MEMORY + this.#failures;
+        this.#failedShare = failed / (SHARE_MEMORY + this.#failures + 1);
+      }
       this.#failures = 0;
       this.#hasResent = false;
       this.#host = undefined;
@@ -367,9 +370,4 @@ export class Outage {
     this.#change.abort("changed");
     this.#change = new AbortController();
   }
-}
-
-/** The share of requests that fail, after one more answer. `failures`: in a row before it. */
-function nextShare(share: number, failures: number): number {
-  return (share * SHARE_MEMORY + failures) / (SHARE_MEMORY + failures + 1);
 }

@@ -218,12 +218,8 @@ class LiveFeed {
     let waitMs = connectionLifetimeMs(token, clock.boottime(), random());
     for (let failures = 0; ; ) {
       const timer = new AbortController();
-      const swapDue = clock.sleep(waitMs, timer.signal).then(
-        () => undefined,
-        () => undefined,
-      );
-      const closeReason =
-        (await Promise.race([session.closed, swapDue])) ?? (await this.#closeReasonOf(session));
+      await Promise.race([session.closed, clock.sleep(waitMs, timer.signal).catch(() => {})]);
+      const closeReason = await Promise.race([session.closed, undefined]);
       timer.abort();
       if (closeReason) return { closeReason, last: session.connection };
       const successor = await this.#swapConnection(session, signal);
@@ -236,11 +232,6 @@ class LiveFeed {
       if (successor) log.info({ inMs }, "live connection swapped");
       else log.info({ inMs }, "live connection swap failed");
     }
-  }
-
-  /** Undefined while the session is open. */
-  #closeReasonOf(session: Session): Promise<CloseReason | undefined> {
-    return Promise.race([session.closed, Promise.resolve(undefined)]);
   }
 
   /**

@@ -89,14 +89,15 @@ export class Subscriber {
       return;
     }
     const now = this.#options.clock.monotonic();
-    if (this.#queue.length === 0) this.#enqueueDue(now);
+    if (this.#queue.length === 0)
+      for (const request of this.#requests.values()) if (request.sendAt <= now) this.#enqueue(request);
     const next = this.#queue.shift();
     if (next) {
       this.#sendSubscribe(next);
       return;
     }
     if (this.#unansweredCount === 0) this.#options.listener.onAllAnswered();
-    const soonest = this.#nextSendAt();
+    const soonest = Math.min(...[...this.#requests.values()].map(({ sendAt }) => sendAt));
     if (soonest < Number.POSITIVE_INFINITY) this.#setTimer(soonest - now, () => this.sendNext());
   }
 
@@ -242,16 +243,6 @@ export class Subscriber {
   /** False: its subscription was removed meanwhile. */
   #isCurrent(request: SubscribeRequest): boolean {
     return this.#requests.get(request.tracked) === request;
-  }
-
-  #enqueueDue(now: number): void {
-    for (const request of this.#requests.values()) if (request.sendAt <= now) this.#enqueue(request);
-  }
-
-  #nextSendAt(): number {
-    let soonest = Number.POSITIVE_INFINITY;
-    for (const { sendAt } of this.#requests.values()) soonest = Math.min(soonest, sendAt);
-    return soonest;
   }
 
   /** The request that a confirmation answers: the one in flight, or an earlier one that timed out. */

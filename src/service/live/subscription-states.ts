@@ -55,22 +55,14 @@ export class TrackedSubscription {
   watch: TickWatch | undefined;
   /** A 401 may be about this subscription and not about the token: the next connection requests it last. */
   isSuspect = false;
-  #state: SubscriptionState = "requested";
+  state: SubscriptionState = "requested";
   #parkedCode: string | undefined;
-  #parkedUntil = 0;
+  /** When to request it again, on the monotonic clock; 0 if it was never parked or is confirmed. */
+  parkedUntil = 0;
 
   constructor(subscription: Subscription) {
     this.subscription = subscription;
     this.key = subscriptionKey(subscription);
-  }
-
-  get state(): SubscriptionState {
-    return this.#state;
-  }
-
-  /** When to request it again, on the monotonic clock; 0 if it was never parked or is confirmed. */
-  get parkedUntil(): number {
-    return this.#parkedUntil;
   }
 
   /** Returns whether the state changed. */
@@ -80,14 +72,14 @@ export class TrackedSubscription {
 
   /** Returns whether the state changed to `live`. */
   confirm(): boolean {
-    this.#parkedUntil = 0;
+    this.parkedUntil = 0;
     this.isSuspect = false;
     return this.#transition("confirmed");
   }
 
   /** Returns whether the state or the service's code for it changed. */
   park(code: string, until: number): boolean {
-    this.#parkedUntil = until;
+    this.parkedUntil = until;
     this.isSuspect ||= code === "401";
     this.watch = undefined;
     const isSameCode = this.#parkedCode === code;
@@ -96,9 +88,9 @@ export class TrackedSubscription {
   }
 
   #transition(event: SubscriptionEvent): boolean {
-    const before = this.#state;
-    this.#state = nextState(before, event);
-    return this.#state !== before;
+    const before = this.state;
+    this.state = nextState(before, event);
+    return this.state !== before;
   }
 }
 
@@ -112,14 +104,10 @@ export class SubscriptionStates {
   #tracked = new Map<string, TrackedSubscription>();
   readonly #listeners = new Set<() => void>();
   readonly #silenceListeners = new Set<SilenceListener>();
-  #isConnected = false;
+  isConnected = false;
 
   constructor(subscriptions: readonly Subscription[] = []) {
     this.replace(subscriptions);
-  }
-
-  get isConnected(): boolean {
-    return this.#isConnected;
   }
 
   get current(): readonly TrackedSubscription[] {
@@ -164,18 +152,18 @@ export class SubscriptionStates {
 
   /** Call it when a feed starts: discards the states of an earlier feed. */
   reset(): void {
-    this.#isConnected = false;
+    this.isConnected = false;
     for (const { key, subscription } of this.current)
       this.#tracked.set(key, new TrackedSubscription(subscription));
   }
 
   connect(): void {
-    this.#isConnected = true;
+    this.isConnected = true;
   }
 
   /** Call it when the connection was lost: the next connection has to confirm each subscription again. */
   disconnect(): void {
-    this.#isConnected = false;
+    this.isConnected = false;
     for (const tracked of this.#tracked.values()) tracked.apply("disconnected");
   }
 }

@@ -192,82 +192,55 @@ interface FetchSnapshotsOptions {
   readonly includesStream: (stream: Stream) => boolean;
 }
 
-/** Runs a task for each exchange. If an endpoint fails as a whole, the client sends it no further requests. */
-type RunForExchanges = <Id extends string | null>(
-  stream: Stream,
-  exchangeIds: readonly Id[],
-  task: (exchangeId: Id) => Promise<void>,
-) => Promise<void>;
-
 /** Fetches one snapshot of the selected exchange tickers and derivatives. */
 export async function fetchSnapshots(
   context: SyncContext,
-  options: FetchSnapshotsOptions,
+  { settings, directory, reader, random, includesStream }: FetchSnapshotsOptions,
 ): Promise<Problem[]> {
   const problems: Problem[] = [];
-  const { settings, directory, random } = options;
-  const run: RunForExchanges = async (stream, exchangeIds, task) => {
-    await runConcurrently(exchangeIds, settings.concurrency, async (exchangeId) => {
+  /** Runs a task for each exchange. If an endpoint fails as a whole, the client sends it no further requests. */
+  const run = <Id extends string | null>(
+    stream: Stream,
+    exchangeIds: readonly Id[],
+    task: (exchangeId: Id) => Promise<unknown>,
+  ) =>
+    runConcurrently(exchangeIds, settings.concurrency, async (exchangeId) => {
       try {
         await retryUntilDone(context, random, () => task(exchangeId));
       } catch (error) {
         if (classifyError(error, context.stats.successCount) === "stop") throw error;
-        const concernsEndpoint = affectsWholeEndpoint(error);
-        const what =
-          concernsEndpoint || exchangeId === null ? undefined : exchangeName(directory, exchangeId);
-        const problem = toProblem(stream, what, error);
+        const isWhole = affectsWholeEndpoint(error) || exchangeId === null;
+        const problem = toProblem(stream, isWhole ? undefined : exchangeName(directory, exchangeId), error);
         const isReported = problems.some(
           (each) => each.stream === stream && each.message === problem.message,
         );
-        if (!concernsEndpoint || !isReported) problems.push(problem);
+        if (!affectsWholeEndpoint(error) || !isReported) problems.push(problem);
       }
     });
-  };
-  const reportNotices = (stream: Stream, setting: string, selection: Selection) =>
+  const report = (stream: Stream, setting: string, selection: Selection) =>
     void problems.push(...noticesToProblems(stream, selectorNotices(setting, selection)));
 
-  await fetchExchangeTickers(context, options, run, reportNotices);
-  await fetchDerivatives(context, options, run, reportNotices);
-  return problems;
-}
-
-type ReportNotices = (stream: Stream, setting: string, selection: Selection) => void;
-
-async function fetchExchangeTickers(
-  context: SyncContext,
-  { settings, directory, includesStream }: FetchSnapshotsOptions,
-  run: RunForExchanges,
-  reportNotices: ReportNotices,
-): Promise<void> {
-  const stream = "exchange_ticks";
-  if (!includesStream(stream)) return;
-  const { exchangeIds, markets, isResolved, selections } = selectExchanges(settings, directory);
-  for (const [setting, selection] of selections) reportNotices(stream, setting, selection);
-  if (!isResolved) return;
-  const { refreshSeconds } = settings;
-  await run(stream, exchangeIds, async (exchangeId) => {
-    await fetchExchangeTicks(context, { exchangeId, markets, refreshSeconds });
-  });
-}
-
-async function fetchDerivatives(
-  context: SyncContext,
-  { settings, directory, reader, includesStream }: FetchSnapshotsOptions,
-  run: RunForExchanges,
-  reportNotices: ReportNotices,
-): Promise<void> {
-  const stream = "derivative_ticks";
-  const { derivatives: selectors } = settings.streams;
-  if (selectors === false || (!includesStream(stream) && !includesStream("derivative_contracts"))) return;
-  const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);
-  reportNotices("derivative_contracts", "sync.derivatives.exchanges", exchanges);
+  if (includesStream("exchange_ticks")) {
+    const { exchangeIds, markets, isResolved, selections } = selectExchanges(settings, directory);
+    for (const [setting, selection] of selections) report("exchange_ticks", setting, selection);
+    const { refreshSeconds } = settings;
+    await run("exchange_ticks", isResolved ? exchangeIds : [], (exchangeId) =>
+      fetchExchangeTicks(context, { exchangeId, markets, refreshSeconds }),
+    );
+  }
+  const { derivatives } = settings.streams;
+  if (derivatives === false) return problems;
+  if (!includesStream("derivative_ticks") && !includesStream("derivative_contracts")) return problems;
+  const exchanges = resolveSelector(derivatives.exchanges, directory.exchanges, undefined);
+  report("derivative_contracts", "sync.derivatives.exchanges", exchanges);
   const exchangeTypes = new Map<string, readonly DerivativeType[]>();
-  await findDerivativeExchanges(context, exchangeTypes, selectors, directory, {
+  await findDerivativeExchanges(context, exchangeTypes, derivatives, directory, {
     reader,
     forEachExchange: (ids, task) => run("derivative_contracts", ids, task),
   });
-  if (!includesStream(stream)) return;
-  await run(stream, [...exchangeTypes.keys()], (exchangeId) =>
-    fetchDerivativeTicks(context, exchangeId, exchangeTypes.get(exchangeId) ?? [], selectors.every),
-  );
+  if (includesStream("derivative_ticks"))
+    await run("derivative_ticks", [...exchangeTypes.keys()], (exchangeId) =>
+      fetchDerivativeTicks(context, exchangeId, exchangeTypes.get(exchangeId) ?? [], derivatives.every),
+    );
+  return problems;
 }

@@ -117,7 +117,7 @@ export async function refreshSelection(
   const attempt = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
     const onRetry = (error: unknown) => pendingProblems.report(stream, toProblem(stream, what, error));
     const cancelWarning = clock.after(SLOW_LOOKUP_WARNING_MS, () =>
-      pendingProblems.report(stream, unansweredProblem(stream)),
+      pendingProblems.report(stream, { stream, code: "unanswered", message: UNANSWERED_MESSAGE }),
     );
     try {
       return await retryUntilDone(context, random, work, onRetry);
@@ -151,7 +151,7 @@ export async function refreshSelection(
   const cadenceSeconds = options.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
   const rankingFetch =
     cadenceSeconds !== undefined || needsRanking(settings)
-      ? new RankingFetch(context, { random, cadenceSeconds })
+      ? new RankingFetch(context, random, cadenceSeconds)
       : undefined;
   const fetchedIds = await rankingFetch?.waitForFirstTry().catch((error: unknown) => {
     const errorClass = classifyError(error, stats.successCount);
@@ -181,11 +181,8 @@ export async function refreshSelection(
       ranking: chooseRanking(rankedIds, storedIds),
     };
     const targets = await storeTargets(context, settings, directory);
-    for (const notice of targets.notices) {
-      if (notice.kind === "shared") {
-        log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
-      }
-    }
+    for (const { kind, setting, names } of targets.notices)
+      if (kind === "shared") log.warn({ setting, names }, "ambiguous names, all matches selected");
     const selectorProblems = targets.streams.flatMap(({ stream }) => {
       const key = `sync.${streamTable[stream].setting}.`;
       const notices = targets.notices.filter(
@@ -209,7 +206,8 @@ function rankingProblems(
 ): Problem[] {
   if (ranking instanceof Failure) return [toProblem("market_caps", undefined, ranking)];
   if (!ranking || !storedIds || !isSuspiciouslyShort(ranking.length, storedIds.length)) return [];
-  return [shrunkenRankingProblem(ranking.length, storedIds.length)];
+  const message = `/market-cap ranks only ${ranking.length} of ${storedIds.length} known assets: the stored ranking is used until they are back`;
+  return [{ stream: "market_caps", code: SHRUNKEN_LIST_CODE, message }];
 }
 
 /**
@@ -257,10 +255,8 @@ async function storeTargets(
   return targets;
 }
 
-function unansweredProblem(stream: Stream): Problem {
-  const message = "the service has not answered for a minute: the stored lookups are used until it does";
-  return { stream, code: "unanswered", message };
-}
+const UNANSWERED_MESSAGE =
+  "the service has not answered for a minute: the stored lookups are used until it does";
 
 function shrunkenLookupProblem(
   stream: LookupStream,
@@ -274,11 +270,6 @@ function shrunkenLookupProblem(
 function chooseRanking(fetchedIds: readonly string[], storedIds: readonly string[] | undefined) {
   if (storedIds && isSuspiciouslyShort(fetchedIds.length, storedIds.length)) return storedIds;
   return fetchedIds.length > 0 ? fetchedIds : undefined;
-}
-
-function shrunkenRankingProblem(listed: number, known: number): Problem {
-  const message = `/market-cap ranks only ${listed} of ${known} known assets: the stored ranking is used until they are back`;
-  return { stream: "market_caps", code: SHRUNKEN_LIST_CODE, message };
 }
 
 /** Whether nothing is known to select because the list of it could not be fetched, which is reported already. */
@@ -322,12 +313,6 @@ const FIRST_WAIT_MS = 30_000;
 /** After the rest of the run, an endpoint that has failed before gets this much longer. */
 const LAST_WAIT_MS = 20_000;
 
-interface RankingFetchOptions {
-  readonly random: Random;
-  /** With a cadence the market capitalisations are also stored. */
-  readonly cadenceSeconds: number | undefined;
-}
-
 /**
  * Fetches the ranking in the background: a dead `/market-cap` must not hold up what needs no ranking, or what a stored
  * one can select.
@@ -340,7 +325,8 @@ class RankingFetch {
   #isDone = false;
   #lastError: unknown;
 
-  constructor(context: SyncContext, { random, cadenceSeconds }: RankingFetchOptions) {
+  /** With a cadence the market capitalisations are also stored. */
+  constructor(context: SyncContext, random: Random, cadenceSeconds: number | undefined) {
     this.#context = context;
     const signal = AbortSignal.any([context.signal, this.#cancellation.signal]);
     const cancellable = { ...context, signal };

@@ -11,8 +11,8 @@ import {
 } from "../../rule/answer.ts";
 import { assertValidLedger, changeRanges, joinTouched, type LedgerChange, reopen } from "../../rule/apply.ts";
 import { withdrawRows } from "../rows/row-sql.ts";
-import { type SettledRangeRow, settledRanges } from "../schema/coverage.ts";
-import type { Connection, Orm, SqlRunner } from "../sqlite/connection.ts";
+import type { SettledRangeRow } from "../schema/coverage.ts";
+import type { SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, sql } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -233,24 +233,21 @@ export function findTargetStart(transaction: Transaction, { stream, series }: Le
   return transaction.value<Micros | null>(sql, [stream, series]) ?? undefined;
 }
 
-const isNotFound = eq(settledRanges.reason, NOT_FOUND);
+const notFoundSql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND reason = '${NOT_FOUND}'`;
 
 /** Series for which the service once answered 404. If it serves records now, those ranges are fetched again. */
-export function readNotFoundSeries(connection: Connection, stream: HistoryStream): Set<number> {
-  const isOfStream = and(eq(settledRanges.stream, stream), isNotFound);
-  const found = connection.orm.select({ series: settledRanges.series }).from(settledRanges).where(isOfStream);
-  return new Set(found.all().map(({ series }) => series));
+export function readNotFoundSeries(connection: SqlRunner, stream: HistoryStream): Set<number> {
+  const sql = "SELECT series FROM settled_ranges WHERE stream = ? AND reason = ?";
+  return new Set(connection.values<number>(sql, [stream, NOT_FOUND]));
 }
 
 /** Whether the service once answered 404 for this series. */
-export function wasNotFound(connection: Connection, key: LedgerKey): boolean {
-  return connection.prepared(notFoundRanges).all(key).length > 0;
+export function wasNotFound(connection: SqlRunner, { stream, series }: LedgerKey): boolean {
+  return connection.findRow(notFoundSql, [stream, series]) !== undefined;
 }
-
-const isNotFoundOfKey = and(isOfKey(settledRanges), isNotFound);
-const notFoundRanges = (orm: Orm) => orm.select().from(settledRanges).where(isNotFoundOfKey).prepare();
 
 /** The service has the index after all: retracts what a 404 settled. */
 export function reopenNotFound(transaction: Transaction, key: LedgerKey): void {
-  applyChanges(transaction, key, reopen(transaction.prepared(notFoundRanges).all(key)));
+  const ranges = transaction.rows<SettledRange>(notFoundSql, [key.stream, key.series]);
+  applyChanges(transaction, key, reopen(ranges));
 }

@@ -40,8 +40,6 @@ const headsSql = (
     LEFT JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts =
       (SELECT max(l.from_ts) FROM settled_ranges l WHERE l.stream = w.stream AND l.series = w.series)
   WHERE w.stream = ? ${condition} AND w.to_ts IS NULL AND w.is_snapshot = 0 ORDER BY w.series`;
-const allHeadsSql = headsSql("");
-const oneHeadSql = headsSql("AND w.series = ?");
 
 /** The heads of all series of a stream, or of one, that have a target without an end: one index seek each. */
 export function readSeriesHeads(
@@ -49,10 +47,8 @@ export function readSeriesHeads(
   stream: HistoryStream,
   series?: number,
 ): SeriesHead[] {
-  const rows =
-    series === undefined
-      ? connection.rows<HeadRow>(allHeadsSql, [stream])
-      : connection.rows<HeadRow>(oneHeadSql, [stream, series]);
+  const [condition, values] = series === undefined ? ["", []] : ["AND w.series = ?", [series]];
+  const rows = connection.rows<HeadRow>(headsSql(condition), [stream, ...values]);
   return rows.map((row) => ({
     key: { stream, series: row.series },
     indexType: row.indexType,

@@ -215,11 +215,11 @@ function selectKeys(
     const own = ofStreams.filter(({ index_id }) => index_id === named.id);
     if (!streams)
       return own.length > 0 ? own : defaultStreams(named).map((stream) => unknownKey(stream, named));
-    return streams
-      .filter(hasLedger)
-      .flatMap(
-        (stream) => own.find((key) => key.stream === stream) ?? wholeSubscription(ofStreams, stream, named),
-      );
+    return streams.filter(hasLedger).map((stream) => {
+      // A subscription to all exchanges covers each of them.
+      const all = ofStreams.find((key) => key.stream === stream && key.index_id === null);
+      return own.find((key) => key.stream === stream) ?? all ?? unknownKey(stream, named);
+    });
   });
   return [...new Map(selected.map((key) => [namedKeyText(key), key])).values()];
 }
@@ -227,16 +227,6 @@ function selectKeys(
 /** Whether the ledger covers the stream. The lookups have no history and no ledger. */
 export function hasLedger(stream: Stream): boolean {
   return streamTable[stream].kind !== "lookup";
-}
-
-/** A subscription to all exchanges covers each of them. */
-function wholeSubscription(
-  known: readonly LedgerKeySummary[],
-  stream: Stream,
-  named: NamedSeries,
-): LedgerKeySummary {
-  const all = known.find((key) => key.stream === stream && key.index_id === null);
-  return all ?? unknownKey(stream, named);
 }
 
 function defaultStreams({ indexType }: NamedSeries): readonly Stream[] {

@@ -193,7 +193,7 @@ class RowWriter<Row> {
   #insert(key: number, record: Row, slot?: number): void {
     const { stream, ts, encode } = this.#table;
     this.#touched?.add(ts(record));
-    const openSlot = isParted(stream) ? this.#transaction.openPart() + key : key;
+    const openSlot = isParted(stream) ? this.#transaction.parts.openBase(this.#transaction.at) + key : key;
     this.#pendingValues.push(slot ?? openSlot, ts(record));
     encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
     this.#pendingValues.push(this.#transaction.commit);
