@@ -20,21 +20,15 @@ interface ChildProcessOptions {
   readonly stderr?: "inherit" | "ignore";
 }
 
-interface ChildProcessResult<Result> {
-  /** Undefined if it was killed or crashed first. */
-  readonly result: Result | undefined;
-  readonly pid: number | undefined;
-}
-
 /** The one message of a child process. */
 type Report<Result> = { readonly result: Result } | { readonly failure: SerialisedFailure };
 
-/** Runs a module in a child process, which can be killed: for work that cannot be aborted. Throws the failure of its work. */
+/** Runs a module in a child process, which can be killed: for work that cannot be aborted; then it has no result. Throws the failure of its work. */
 export async function runChildProcess<Result>(
   file: string,
   args: readonly string[],
   { signal, stderr = "inherit" }: ChildProcessOptions,
-): Promise<ChildProcessResult<Result>> {
+): Promise<{ readonly result: Result | undefined; readonly pid: number | undefined }> {
   const child = fork(file, args, {
     stdio: ["ignore", "ignore", stderr, "ipc"],
     execArgv: [...process.execArgv, "--enable-source-maps"],

@@ -1,7 +1,7 @@
 import { type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { SeriesRules, SettledRange, StoredSeries } from "../../rule/answer.ts";
+import type { PageAnswer, SeriesRules, SettledRange, StoredSeries } from "../../rule/answer.ts";
 import {
   findEndsAbove,
   findTargetStart,
@@ -94,13 +94,7 @@ function isWithin(range: TimeRange, extent: TimeRange): boolean {
   return extent.from <= range.from && range.to <= extent.to;
 }
 
-interface HeadPage {
-  /** Of the page's records, newest first. */
-  readonly timestamps: readonly Micros[];
-  readonly asOf: Micros;
-  readonly settleDelay: Micros;
-  readonly period: Micros;
-}
+type HeadMember = "timestamps" | "asOf" | "settleDelay" | "period";
 
 /** Records may appear still later than the latest so far. */
 const LATENESS_MARGIN = 1.25;
@@ -109,7 +103,7 @@ const LATENESS_MARGIN = 1.25;
 export function findLateness(
   transaction: Transaction,
   key: SeriesKey,
-  { timestamps, asOf, settleDelay, period }: HeadPage,
+  { timestamps, asOf, settleDelay, period }: Pick<PageAnswer & AnswerRules, HeadMember>,
 ): Lateness | undefined {
   const before = readPublication(transaction, key);
   const oldest = timestamps.at(-1);

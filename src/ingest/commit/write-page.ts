@@ -157,19 +157,12 @@ export interface ListedPage<R> {
   readonly seconds: readonly SecondRecord<R>[];
 }
 
-/** The records of a page to store, one of each moment. */
-interface ChosenRecords<R> {
-  readonly records: readonly R[];
-  /** The others, for `rejects`. */
-  readonly seconds: readonly Reject[];
-}
-
-/** Chooses one record of each moment that a page lists several times. */
+/** Chooses one record of each moment that a page lists several times. `seconds`: the others, for `rejects`. */
 export function chooseRecords<S extends RowStream>(
   transaction: Transaction,
   stream: S,
   { records, seconds }: ListedPage<StreamRecords[S]>,
-): ChosenRecords<StreamRecords[S]> {
+): { readonly records: readonly StreamRecords[S][]; readonly seconds: readonly Reject[] } {
   if (seconds.length === 0) return { records, seconds: [] };
   const chosen = new Map<StreamRecords[S], StreamRecords[S]>();
   const rejects: Reject[] = [];

@@ -98,7 +98,9 @@ function readRecords<R>(
     reader.begin(item as Properties, index);
     const record = read(reader, item, context);
     let { rejection } = reader;
-    if (rejection === null && isAhead(record, latest)) {
+    // A record of a lookup has no timestamp.
+    const { ts = latest } = record as { readonly ts?: Micros };
+    if (rejection === null && ts > latest) {
       rejection = AHEAD_REASON;
       ahead++;
     }
@@ -108,12 +110,6 @@ function readRecords<R>(
     } else rejects.push({ reason: rejection, raw: truncateRaw(sourceOfItem(index)) });
   }
   return { records, rejects, unknownFields: tally.fields(), ahead };
-}
-
-/** Whether a record is from beyond `latest`. A record of a lookup has no timestamp. */
-function isAhead(record: unknown, latest: Micros): boolean {
-  const { ts } = record as { readonly ts?: Micros };
-  return ts !== undefined && ts > latest;
 }
 
 /**
@@ -175,8 +171,10 @@ export function separateSeconds<R>(
   records: R[],
   rawOf: (index: number) => string,
 ): SeparatedRecords<R> {
-  if (streamDefinition(stream).kind === "lookup" || isDescending(records)) return { records, seconds: [] };
-  const properties = ["ts", ...identityOf(stream)];
+  const { kind, columns } = streamDefinition(stream);
+  if (kind === "lookup" || isDescending(records)) return { records, seconds: [] };
+  const identity = columns.filter(({ reading }) => reading === "identity");
+  const properties = ["ts", ...identity.map(propertyOf)];
   const positions = new Map<string, number[]>();
   records.forEach((record, at) => {
     const values = properties.map((property) => (record as Record<string, unknown>)[property]);
@@ -209,10 +207,4 @@ function isDescending(records: readonly unknown[]): boolean {
     previous = ts;
   }
   return true;
-}
-
-function identityOf(stream: Stream): string[] {
-  return streamDefinition(stream)
-    .columns.filter(({ reading }) => reading === "identity")
-    .map(propertyOf);
 }

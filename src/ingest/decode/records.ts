@@ -158,10 +158,7 @@ export type ReadRecord<R> = (reader: RecordReader, fields: Properties, context: 
 /** What the stream table cannot describe: lists inside a record, and checks across its fields. */
 const finishers: {
   readonly [S in Stream]?: (reader: RecordReader, fields: Properties, record: never) => object;
-} = {
-  exchanges: readExchangeLists,
-  ohlcv: checkBar,
-};
+} = { exchanges: readExchangeLists, ohlcv: checkBar };
 
 /** Reads the records of each stream as the stream table describes them. */
 export const recordReaders = Object.fromEntries(

@@ -251,7 +251,7 @@ export class IngestThread {
     const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
     const ticket = this.#nextTicket++;
     const isOrdered = !unorderedOperations.has(operation);
-    const isFirst = () => !isOrdered || firstKey(this.#undone) === ticket;
+    const isFirst = () => !isOrdered || this.#undone.keys().next().value === ticket;
     let hasStorageFailed = false;
     let mustWait = isOrdered && [...this.#undone.values()].some((wake) => wake !== undefined);
     try {
@@ -310,8 +310,4 @@ export class IngestThread {
     if (next) next();
     else this.queuedCalls--;
   }
-}
-
-function firstKey<K>(map: ReadonlyMap<K, unknown>): K {
-  return map.keys().next().value as K;
 }

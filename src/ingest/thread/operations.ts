@@ -19,6 +19,7 @@ import {
 } from "../../warehouse/coverage/rechecks.ts";
 import { recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
+import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
 import { truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
@@ -27,7 +28,6 @@ import { openWriter, type WarehouseWriter, type WriterOptions } from "../../ware
 import {
   commitBlockedReason,
   commitLostRanges,
-  commitMovedRows,
   commitRetraction,
   commitStreamHealth,
   optimizeDatabase,
@@ -150,7 +150,10 @@ const operations = {
   commitJobRun: inTransaction(recordJobRun),
   commitFileSize: inTransaction(recordSize),
   pruneBatch: onWarehouse(pruneBatch),
-  moveLiveRows: onWarehouse(commitMovedRows),
+  /** Moves some live rows of closed parts to the history. Call it again with the result until there is none. */
+  moveLiveRows: inTransaction((transaction, { from }: { from?: MovePosition | undefined }) =>
+    moveLiveRows(transaction, from),
+  ),
   /** The result of a background integrity check; undefined: no damage. */
   recordIntegrityCheck: ({ warehouse }: OperationContext, damage: string | undefined) =>
     warehouse.recordCheckResult(damage),

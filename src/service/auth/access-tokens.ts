@@ -1,7 +1,6 @@
 import { Failure } from "../../model/failure.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { backoffDelay, type Random } from "../../runtime/loop.ts";
 import { raceAbort, singleFlight } from "../../runtime/timeouts.ts";
 import type { AuthState } from "../http/client-events.ts";
 import {
@@ -9,9 +8,7 @@ import {
   MIN_TOKEN_LIFETIME_MS,
   parkings,
   REFRESH_AT_FRACTION,
-  REFRESH_JITTER,
-  REFRESH_RETRY_DELAY,
-  TRUSTED_TOKEN_AGE_MS,
+  TEN_MINUTES_MS,
 } from "../limits.ts";
 import { authFailed, authMalformed, type GrantedToken } from "./token-endpoint.ts";
 
@@ -136,17 +133,18 @@ class AudienceTokens {
   }
 
   get #isTrusted(): boolean {
-    return this.#options.clock.boottime() - this.#receivedAt >= TRUSTED_TOKEN_AGE_MS;
+    // The service does not revoke a younger token: a 401 to it has another cause.
+    return this.#options.clock.boottime() - this.#receivedAt >= TEN_MINUTES_MS;
   }
 
   #refreshInBackground(): void {
     const { clock, random, log } = this.#options;
     // Set before the response arrives, so that only one attempt is in flight.
-    this.#refreshAt = clock.boottime() + REFRESH_RETRY_DELAY.maxMs;
+    const { baseMs, maxMs } = { baseMs: MIN_TOKEN_LIFETIME_MS, maxMs: TEN_MINUTES_MS / 2 };
+    this.#refreshAt = clock.boottime() + maxMs;
     this.#requestShared().catch((error: unknown) => {
-      const { minMs, maxMs } = REFRESH_RETRY_DELAY;
-      const extraMs = backoffDelay(this.#failedRefreshes++, { baseMs: minMs, maxMs: maxMs - minMs }, random);
-      this.#refreshAt = clock.boottime() + minMs + extraMs;
+      const extraMs = backoffDelay(this.#failedRefreshes++, { baseMs, maxMs: maxMs - baseMs }, random);
+      this.#refreshAt = clock.boottime() + baseMs + extraMs;
       const code = error instanceof Failure ? error.code : "unexpected";
       log.warn({ audience: this.#audience, code }, "token refresh failed, current token still valid");
     });
@@ -185,8 +183,9 @@ class AudienceTokens {
       throw expiredTokenFailure();
     }
     const token = { text: grant.text, scopes: grant.scopes, firstSeenAt, expiresAt };
-    const dueAt =
-      requestedAt + (expiresAt - requestedAt) * (REFRESH_AT_FRACTION + (random() - 0.5) * REFRESH_JITTER);
+    // Daemons that started together do not refresh together.
+    const jitter = (random() - 0.5) * ((1 - REFRESH_AT_FRACTION) / 5);
+    const dueAt = requestedAt + (expiresAt - requestedAt) * (REFRESH_AT_FRACTION + jitter);
     this.#refreshAt = Math.max(dueAt, now + MIN_TOKEN_LIFETIME_MS);
     this.#receivedAt = now;
     this.#current = token;

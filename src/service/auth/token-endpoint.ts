@@ -1,7 +1,6 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { backoffDelay, type Random } from "../../runtime/loop.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
@@ -10,13 +9,13 @@ import { documentedScopes } from "../http/request.ts";
 import { isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
 import {
-  DEFAULT_TOKEN_LIFETIME_MS,
+  HOUR_MS,
   MAX_PROBE_MS,
   MAX_RETRY_AFTER_MS,
   MAX_TOKEN_LIFETIME_MS,
   MIN_TOKEN_LIFETIME_MS,
   parkings,
-  TOKEN_REQUEST_TIMEOUT_MS,
+  SMALL_ANSWER_TIMEOUT_MS,
 } from "../limits.ts";
 
 interface TokenEndpointOptions {
@@ -72,7 +71,7 @@ export function createTokenEndpoint(
         client_secret: secret,
         audience,
       }),
-      timeoutMs: TOKEN_REQUEST_TIMEOUT_MS,
+      timeoutMs: SMALL_ANSWER_TIMEOUT_MS,
     });
   }
 
@@ -172,7 +171,7 @@ export interface GrantedToken {
 function parseLifetime(expiresIn: unknown): number {
   const seconds =
     typeof expiresIn === "string" && expiresIn.trim() !== "" ? Number(expiresIn) : (expiresIn as number);
-  if (typeof seconds !== "number" || Number.isNaN(seconds)) return DEFAULT_TOKEN_LIFETIME_MS;
+  if (typeof seconds !== "number" || Number.isNaN(seconds)) return HOUR_MS;
   return Math.min(MAX_TOKEN_LIFETIME_MS, Math.max(MIN_TOKEN_LIFETIME_MS, seconds * 1000));
 }
 

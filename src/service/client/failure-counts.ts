@@ -1,8 +1,7 @@
 import { Failure } from "../../model/failure.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { backoffDelay, type Random } from "../../runtime/loop.ts";
-import { BUDGET, FAST_BACKOFF, SLOW_BACKOFF, URGENT_BACKOFF } from "../limits.ts";
+import { BUDGET, FAST_BACKOFF, MAX_HOLD_MS, SLOW_BACKOFF } from "../limits.ts";
 
 const MINUTE_MS = 60_000;
 const COUNTED_MINUTES = 10;
@@ -90,7 +89,8 @@ export class RetryBudget {
   spend(retries: number, { isSlow = false, isUrgent = false } = {}): number {
     const isPaid = this.#available >= 1;
     if (isPaid) this.#available--;
-    const unpaid = isUrgent && !isSlow ? URGENT_BACKOFF : SLOW_BACKOFF;
+    // A snapshot must not miss its period because history has spent the budget.
+    const unpaid = isUrgent && !isSlow ? { ...SLOW_BACKOFF, maxMs: MAX_HOLD_MS } : SLOW_BACKOFF;
     return backoffDelay(retries, isPaid && !isSlow ? FAST_BACKOFF : unpaid, this.#random);
   }
 }

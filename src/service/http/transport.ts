@@ -39,7 +39,7 @@ export interface Transport {
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
 export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
-  // RoundTripTimeout limits the whole round trip, slow bodies included; undici's timers only notice silence.
+  // `watchRoundTrip` limits the whole round trip, slow bodies included; undici's timers only notice silence.
   const connect = { timeout: ANSWER_TIMEOUT_MS };
   const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect };
   const directAgent = new Agent(agentOptions);
@@ -61,7 +61,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
     const { timeoutMs, maxTimeoutMs = timeoutMs } = request;
     const route = findRoute(new URL(request.origin), process.env);
     const onTimeout = (ms: number) => abortController.abort(timeoutFailure(ms, route));
-    const timeout = new RoundTripTimeout({ clock, timeoutMs, maxTimeoutMs, onTimeout });
+    const timeout = watchRoundTrip(clock, timeoutMs, maxTimeoutMs, onTimeout);
     const release = clock.beginWork();
     const startedAt = clock.monotonic();
     const requestedAt = clock.boottime();
@@ -163,54 +163,33 @@ async function concatChunks(
 /** A link that is faster may need more than `timeoutMs` for a large page. */
 const MIN_BYTES_PER_WINDOW = (MIN_BYTES_PER_SECOND * ANSWER_TIMEOUT_MS) / 1000;
 
-interface RoundTripTimeoutOptions {
-  readonly clock: Clock;
-  readonly timeoutMs: number;
-  /** Upper bound of the extended timeout. */
-  readonly maxTimeoutMs: number;
-  /** Called with the time that has passed. */
-  readonly onTimeout: (ms: number) => void;
-}
-
 /** Aborts a request after its timeout, but extends the timeout as long as every window brings enough bytes. */
-class RoundTripTimeout {
-  readonly #options: RoundTripTimeoutOptions;
-  readonly #startedAt: number;
-  readonly #deadline: number;
-  #received = 0;
-  #receivedBefore = 0;
-  #cancel: Cancel;
-
-  constructor(options: RoundTripTimeoutOptions) {
-    this.#options = options;
-    const { clock, timeoutMs, maxTimeoutMs } = options;
-    this.#startedAt = clock.monotonic();
-    this.#deadline = this.#startedAt + Math.max(timeoutMs, maxTimeoutMs);
-    const first = Math.min(ANSWER_TIMEOUT_MS, timeoutMs);
-    this.#cancel = clock.after(timeoutMs - first, () => this.#startWindow(first));
-  }
-
-  addReceived(bytes: number): void {
-    this.#received += bytes;
-  }
-
-  cancel(): void {
-    this.#cancel();
-  }
-
-  #startWindow(windowMs: number): void {
-    this.#receivedBefore = this.#received;
-    this.#cancel = this.#options.clock.after(windowMs, () => this.#checkThroughput());
-  }
-
-  #checkThroughput(): void {
-    const { clock, timeoutMs, maxTimeoutMs, onTimeout } = this.#options;
-    const remainingMs = this.#deadline - clock.monotonic();
-    const isFastEnough =
-      maxTimeoutMs > timeoutMs && this.#received - this.#receivedBefore >= MIN_BYTES_PER_WINDOW;
-    if (isFastEnough && remainingMs > 0) this.#startWindow(Math.min(ANSWER_TIMEOUT_MS, remainingMs));
-    else onTimeout(clock.monotonic() - this.#startedAt);
-  }
+function watchRoundTrip(
+  clock: Clock,
+  timeoutMs: number,
+  maxTimeoutMs: number,
+  /** Called with the time that has passed. */
+  onTimeout: (ms: number) => void,
+) {
+  const startedAt = clock.monotonic();
+  const deadline = startedAt + Math.max(timeoutMs, maxTimeoutMs);
+  let received = 0;
+  let cancel: Cancel;
+  const startWindow = (windowMs: number) => {
+    const before = received;
+    cancel = clock.after(windowMs, () => {
+      const remainingMs = deadline - clock.monotonic();
+      const isFastEnough = maxTimeoutMs > timeoutMs && received - before >= MIN_BYTES_PER_WINDOW;
+      if (isFastEnough && remainingMs > 0) startWindow(Math.min(ANSWER_TIMEOUT_MS, remainingMs));
+      else onTimeout(clock.monotonic() - startedAt);
+    });
+  };
+  const first = Math.min(ANSWER_TIMEOUT_MS, timeoutMs);
+  cancel = clock.after(timeoutMs - first, () => startWindow(first));
+  const addReceived = (bytes: number) => {
+    received += bytes;
+  };
+  return { addReceived, cancel: () => cancel() };
 }
 
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];

@@ -1,8 +1,7 @@
 import type { Agent } from "node:https";
 import { type RawData, WebSocket } from "ws";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import type { Cancel, Clock } from "../../runtime/clock.ts";
-import type { Random } from "../../runtime/loop.ts";
+import type { Cancel, Clock, Random } from "../../runtime/clock.ts";
 import type { ServerClock } from "../http/server-clock.ts";
 import { ANSWER_TIMEOUT_MS, MAX_PAUSE_MS, PING_INTERVAL_MS } from "../limits.ts";
 import {

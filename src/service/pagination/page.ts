@@ -41,10 +41,7 @@ export interface PageSummary {
 /** Empty pages in a row, each with a cursor. */
 const MAX_EMPTY_PAGES = 5;
 
-const anomalyReasons = {
-  cycle: "the cursors form a cycle",
-  empty_pages: "all pages are empty",
-};
+const anomalyReasons = { cycle: "the cursors form a cycle", empty_pages: "all pages are empty" };
 
 /** Detects cursors that make no progress: they repeat, or lead to empty pages only. */
 export class CursorTrail {

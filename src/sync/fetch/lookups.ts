@@ -2,13 +2,12 @@ import type { LookupCommitResult } from "../../ingest/commit/lookup.ts";
 import { failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
-import type { Random } from "../../runtime/loop.ts";
+import type { Random } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeouts.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { readServiceIdentity } from "../../warehouse/lookups/service-identity.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { describeRequest, fetchListPages, type SyncContext } from "../context/context.ts";
-import { retryUntilDone } from "../context/retry.ts";
+import { describeRequest, fetchListPages, retryUntilDone, type SyncContext } from "../context/context.ts";
 
 /** The lookups that consist of one list. Contracts have a list per exchange and type. */
 export const wholeLookups = ["assets", "markets", "exchanges"] as const satisfies readonly Stream[];

@@ -57,20 +57,14 @@ export function selectNameableStreams(
   );
 }
 
-/** Limits which gaps are filled. An absent member means no limit. */
+/** Limits which gaps are filled. `includesRecent`: also the last two hours, which the same page fetches again. An absent member means no limit. */
 export interface GapFilter {
   readonly streams?: ReadonlySet<string> | undefined;
   /** Ids of indices. */
   readonly indexIds?: ReadonlySet<string> | undefined;
   readonly range?: TimeRange | undefined;
   /** `excluded`: no head that one page fills, and no daily recheck: the head poller does both, one series at a time. */
-  readonly heads?: "excluded" | HeadOfSeries | undefined;
-}
-
-interface HeadOfSeries {
-  readonly key: SeriesKey;
-  /** Also the last two hours: the same page fetches them again without an extra request. */
-  readonly includesRecent: boolean;
+  readonly heads?: "excluded" | { readonly key: SeriesKey; readonly includesRecent: boolean } | undefined;
 }
 
 export function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {

@@ -194,7 +194,11 @@ export async function walkSlice(
     pages.close();
   }
   const isUnexplored = committing === undefined;
-  if (!isUnexplored && provenFrom > walk.from) throw unprovenFailure(walk.endpoint);
+  if (!isUnexplored && provenFrom > walk.from)
+    throw new Failure(`${walk.endpoint} ended before the range was complete`, {
+      code: "unproven",
+      remedy: "the range stays open and is fetched again",
+    });
   return { ...counts, differing, isUnexplored };
 }
 
@@ -318,12 +322,5 @@ function staleResponseFailure(endpoint: string): Failure {
   return new Failure(`a cache answers for ${endpoint} with a response from before the range was complete`, {
     code: "stale_response",
     remedy: "retried automatically; if it persists, let the cache pass on these requests",
-  });
-}
-
-function unprovenFailure(endpoint: string): Failure {
-  return new Failure(`${endpoint} ended before the range was complete`, {
-    code: "unproven",
-    remedy: "the range stays open and is fetched again",
   });
 }

@@ -1,24 +1,26 @@
 import { resolveSelector, type Selection } from "../../model/selector.ts";
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import { type Random, runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { type Random, runLoop, WakeSignal } from "../../runtime/clock.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
+  affectsWholeEndpoint,
+  classifyError,
+  type Problem,
+  retryUntilDone,
+  runConcurrently,
   type SyncContext,
   type SyncSettings,
   type SyncStreamSettings,
   serviceNow,
+  toProblem,
 } from "../context/context.ts";
-import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
-import { retryUntilDone, runConcurrently } from "../context/retry.ts";
 import { fetchDerivativeTicks, findDerivativeExchanges } from "../fetch/derivatives.ts";
 import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
 import { fetchMarketCaps } from "../fetch/record-snapshot.ts";
-import { type Directory, exchangeName } from "../selection/directory.ts";
-import { selectExchanges } from "../selection/exchanges.ts";
 import { noticesToProblems } from "../selection/refresh.ts";
-import { selectorNotices } from "../selection/targets.ts";
+import { type Directory, exchangeName, selectExchanges, selectorNotices } from "../selection/targets.ts";
 
 interface SnapshotPollerOptions {
   readonly streams: SyncStreamSettings;

@@ -13,12 +13,13 @@ import { fetchLiquidIndices, fetchLiquidNames, liquidCandidates } from "../fetch
 import { rankByMarketCap } from "../fetch/record-snapshot.ts";
 import {
   type Directory,
+  needsLiquidIndices,
+  needsRanking,
   readStoredDirectory,
   toAssetCandidates,
   toMarketCandidates,
   toNamedCandidates,
-} from "./directory.ts";
-import { needsLiquidIndices, needsRanking } from "./targets.ts";
+} from "./targets.ts";
 
 type ListedStream = "assets" | "markets" | "exchanges" | "market_caps";
 

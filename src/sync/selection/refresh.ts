@@ -1,19 +1,22 @@
 import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
-import type { Random } from "../../runtime/loop.ts";
+import type { Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
+  classifyError,
   ensureServiceTime,
+  isInvalidResponse,
+  type Problem,
+  retryUntilDone,
   type SyncContext,
   type SyncSettings,
   serviceNow,
   storeClockSkew,
+  toProblem,
 } from "../context/context.ts";
-import { classifyError, isInvalidResponse, type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
-import { retryUntilDone } from "../context/retry.ts";
 import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
 import {
   fetchLiquidIndices,
@@ -24,12 +27,13 @@ import {
 } from "../fetch/liquid-indices.ts";
 import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
 import { fetchMarketCaps } from "../fetch/record-snapshot.ts";
-import { type Directory, readStoredDirectory } from "./directory.ts";
 import {
+  type Directory,
   describeNotice,
   neededDirectoryLists,
   needsLiquidIndices,
   needsRanking,
+  readStoredDirectory,
   resolveTargets,
   type SelectedTargets,
   type SelectorNotice,
@@ -174,11 +178,13 @@ export async function refreshSelection(
 
   const select = async (ranking: readonly string[] | Failure | undefined): Promise<SelectionResult> => {
     const rankedIds = ranking instanceof Failure || ranking === undefined ? [] : ranking;
+    const isShort = storedIds !== undefined && isSuspiciouslyShort(rankedIds.length, storedIds.length);
     const directory: Directory = {
       ...lookups,
       LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds, matchedNames),
       matchedNames,
-      ranking: chooseRanking(rankedIds, storedIds),
+      // A ranking that lost most of its assets would deselect many series.
+      ranking: isShort ? storedIds : rankedIds.length > 0 ? rankedIds : undefined,
     };
     const targets = await storeTargets(context, settings, directory);
     for (const { kind, setting, names } of targets.notices)
@@ -264,12 +270,6 @@ function shrunkenLookupProblem(
 ): Problem {
   const message = `${streamTable[stream].endpoint} lacks ${missing} of ${listed} known entries: nothing is delisted until they are back`;
   return { stream, code: SHRUNKEN_LIST_CODE, message };
-}
-
-/** Prefers the stored ranking if the fetched one lost most of its assets, because that would deselect many series. */
-function chooseRanking(fetchedIds: readonly string[], storedIds: readonly string[] | undefined) {
-  if (storedIds && isSuspiciouslyShort(fetchedIds.length, storedIds.length)) return storedIds;
-  return fetchedIds.length > 0 ? fetchedIds : undefined;
 }
 
 /** Whether nothing is known to select because the list of it could not be fetched, which is reported already. */

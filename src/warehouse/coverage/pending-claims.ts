@@ -33,12 +33,6 @@ export const pendingReasons: Readonly<Partial<Record<ClaimKind, string>>> = {
 /** A day, plus two hours for the nightly run itself. */
 export const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
 
-/** The service has nothing below `to`, but must say so again. It contradicts no row. */
-interface Absence {
-  readonly to: Micros;
-  readonly reason: string;
-}
-
 /** How far above its range an answer counts: an index that was not found is asked for again nightly. */
 const reach = (kind: ClaimKind) => (kind === "not found" ? NIGHTLY_INTERVAL_MICROS : 0);
 
@@ -52,10 +46,10 @@ const kindsSql = (isSelected: (kind: ClaimKind) => boolean) =>
 export const incidentKindsSql = kindsSql(isIncident);
 
 /**
- * The absence that pending claims tell of, for the key of the row `of`. It has no lower end: the range of a claim begins where the
+ * Up to where the service has nothing, but must say so again, or the reason of it, for the key of the row `of`. It has no lower end: the range of a claim begins where the
  * service's window did when the answer came, but its answer is about all that is older.
  */
-export function absenceSql(table: (name: string) => string, of: string, member: keyof Absence): string {
+export function absenceSql(table: (name: string) => string, of: string, member: "to" | "reason"): string {
   const to = `m.to_ts + CASE m.kind WHEN 'not found' THEN ${reach("not found")} ELSE 0 END`;
   const reason = `CASE m.kind WHEN 'not found' THEN '${NOT_FOUND_REASON}' ELSE '${END_REASON}' END`;
   return `(SELECT ${member === "to" ? to : reason} FROM ${table("pending_claims")} m

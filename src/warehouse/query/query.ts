@@ -77,11 +77,7 @@ function* convertErrors<Row>(rows: IterableIterator<Row>): Generator<Row, void, 
 }
 
 function badQuery(error: unknown, remedy: string): Failure {
-  return new Failure(messageOf(error), {
-    code: "bad_query",
-    remedy,
-    cause: error,
-  });
+  return new Failure(messageOf(error), { code: "bad_query", remedy, cause: error });
 }
 
 /** Relations that users added to the file, such as their own views. */

@@ -1,4 +1,4 @@
-import type { Random } from "../../../src/runtime/loop.ts";
+import type { Random } from "../../../src/runtime/clock.ts";
 import { RetryBudget } from "../../../src/service/client/failure-counts.ts";
 import type { LoadSign } from "../../../src/service/http/pace.ts";
 import { seededRandom } from "../seeded-random.ts";
