@@ -63,7 +63,8 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
     const fromEnvironment = option.env ? sources.env[option.env] : undefined;
     if (fromEnvironment) values.push({ raw: fromEnvironment, origin: option.env ?? "" });
     const fromFlag = sources.flags?.[path];
-    if (fromFlag !== undefined) values.push({ raw: fromFlag, origin: flagName(option.flag) });
+    // Without the placeholder of the flag.
+    if (fromFlag !== undefined) values.push({ raw: fromFlag, origin: option.flag?.split(" ")[0] ?? "" });
     givenValues.set(path, values);
   }
 
@@ -111,11 +112,6 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
 /** Whether any setting of a section was given: a section that is left out may turn a part off. */
 export function isSectionSet({ origins }: Pick<LoadedSettings, "origins">, section: string): boolean {
   return [...origins].some(([path, origin]) => path.startsWith(`${section}.`) && origin !== "default");
-}
-
-/** The name of a flag without its placeholder: `--base-url`. */
-function flagName(flag: string | undefined): string {
-  return flag?.split(" ")[0] ?? "";
 }
 
 /** Adds the file's values to `givenValues` and `disabledGroups`; returns its mistakes. */
@@ -202,14 +198,9 @@ function unknownVariableWarnings(env: SettingsSources["env"]): SettingsWarning[]
     .filter((name) => name.startsWith("MDS_") && !known.includes(name))
     .flatMap((name) => {
       const suggestion = findClosestWord(name, known);
-      return suggestion
-        ? [
-            {
-              message: `the environment sets ${name}, which is not a setting`,
-              remedy: `did you mean ${suggestion}?`,
-            },
-          ]
-        : [];
+      if (suggestion === undefined) return [];
+      const message = `the environment sets ${name}, which is not a setting`;
+      return [{ message, remedy: `did you mean ${suggestion}?` }];
     });
 }
 
@@ -252,13 +243,13 @@ const SYSTEM_SETTINGS_PATH = "/etc/mds-sync/mds-sync.yaml";
 
 /** Reads the file at `explicitPath`, else ./mds-sync.yaml, else the system's file, else none. */
 function findSettingsFile(explicitPath: string | undefined, directory: string): SettingsFile | undefined {
-  if (explicitPath !== undefined)
-    return parseSettingsFile(explicitPath, readTextIfExists(explicitPath) ?? failMissingFile(explicitPath));
-  for (const path of [join(directory, "mds-sync.yaml"), SYSTEM_SETTINGS_PATH]) {
+  const paths = explicitPath ? [explicitPath] : [join(directory, "mds-sync.yaml"), SYSTEM_SETTINGS_PATH];
+  for (const path of paths) {
     const text = readTextIfExists(path);
     if (text !== undefined) return parseSettingsFile(path, text);
   }
-  return undefined;
+  if (explicitPath === undefined) return undefined;
+  throw settingsFileFailure(`there is no settings file ${explicitPath}`, "check --config and MDS_CONFIG");
 }
 
 function readTextIfExists(path: string): string | undefined {
@@ -272,10 +263,6 @@ function readTextIfExists(path: string): string | undefined {
       "check the path and the file's permissions",
     );
   }
-}
-
-function failMissingFile(path: string): never {
-  throw settingsFileFailure(`there is no settings file ${path}`, "check --config and MDS_CONFIG");
 }
 
 /**

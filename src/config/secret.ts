@@ -43,7 +43,8 @@ export function createSecretSource(
   fromEnvironment: string | undefined,
   names = clientSecret,
 ): SecretSource {
-  if (fromEnvironment) return environmentSecret(fromEnvironment);
+  // The closure holds the secret: neither JSON.stringify nor util.inspect shows it.
+  if (fromEnvironment) return { origin: "environment", warnings: [], read: () => fromEnvironment.trim() };
   if (file) return fileSecret(file, names);
   const { what, variable } = names;
   return {
@@ -51,11 +52,6 @@ export function createSecretSource(
     warnings: [],
     read: () => failSecretMissing(`no ${what} is set`, `set ${variable}_FILE or ${variable}`),
   };
-}
-
-function environmentSecret(secret: string): SecretSource {
-  // The closure holds the secret: neither JSON.stringify nor util.inspect shows it.
-  return { origin: "environment", warnings: [], read: () => secret.trim() };
 }
 
 function fileSecret(file: string, { what, setting }: SecretNames): SecretSource {

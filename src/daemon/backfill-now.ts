@@ -1,8 +1,7 @@
 import { Failure } from "../model/failure.ts";
-import type { Random } from "../runtime/backoff.ts";
-import type { SyncContext, SyncSettings } from "../sync/context/context.ts";
-import { computeBackfillProgress, countsOf, HISTORY_PROGRESS_STREAMS } from "../sync/context/progress.ts";
-import { SilenceTimeout } from "../sync/context/retry.ts";
+import type { Random } from "../runtime/clock.ts";
+import { createSilenceTimeout, type SyncContext, type SyncSettings } from "../sync/context/context.ts";
+import { computeBackfillProgress, countsOf, HISTORY_PROGRESS_STREAMS } from "../sync/context/run-stats.ts";
 import { type BackfillFilter, type BackfillReport, backfill } from "../sync/history/backfill.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
@@ -28,7 +27,7 @@ export async function backfillNow(
 ): Promise<BackfillReport> {
   const { clock, client, ingest, log } = context;
   const { telemetry, supervisor, ...rest } = options;
-  const silence = new SilenceTimeout(
+  const silence = createSilenceTimeout(
     clock,
     () => ingest.blockingFailure,
     () => client.health().lastFailure,

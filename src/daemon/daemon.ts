@@ -1,22 +1,29 @@
 import { once } from "node:events";
 import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
-import { requireServiceSettings, type ServiceSettings } from "../config/service-settings.ts";
-import { findSharedSettings } from "../config/shared-settings.ts";
+import {
+  findSharedSettings,
+  requireServiceSettings,
+  type ServiceSettings,
+} from "../config/service-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { IngestThread, type IngestThreadOptions } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
-import type { Random } from "../runtime/backoff.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock, Random } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
 import { type ServeThread, startServeThread } from "../serve/serve-thread.ts";
 import { createServiceClient, type ServiceClient } from "../service/client/client.ts";
 import { createHeartbeat } from "../service/http/heartbeat.ts";
 import { ShareThread } from "../share/thread/share-thread.ts";
-import { type SyncContext, type SyncSettings, serviceNow } from "../sync/context/context.ts";
-import { classifyError, isWriterLost } from "../sync/context/error-policy.ts";
-import { computeBackfillProgress } from "../sync/context/progress.ts";
+import {
+  classifyError,
+  isWriterLost,
+  type SyncContext,
+  type SyncSettings,
+  serviceNow,
+} from "../sync/context/context.ts";
+import { computeBackfillProgress } from "../sync/context/run-stats.ts";
 import { SyncSupervisor } from "../sync/supervisor.ts";
 import { ServiceOutage } from "../telemetry/service-outage.ts";
 import {
@@ -39,8 +46,7 @@ import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { exportJobs, nightlyJobs } from "./nightly-jobs.ts";
 import { PagesServer } from "./pages-server.ts";
-import { runSchedule, type ScheduledJob } from "./scheduler.ts";
-import { runStopSteps } from "./stop-steps.ts";
+import { runSchedule, runStopSteps, type ScheduledJob } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
 interface DaemonOptions extends Pick<IngestThreadOptions, "startWorker"> {
@@ -139,7 +145,10 @@ class Daemon {
       hasSelection: () => this.#supervisor?.hasSelection === true,
       problem: () => this.#describeProblem(),
       isCutOff: () => this.#outage.isSilent && this.#supervisor?.subscriptions.isConnected !== true,
-      activity: () => this.#describeActivity(),
+      activity: () => {
+        const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
+        return isWaiting ? this.#outage.describeWait() : this.#activity;
+      },
       backfill: () =>
         this.#isFilled
           ? undefined
@@ -244,20 +253,14 @@ class Daemon {
 
   /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */
   async #start(context: SyncContext, reader: Connection, onFilled: () => void): Promise<Promise<void>[]> {
-    const { clock, log, loaded } = this.#options;
+    const { clock, log, loaded, settings } = this.#options;
     const { ingest, signal } = context;
     const { metrics, streamErrors } = this.#telemetry;
     const { path } = loaded.settings.warehouse;
     const supervisor = this.#createSupervisor(context, reader, onFilled);
     this.#supervisor = supervisor;
     const jobs = this.#createJobs(context, reader, supervisor);
-    const run = {
-      settings: this.#options.settings,
-      reader,
-      random: this.#random,
-      telemetry: this.#telemetry,
-      supervisor,
-    };
+    const run = { settings, reader, random: this.#random, telemetry: this.#telemetry, supervisor };
     this.#controlServer = await startControlServer({
       warehousePath: path,
       backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
@@ -429,12 +432,6 @@ class Daemon {
     return (
       describeProblem(this.#ingest ?? opening, this.#client.health().authState) ?? this.#outage.describe()
     );
-  }
-
-  /** Before the first answer the daemon only waits for it. */
-  #describeActivity(): string {
-    const isWaiting = this.#ingest !== undefined && !this.#hasServiceAnswered();
-    return isWaiting ? this.#outage.describeWait() : this.#activity;
   }
 }
 

@@ -1,6 +1,6 @@
 import { Failure } from "../model/failure.ts";
 import { CLOCK_TOLERANCE_MS } from "../model/time.ts";
-import { runLoop } from "../runtime/loop.ts";
+import { runLoop } from "../runtime/clock.ts";
 import { type SyncContext, storeClockSkew } from "../sync/context/context.ts";
 import type { StreamErrors } from "../sync/context/problem-log.ts";
 import type { StorageMeasurement } from "../telemetry/metrics.ts";

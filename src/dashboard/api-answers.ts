@@ -1,21 +1,24 @@
-// What the dashboard's API answers. The pages are compiled against these types, so this file imports nothing that needs Node.
-
 import type { ChartBarsResult } from "../model/answers/chart-bars.ts";
+import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
 import type {
+  BestPrices,
   DerivativeAsset,
   FutureQuote,
   OptionQuote,
+  PairSummary,
   PerpetualQuote,
-} from "../model/answers/derivatives.ts";
-import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
-import type { BestPrices, PairSummary, Quote, RankingResult, SpreadPoint } from "../model/answers/market.ts";
+  Quote,
+  RankingResult,
+  SpreadPoint,
+} from "../model/answers/market.ts";
 import type { SearchMatch } from "../model/answers/page-address.ts";
 import type { CommitNews } from "../model/answers/ticks.ts";
-import type { ServeStatus } from "../model/status/serve-status.ts";
 import type { ServiceCondition } from "../model/status/service-condition.ts";
-import type { ShareStatus } from "../model/status/share-status.ts";
+import type { ServeStatus, ShareStatus } from "../model/status/share-status.ts";
 import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
 import type { SchemaResult } from "../warehouse/schema/column-doc.ts";
+
+// What the dashboard's API answers. The pages are compiled against these types, so this file imports nothing that needs Node.
 
 /** A value of a row. */
 export type ViewValue = string | number | null;

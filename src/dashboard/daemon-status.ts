@@ -1,7 +1,6 @@
-import { describeConfirmations } from "../model/status/confirmations.ts";
-import type { ServeStatus } from "../model/status/serve-status.ts";
+import { describeConfirmations } from "../model/status/gap-state.ts";
 import { describeServiceCondition, type ServiceCondition } from "../model/status/service-condition.ts";
-import { describeShareProblem, type ShareStatus } from "../model/status/share-status.ts";
+import { describeShareProblem, type ServeStatus, type ShareStatus } from "../model/status/share-status.ts";
 import type { StreamStatus, WarehouseStatus, WithdrawalStatus } from "../model/status/warehouse-status.ts";
 import { streamTable } from "../model/streams.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";

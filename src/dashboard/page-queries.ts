@@ -3,8 +3,13 @@ import type { Micros } from "../model/time.ts";
 import { readSchema } from "../warehouse/query/query.ts";
 import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
-import { readMarketRanking, readSparklines } from "../warehouse/read/market-ranking.ts";
-import { readExchanges, type SearchedPages, searchPages } from "../warehouse/read/page-search.ts";
+import {
+  readExchanges,
+  readMarketRanking,
+  readSparklines,
+  type SearchedPages,
+  searchPages,
+} from "../warehouse/read/page-search.ts";
 import { readStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";

@@ -2,7 +2,7 @@ import { Failure } from "../model/failure.ts";
 import type { GapRow } from "../model/status/gap-state.ts";
 import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
-import { nextTurn } from "../runtime/loop.ts";
+import { nextTurn } from "../runtime/clock.ts";
 import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { runReadQuery } from "../warehouse/query/query.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";

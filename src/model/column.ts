@@ -118,16 +118,7 @@ export function label<
   { field = "", reading, ...options }: Options & { field?: string; reading?: Reading } = {},
 ): Column<Name, "text", "label", Reading> {
   const read = (reading ?? null) as Reading;
-  return {
-    ...defaults,
-    name,
-    type: "text",
-    source: "label",
-    from,
-    field,
-    reading: read,
-    ...options,
-  };
+  return { ...defaults, name, type: "text", source: "label", from, field, reading: read, ...options };
 }
 
 export function computed<const Name extends string, const Type extends ColumnType>(

@@ -16,7 +16,8 @@ const isUsable = {
  */
 export class SecretRedactor {
   readonly #isUsable: (secret: string) => boolean;
-  #secrets: readonly string[] = [];
+  /** A new array after each change. */
+  secrets: readonly string[] = [];
   /** Every form in which a text may contain a secret, the longest first. */
   #forms: readonly string[] = [];
   #needles: readonly Buffer[] = [];
@@ -25,19 +26,14 @@ export class SecretRedactor {
     this.#isUsable = isUsable[purpose];
   }
 
-  /** A new array after each change. */
-  get secrets(): readonly string[] {
-    return this.#secrets;
-  }
-
   addSecret(secret: string): void {
-    if (this.#secrets.at(-1) !== secret && this.#isUsable(secret))
-      this.setSecrets([...this.#secrets.filter((each) => each !== secret), secret].slice(-MAX_SECRETS));
+    if (this.secrets.at(-1) !== secret && this.#isUsable(secret))
+      this.setSecrets([...this.secrets.filter((each) => each !== secret), secret].slice(-MAX_SECRETS));
   }
 
   setSecrets(secrets: readonly string[]): void {
-    this.#secrets = secrets.filter(this.#isUsable);
-    const forms = this.#secrets.flatMap((secret) => [
+    this.secrets = secrets.filter(this.#isUsable);
+    const forms = this.secrets.flatMap((secret) => [
       secret,
       JSON.stringify(secret).slice(1, -1),
       encodeURIComponent(secret),

@@ -17,15 +17,8 @@ const indexType = label("index_type", "index_type", {
   known: indexTypes,
   isPartition: true,
 });
-const indexId = label("index_id", "index_id", {
-  field: "indexId",
-  reading: "identity",
-});
-const ts = {
-  ...stored("ts", "integer", "time"),
-  field: "timestamp",
-  reading: "timestamp",
-} as const;
+const indexId = label("index_id", "index_id", { field: "indexId", reading: "identity" });
+const ts = { ...stored("ts", "integer", "time"), field: "timestamp", reading: "timestamp" } as const;
 const time = computed("time", "text");
 
 const source = stored("source", "source");
@@ -135,10 +128,7 @@ export const marketCapColumns = [
 ] as const;
 
 export const derivativeTickColumns = [
-  label("contract_id", "id", {
-    field: "contractId",
-    reading: "identity",
-  }),
+  label("contract_id", "id", { field: "contractId", reading: "identity" }),
   label("derivative_type", "derivative_type", derivativeTypeOptions),
   label("exchange_id", "exchange_id", { field: "exchangeId", reading: "id" }),
   label("market_id", "market_id", { field: "marketId", reading: "id" }),
@@ -186,9 +176,7 @@ export const exchangeColumns = [
   text("id", "id", "identity"),
   text("name", "name", "text"),
   text("url", "url", "text"),
-  text("status", "status", "text", {
-    known: ["ACTIVE", "INACTIVE", "MAINTENANCE"],
-  }),
+  text("status", "status", "text", { known: ["ACTIVE", "INACTIVE", "MAINTENANCE"] }),
 ] as const;
 
 /** The elements of an exchange's list `markets`. */
@@ -208,9 +196,7 @@ export const exchangeSymbolColumns = [
 
 export const derivativeContractColumns = [
   text("id", "id", "identity"),
-  text("derivative_type", "derivativeType", "identity", {
-    isFromRequest: true,
-  }),
+  text("derivative_type", "derivativeType", "identity", { isFromRequest: true }),
   text("exchange_id", "exchangeId", "id"),
   text("market_id", "marketId", "id"),
   exchange,

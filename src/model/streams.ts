@@ -91,20 +91,8 @@ const snapshot = {
 
 /** Everything that differs between streams. The keys are the names in SQL, flags, JSON and metrics. */
 export const streamTable = {
-  assets: {
-    ...lookup,
-    endpoint: "/asset",
-    bytesPerRow: 200,
-    table: "assets",
-    columns: assetColumns,
-  },
-  markets: {
-    ...lookup,
-    endpoint: "/market",
-    bytesPerRow: 160,
-    table: "market_rows",
-    columns: marketColumns,
-  },
+  assets: { ...lookup, endpoint: "/asset", bytesPerRow: 200, table: "assets", columns: assetColumns },
+  markets: { ...lookup, endpoint: "/market", bytesPerRow: 160, table: "market_rows", columns: marketColumns },
   exchanges: {
     ...lookup,
     endpoint: "/exchange",

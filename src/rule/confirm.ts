@@ -1,6 +1,6 @@
 import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
-import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "./claim.ts";
+import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "./answer.ts";
 import {
   countAnswer,
   isEnough,

@@ -1,10 +1,16 @@
 import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
-import type { PageAnswer, SeriesRules, SettledRange, StoredSeries } from "./answer.ts";
-import { type AppliedTo, applyClaim, applyPending, type LedgerChange } from "./apply.ts";
-import type { PendingClaim } from "./claim.ts";
+import type { PageAnswer, PendingClaim, SeriesRules, SettledRange, StoredSeries } from "./answer.ts";
+import {
+  type AppliedTo,
+  applyClaim,
+  applyPending,
+  changeRanges,
+  joinTouched,
+  type LedgerChange,
+  reopen,
+} from "./apply.ts";
 import { type ConfirmationRules, type Confirmed, confirm, type Evidence } from "./confirm.ts";
-import { reopen } from "./findings.ts";
 import {
   claimNotFound,
   type Interpretation,
@@ -13,7 +19,6 @@ import {
   type PageAlarm,
   saysNothing,
 } from "./interpret.ts";
-import { changeRanges, joinTouched } from "./ledger-ranges.ts";
 
 /** What is known when an answer arrives; nothing of the answer is written yet. */
 export interface Known {

@@ -1,8 +1,18 @@
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../model/time-range.ts";
-import type { PageAnswer, SeriesRules, StoredRow, StoredSeries } from "./answer.ts";
-import { type Claim, holesOf, NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "./claim.ts";
-import { disprovedRanges } from "./findings.ts";
+import {
+  type Claim,
+  holesOf,
+  NO_RECORDS,
+  NOT_FOUND,
+  NOTHING_OLDER,
+  type PageAnswer,
+  type PendingClaim,
+  type SeriesRules,
+  type StoredRow,
+  type StoredSeries,
+} from "./answer.ts";
+import { disprovedRanges } from "./apply.ts";
 import { finalUntil, findPrevious, provableUntil, type UpperBound, withinPresent } from "./provable-until.ts";
 
 /** If a page lacks more stored rows than this fraction of its own size, the service must repeat it. */

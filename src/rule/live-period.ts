@@ -1,8 +1,7 @@
 import type { ExchangeTick } from "../model/records.ts";
 import type { Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
-import type { LedgerChange } from "./apply.ts";
-import { disprovedRanges } from "./findings.ts";
+import { disprovedRanges, type LedgerChange } from "./apply.ts";
 import { latestPresent, type StoredCoverage, settlePeriod } from "./snapshot.ts";
 
 /** What the socket delivers, and what it has delivered of the present periods. A batch that fails leaves it as it was. */

@@ -1,5 +1,5 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../model/time.ts";
-import type { ClaimKind } from "./claim.ts";
+import type { ClaimKind } from "./answer.ts";
 
 /** How many equal answers count, and the time from the first of them to the last. */
 export interface RequiredAnswers {

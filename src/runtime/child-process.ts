@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { basename } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
   deserialiseFailure,
@@ -20,21 +20,15 @@ interface ChildProcessOptions {
   readonly stderr?: "inherit" | "ignore";
 }
 
-interface ChildProcessResult<Result> {
-  /** Undefined if it was killed or crashed first. */
-  readonly result: Result | undefined;
-  readonly pid: number | undefined;
-}
-
 /** The one message of a child process. */
 type Report<Result> = { readonly result: Result } | { readonly failure: SerialisedFailure };
 
-/** Runs a module in a child process, which can be killed: for work that cannot be aborted. Throws the failure of its work. */
+/** Runs a module in a child process, which can be killed: for work that cannot be aborted; then it has no result. Throws the failure of its work. */
 export async function runChildProcess<Result>(
   file: string,
   args: readonly string[],
   { signal, stderr = "inherit" }: ChildProcessOptions,
-): Promise<ChildProcessResult<Result>> {
+): Promise<{ readonly result: Result | undefined; readonly pid: number | undefined }> {
   const child = fork(file, args, {
     stdio: ["ignore", "ignore", stderr, "ipc"],
     execArgv: [...process.execArgv, "--enable-source-maps"],
@@ -93,3 +87,15 @@ export function resolveSiblingModule(name: string, moduleUrl: string): string {
   const file = moduleUrl.endsWith(".ts") ? `${name}.ts` : `./${basename(name)}.js`;
   return fileURLToPath(new URL(file, moduleUrl));
 }
+
+/** A built module lies in dist/ itself, whichever folder of src/ it comes from. */
+const isBuilt = import.meta.url.endsWith(".js");
+
+/** The clone, or the installed package: the folder of package.json, `config` and the migrations. */
+export const packageFolder = fileURLToPath(new URL(isBuilt ? ".." : "../..", import.meta.url));
+
+/** The file that starts the program. */
+export const programFile = join(packageFolder, isBuilt ? "dist/cli/main.js" : "src/cli/main.ts");
+
+/** The pages of the dashboard, written by scripts/bundle-pages.ts. */
+export const pagesFolder = join(packageFolder, isBuilt ? "dist/pages" : "src/dashboard/bundle");

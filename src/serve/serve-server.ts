@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { ApiServer } from "../api-server/api-server.ts";
 import { Failure } from "../model/failure.ts";
-import type { ServeStatus } from "../model/status/serve-status.ts";
+import type { ServeStatus } from "../model/status/share-status.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { ClientAccess } from "./client-access.ts";

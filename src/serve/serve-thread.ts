@@ -1,5 +1,5 @@
 import { Failure } from "../model/failure.ts";
-import type { ServeStatus } from "../model/status/serve-status.ts";
+import type { ServeStatus } from "../model/status/share-status.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";

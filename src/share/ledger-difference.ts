@@ -1,7 +1,6 @@
 import { MICROS_PER_SECOND } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
-import type { Proof, SettledRange } from "../rule/answer.ts";
-import { RETENTION_REASON } from "../rule/claim.ts";
+import { type Proof, RETENTION_REASON, type SettledRange } from "../rule/answer.ts";
 
 /** Reason of the ranges whose rows are in a month that someone has detached. */
 export const DETACHED_REASON = "detached";

@@ -2,27 +2,32 @@ import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { historyStreams, type Stream } from "../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { nextAskAt } from "../rule/confirm.ts";
-import type { Random } from "../runtime/backoff.ts";
-import { runLoop, WakeSignal } from "../runtime/loop.ts";
+import { type Random, runLoop, WakeSignal } from "../runtime/clock.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
-import type { FeedMessage } from "../service/live/messages.ts";
-import { SubscriptionStates } from "../service/live/subscription-states.ts";
+import { type FeedMessage, SubscriptionStates } from "../service/live/subscription-states.ts";
 import { readPendingClaims } from "../warehouse/coverage/pending-claims.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { type SyncContext, type SyncSettings, serviceNow } from "./context/context.ts";
-import type { Problem } from "./context/error-policy.ts";
+import { type Problem, type SyncContext, type SyncSettings, serviceNow } from "./context/context.ts";
+import { confirmService } from "./fetch/lookups.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
 import { followLiveFeed } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
-import { CoverageCommitter, SubscriptionCoverage } from "./live/subscription-coverage.ts";
+import {
+  type CoverageCommitter,
+  createCoverageCommitter,
+  SubscriptionCoverage,
+} from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
 import { SnapshotPoller } from "./polling/snapshot-poller.ts";
-import { confirmService } from "./selection/confirm-service.ts";
-import { type Directory, exchangeName } from "./selection/directory.ts";
-import { endDeselectedSnapshots, selectExchanges } from "./selection/exchanges.ts";
 import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
-import { selectorNotices } from "./selection/targets.ts";
+import {
+  type Directory,
+  endDeselectedSnapshots,
+  exchangeName,
+  selectExchanges,
+  selectorNotices,
+} from "./selection/targets.ts";
 
 interface SupervisorOptions {
   readonly settings: SyncSettings;
@@ -91,7 +96,7 @@ export class SyncSupervisor {
     const { refreshSeconds, concurrency, confirmEvery } = settings;
     const liveCoverage = new SubscriptionCoverage(refreshSeconds * MICROS_PER_SECOND);
     this.#liveCoverage = liveCoverage;
-    this.#coverageCommitter = new CoverageCommitter(context, liveCoverage);
+    this.#coverageCommitter = createCoverageCommitter(context, liveCoverage);
     this.#headPoller = new HeadPoller(context, {
       reader,
       random,
@@ -154,7 +159,13 @@ export class SyncSupervisor {
           wakeUp: this.#gapScan,
         }),
       ),
-      this.#refreshRegularly(storedDirectory ? 0 : this.#lookupDelayMs()),
+      // Also with lookups switched off, because the ranking changes and new liquid indices appear.
+      this.#repeat({
+        part: "lookups",
+        delayMs: () => this.#lookupDelayMs(),
+        runOnce: () => this.refresh(),
+        startDelayMs: storedDirectory ? 0 : this.#lookupDelayMs(),
+      }),
       this.#exchangePoller.run(),
       this.#snapshotPoller.run(),
     ]);
@@ -266,16 +277,6 @@ export class SyncSupervisor {
           },
         });
       },
-    });
-  }
-
-  /** Also runs with lookups switched off, because the ranking changes and new liquid indices appear. */
-  #refreshRegularly(startDelayMs: number): Promise<void> {
-    return this.#repeat({
-      part: "lookups",
-      delayMs: () => this.#lookupDelayMs(),
-      runOnce: () => this.refresh(),
-      startDelayMs,
     });
   }
 

@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { ServeStatus } from "../model/status/serve-status.ts";
 import { limitReasons } from "../model/status/service-condition.ts";
-import type { ShareStatus } from "../model/status/share-status.ts";
+import type { ServeStatus, ShareStatus } from "../model/status/share-status.ts";
 import type { StreamStatus } from "../model/status/warehouse-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -70,7 +69,7 @@ type Instrument = Counter | Gauge | Histogram;
 export class Metrics {
   readonly #registry = new Registry();
   readonly #instruments = new Map<string, Instrument>();
-  readonly #labels = new Map<string, BoundedLabel>();
+  readonly #labels = new Map<string, Set<string>>();
   readonly #clock: Pick<Clock, "now">;
   readonly #collectors: (() => void)[] = [];
 
@@ -272,13 +271,18 @@ export class Metrics {
     return this.#clock.now() / 1000;
   }
 
+  /**
+   * Limits the number of values of a label. Prometheus stores one time series per value: unbounded values from
+   * outside would exhaust its memory, and could expose secrets.
+   */
   #boundLabel(label: string, value: string): string {
-    let boundedLabel = this.#labels.get(label);
-    if (!boundedLabel) {
-      boundedLabel = new BoundedLabel();
-      this.#labels.set(label, boundedLabel);
-    }
-    return boundedLabel.bound(value);
+    const known = this.#labels.get(label) ?? new Set();
+    this.#labels.set(label, known);
+    if (known.has(value)) return value;
+    if (known.size >= MAX_LABEL_VALUES || !labelPattern.test(value) || identifierPattern.test(value))
+      return "other";
+    known.add(value);
+    return value;
   }
 
   #setStates<N extends MetricName>(
@@ -318,19 +322,3 @@ const labelPattern = /^[A-Za-z][\w.:/{}-]{0,47}$|^\/[\w./{}-]{0,63}$/;
 /** Eight hexadecimal digits in a row belong to an identifier, not to a word. */
 const identifierPattern = /[0-9a-f]{8}|[A-Za-z0-9_-]{40}/i;
 const MAX_LABEL_VALUES = 64;
-
-/**
- * Limits the number of values of a label. Prometheus stores one time series per value: unbounded values from
- * outside would exhaust its memory, and could expose secrets.
- */
-class BoundedLabel {
-  readonly #values = new Set<string>();
-
-  bound(value: string): string {
-    if (this.#values.has(value)) return value;
-    if (this.#values.size >= MAX_LABEL_VALUES || !labelPattern.test(value) || identifierPattern.test(value))
-      return "other";
-    this.#values.add(value);
-    return value;
-  }
-}

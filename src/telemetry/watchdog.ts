@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
-import type { Clock } from "../runtime/clock.ts";
-import { runLoop } from "../runtime/loop.ts";
+import { type Clock, runLoop } from "../runtime/clock.ts";
 
 /** What the daemon knows about the ingest thread. */
 interface IngestLiveness {

@@ -51,7 +51,8 @@ export function backUp(reader: Connection, given: string, options: BackupOptions
     vacuumInto(reader, partial, file);
     translateErrors(file, () => syncToDisk(partial));
     assertIntact(partial, file);
-    if (options.shouldFinish?.() === false) throw cancelled(file);
+    if (options.shouldFinish?.() === false)
+      throw new Failure(`the copy ${file} was cancelled`, { family: "retry", code: "stopped" });
     // Check again: the copy may have taken an hour.
     assertUsableDestination(reader.path, file, options.replace ?? false);
     translateErrors(file, () => {
@@ -137,10 +138,6 @@ function notEnoughSpace(file: string, why: string): Failure {
     code: "disk_full",
     remedy: "free some space, or copy to another disk; no copy was written",
   });
-}
-
-function cancelled(file: string): Failure {
-  return new Failure(`the copy ${file} was cancelled`, { family: "retry", code: "stopped" });
 }
 
 /** Removes partial copies of processes that have ended. */

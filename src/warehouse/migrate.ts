@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { MigrationMeta } from "drizzle-orm/migrator";
 import { Failure } from "../model/failure.ts";
 import { quoteName } from "../model/sql-text.ts";
-import { packageFolder } from "../runtime/package-files.ts";
+import { packageFolder } from "../runtime/child-process.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
 import { readMigrationFiles } from "./sqlite/drizzle.ts";

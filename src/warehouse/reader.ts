@@ -26,7 +26,11 @@ export function openReader(path: string, cacheKib?: number): Connection {
   let connection: Connection | undefined;
   try {
     connection = connectReader(resolvePath(path), cacheKib);
-    if (findPendingMigrations(connection).length > 0) throw olderVersion(path);
+    if (findPendingMigrations(connection).length > 0)
+      throw new Failure(`${path} was written by an older version of mds-sync`, {
+        code: "older_warehouse",
+        remedy: "`mds-sync run` or `mds-sync backfill` upgrades it",
+      });
     return connection;
   } catch (error) {
     connection?.close();
@@ -52,13 +56,6 @@ function assertWarehouseFile(path: string): void {
   assertRegularFile(path);
 }
 
-function olderVersion(path: string): Failure {
-  return new Failure(`${path} was written by an older version of mds-sync`, {
-    code: "older_warehouse",
-    remedy: "`mds-sync run` or `mds-sync backfill` upgrades it",
-  });
-}
-
 /** Replaces remedies that only a writer can apply: a reader repairs nothing. */
 export function toReaderFailure(thrown: unknown, path: string): unknown {
   const error = toFailure(thrown, path);
@@ -71,9 +68,7 @@ export function toReaderFailure(thrown: unknown, path: string): unknown {
       cause,
     });
   }
-  if (error.code === "db_not_writable") {
-    return unreadable(path, cause);
-  }
+  if (error.code === "db_not_writable") return unreadable(path, cause);
   if (error.code === "db_corrupt") {
     return new Failure(error.message, {
       code: "db_corrupt",

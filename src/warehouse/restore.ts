@@ -120,7 +120,7 @@ function setWarehouseAside(warehouse: string, now: Micros): string | null {
       connection.close();
     }
   } catch (error) {
-    if (!(error instanceof Failure || isSqliteError(error))) throw error;
+    if (!(error instanceof Failure || errorCode(error).startsWith("SQLITE_"))) throw error;
   }
   const aside = findAsideName(warehouse, now);
   translateErrors(warehouse, () => {
@@ -131,10 +131,6 @@ function setWarehouseAside(warehouse: string, now: Micros): string | null {
     syncToDisk(dirname(warehouse));
   });
   return aside;
-}
-
-function isSqliteError(error: unknown): boolean {
-  return errorCode(error).startsWith("SQLITE_");
 }
 
 function removeFiles(path: string): void {

@@ -73,13 +73,15 @@ export class WarehouseWriter {
   readonly #epoch: number;
   readonly #walInode: number | undefined;
   readonly #walCheckpointer: WalCheckpointer;
-  #isChecked: boolean;
+  /** False: the file was not closed normally, and its background check is pending. */
+  isChecked: boolean;
   #damage: string | undefined;
   #inTransaction = false;
   #isGrouping = false;
   /** Undoes what open transactions changed in memory. */
   readonly #undoOnRollback: (() => void)[] = [];
-  #commitCount = 0;
+  /** While this grows, the disk has space and no other program holds the write lock. */
+  commitCount = 0;
   #fatalFailure: unknown;
 
   constructor(
@@ -91,7 +93,7 @@ export class WarehouseWriter {
     this.connection = connection;
     this.path = connection.path;
     this.quarantined = quarantined;
-    this.#isChecked = isChecked;
+    this.isChecked = isChecked;
     this.#memory = {
       dictionary: new KeyDictionary(connection),
       highWaterMarks: new HighWaterMarks(connection),
@@ -142,7 +144,7 @@ export class WarehouseWriter {
       const news = journal.write();
       if (news) commits.write(this.#readServiceTime() - now);
       database.exec("COMMIT");
-      this.#commitCount++;
+      this.commitCount++;
       if (news) this.#options.onCommit?.(news);
       return result;
     } catch (error) {
@@ -183,7 +185,8 @@ export class WarehouseWriter {
     this.#inTransaction = true;
     try {
       const result = work(transaction);
-      if (isThenable(result)) throw new Error("the work of a transaction must be synchronous");
+      const isAsync = typeof (result as PromiseLike<T> | undefined)?.then === "function";
+      if (isAsync) throw new Error("the work of a transaction must be synchronous");
       return result;
     } finally {
       transaction.end();
@@ -209,11 +212,6 @@ export class WarehouseWriter {
    */
   checkpointWal(minPages: number): void {
     this.#bestEffort(() => this.#walCheckpointer.checkpoint(minPages));
-  }
-
-  /** While this grows, the disk has space and no other program holds the write lock. */
-  get commitCount(): number {
-    return this.#commitCount;
   }
 
   /** Throws when another file, or none, is in the place of the open one. Called every minute. */
@@ -251,14 +249,9 @@ export class WarehouseWriter {
     }
   }
 
-  /** False: the file was not closed normally, and its background check is pending. */
-  get isChecked(): boolean {
-    return this.#isChecked;
-  }
-
   /** Records the result of a background check; the next start quarantines a damaged file. */
   recordCheckResult(damage: string | undefined): void {
-    this.#isChecked = damage === undefined;
+    this.isChecked = damage === undefined;
     this.#damage = damage;
   }
 
@@ -292,7 +285,7 @@ export class WarehouseWriter {
   #writeShutdownMarker(isSuspect: boolean): void {
     if (this.#damage !== undefined) writeShutdownMarker(this.path, "damaged", { finding: this.#damage });
     else if (isSuspect) writeShutdownMarker(this.path, "suspect");
-    else if (this.#isChecked && !this.#fatalFailure)
+    else if (this.isChecked && !this.#fatalFailure)
       writeShutdownMarker(this.path, "clean", { epoch: this.#epoch });
   }
 
@@ -395,8 +388,4 @@ function advanceEpoch(connection: Connection): number {
 
 function readInode(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.ino;
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "then" in value;
 }

@@ -16,7 +16,7 @@ import { walkHistoryPages } from "../../src/service/pagination/history-walk.ts";
 import type { SyncContext } from "../../src/sync/context/context.ts";
 import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
-import { CoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
+import { createCoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
 import type { Figure } from "./figures.ts";
 import {
   EXCHANGE_ID,
@@ -144,7 +144,7 @@ export class LivePath {
       wsUrl,
       subscriptions: new SubscriptionStates(coverage.subscriptions),
       coverage,
-      committer: new CoverageCommitter(context, coverage),
+      committer: createCoverageCommitter(context, coverage),
       refreshSeconds: CADENCE_SECONDS,
       random: Math.random,
       onEvent: () => {},

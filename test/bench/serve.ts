@@ -10,8 +10,8 @@ import { silentLog } from "../../src/runtime/log.ts";
 import { type ServeServer, startServeServer } from "../../src/serve/serve-server.ts";
 import { readState } from "../../src/serve/warehouse-source.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 import { type Figure, median } from "./figures.ts";
 import { FROM, fillWithTicks, TICKS_PER_SERIES, TO } from "./tick-warehouse.ts";
 

@@ -3,12 +3,12 @@ import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { parseDecimal } from "../../src/model/decimal.ts";
 import { type MovePosition, moveLiveRows } from "../../src/warehouse/rows/move-live-rows.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { readWrittenBytes } from "../../src/warehouse/sqlite/disk.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { emptyRecord } from "../support/empty-record.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { seededRandom } from "../support/seeded-random.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 import type { Figure } from "./figures.ts";
 
 const PERIOD_MS = 30_000;

@@ -3,10 +3,10 @@ import { CommittedPages, commitWalkPage } from "../../src/ingest/commit/walk-pag
 import { readPage, receivePage } from "../../src/ingest/decode/read-page.ts";
 import { MICROS_PER_MS, type Micros } from "../../src/model/time.ts";
 import { type MovePosition, moveLiveRows } from "../../src/warehouse/rows/move-live-rows.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { at, btc, liveMessage, makeTicks, SECOND, tickPage, walkSettings } from "../support/ingest/pages.ts";
 import { exchangeTick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 /** The gap that the walk fills, and the timestamps of all records that the service has in it. */
 export const gap = { from: at("10:00:00"), to: at("11:00:00") };

@@ -3,7 +3,6 @@ import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
 import { type ChartBarsResult, MAX_BARS } from "../../src/model/answers/chart-bars.ts";
 import { type BarWidth, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import {
   DAILY_BARS,
@@ -19,6 +18,7 @@ import { lastHour } from "../support/present.ts";
 import { DAY, HOUR, nowTs, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { readWholeHeatmap } from "../support/warehouse/whole-heatmap.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const now = parseTs("2026-03-10T12:34:56Z");
 const parse = (query: string) => parseBarsQuery(new URLSearchParams(query), now);

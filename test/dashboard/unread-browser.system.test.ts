@@ -1,11 +1,11 @@
 import type { Page } from "playwright-core";
 import { describe, expect, vi } from "vitest";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { blockRequests } from "../support/dashboard/blocked-requests.ts";
 import { desktop, itInBrowser, openPage, phone, takeScreenshot } from "../support/dashboard/chromium.ts";
 import { servePages } from "../support/dashboard/pages-harness.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const pages = servePages();
 

@@ -13,7 +13,6 @@ import { streams } from "../../src/model/streams.ts";
 import { type Micros, parseTimestamp } from "../../src/model/time.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { keepPastRow } from "../../src/warehouse/rows/row-sql.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { rowTables } from "../../src/warehouse/tables/row-tables.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
@@ -22,6 +21,7 @@ import { runBackfill, serviceEnv } from "../support/sync/sync-session.ts";
 import { TEMPLATE_VARIABLE } from "../support/warehouse/empty-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract } from "../support/warehouse/settle.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const START = "2026-03-01T12:00:07Z";
 const SECOND = 1_000_000;

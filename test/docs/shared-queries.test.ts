@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { addTickDays, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { exchangeTick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const document = readFileSync(new URL("../../docs/teams.md", import.meta.url), "utf8");

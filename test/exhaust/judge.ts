@@ -1,5 +1,5 @@
 import { MICROS_PER_DAY } from "../../src/model/time.ts";
-import { NOTHING_OLDER } from "../../src/rule/claim.ts";
+import { NOTHING_OLDER } from "../../src/rule/answer.ts";
 import { includes, type MemorySeries } from "./memory-series.ts";
 import { planGaps, servedMoments } from "./steps.ts";
 import { latenessAt, rulesAt, SETTLE_SLOTS, slotNow, type World, windowStartAt } from "./world.ts";

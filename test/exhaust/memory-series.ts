@@ -1,10 +1,15 @@
 import type { Micros } from "../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../src/model/time-range.ts";
-import type { Publication, SettledRange, StoredRow, StoredSeries } from "../../src/rule/answer.ts";
-import type { LedgerChange } from "../../src/rule/apply.ts";
-import { NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
-import { reopenAt } from "../../src/rule/findings.ts";
-import { assertValidLedger, changeRanges } from "../../src/rule/ledger-ranges.ts";
+import {
+  NO_LONGER_SERVED,
+  NOTHING_OLDER,
+  type PendingClaim,
+  type Publication,
+  type SettledRange,
+  type StoredRow,
+  type StoredSeries,
+} from "../../src/rule/answer.ts";
+import { assertValidLedger, changeRanges, type LedgerChange, reopenAt } from "../../src/rule/apply.ts";
 
 export type Source = "rest" | "live";
 

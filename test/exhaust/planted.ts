@@ -20,7 +20,7 @@ interface Finding {
 }
 
 const worldsOf = (patch: string) =>
-  /^\+\+\+ .*rule\/(snapshot|live-period|refresh-period)|shorter snapshot/m.test(readFileSync(patch, "utf8"))
+  /^\+\+\+ .*rule\/(snapshot|live-period)|shorter snapshot/m.test(readFileSync(patch, "utf8"))
     ? "snapshots"
     : "histories";
 

@@ -1,11 +1,15 @@
 import { computeTargetEnd, computeWindowStart } from "../../src/model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../src/model/time-range.ts";
-import type { PageAnswer } from "../../src/rule/answer.ts";
-import { NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
+import {
+  NO_LONGER_SERVED,
+  NOTHING_OLDER,
+  type PageAnswer,
+  type PendingClaim,
+} from "../../src/rule/answer.ts";
+import { loseAgedOut } from "../../src/rule/apply.ts";
 import { nextAskAt } from "../../src/rule/confirm.ts";
 import { type Decision, decideNotFound, decidePage, type Known } from "../../src/rule/decide.ts";
-import { loseAgedOut } from "../../src/rule/findings.ts";
 import { findContradiction } from "../../src/rule/interpret.ts";
 import type { PagePosition } from "../../src/service/pagination/history-walk.ts";
 import { findKnownEnd } from "../../src/sync/history/walk-planner.ts";

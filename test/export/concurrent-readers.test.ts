@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { exportIn, inCatalogue, type Row } from "../support/export/read-export.ts";
 import { fillEverything, monthStart, openAt } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const counted = "SELECT count(*)::INTEGER FROM index_ticks";
 

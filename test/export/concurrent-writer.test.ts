@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { exportIn, inCatalogue } from "../support/export/read-export.ts";
 import { fillEverything, monthStart, openAt } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { DAY, STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { retract, settle } from "../support/warehouse/settle.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 it("beside a writer, an export covers only rows that it has, and all time is covered or a gap", async () => {
   const folder = temporaryFolder();

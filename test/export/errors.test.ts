@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { exportInProcess } from "../../src/export/run-export.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { exportIn, inCatalogue, shareExport } from "../support/export/read-export.ts";
@@ -12,6 +11,7 @@ import { fillEverything, openAt } from "../support/export/sample-data.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 function filled(): string {
   const folder = temporaryFolder();

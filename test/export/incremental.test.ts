@@ -2,7 +2,6 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { prune } from "../../src/warehouse/rows/retention.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import {
   expectSame,
@@ -15,6 +14,7 @@ import { lookups, month, monthStart } from "../support/export/sample-data.ts";
 import { DAY, midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
 import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const exported = shareExport();
 

@@ -5,7 +5,6 @@ import { expect, it, onTestFinished } from "vitest";
 import type { ExportStep } from "../../src/export/export-warehouse.ts";
 import { type Manifest, readManifest } from "../../src/export/manifest.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { readTableRows } from "../support/export/delta-reader.ts";
 import { expectSame, exportIn, exportUntil, inCatalogue, killExport } from "../support/export/read-export.ts";
 import { fillEverything, monthStart, openAt } from "../support/export/sample-data.ts";
@@ -13,6 +12,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 /** Every file that a manifest names is there, and holds what the manifest says. */
 function expectWhole(folder: string, { files }: Manifest): void {

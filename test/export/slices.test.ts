@@ -4,7 +4,6 @@ import { beforeEach, expect, it } from "vitest";
 import type { Micros } from "../../src/model/time.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { periodOf } from "../../src/warehouse/read/export-periods.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { readTableRows } from "../support/export/delta-reader.ts";
 import { expectSame, exportIn, inCatalogue, shareExport } from "../support/export/read-export.ts";
@@ -12,6 +11,7 @@ import { month, monthStart } from "../support/export/sample-data.ts";
 import { DAY, HOUR } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const start = monthStart(1);
 const now = start + 2 * DAY + 10.75 * HOUR;

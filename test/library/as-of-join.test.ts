@@ -4,13 +4,13 @@ import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { skipWithout } from "../support/has-tool.ts";
 import { seed } from "../support/seed.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T00:00:00Z");
 const at = (seconds: number) => T + seconds * MICROS_PER_SECOND;

@@ -4,7 +4,6 @@ import { expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openCatalogue } from "../docs/cookbook/engines.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { exportIn } from "../support/export/read-export.ts";
@@ -14,6 +13,7 @@ import { PASSWORD } from "../support/postgres-server.ts";
 import { shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const T = parseTs("2026-03-01T00:00:00Z");

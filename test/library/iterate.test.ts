@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { tableFromIPC } from "@uwdata/flechette";
 import { expect, it } from "vitest";
 import { openWarehouse, toArrow } from "../../src/library/open-warehouse.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { MINUTE } from "../support/library/ticks-warehouse.ts";
 import { HOUR, nowTs, openForWriting } from "../support/warehouse/filled-warehouse.ts";
 import { makeTempFolder } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const COUNT = 9_000;
 const first = Math.floor(nowTs / HOUR) * HOUR - (COUNT - 120) * MINUTE;

@@ -8,7 +8,6 @@ import { backUp } from "../../src/warehouse/backup.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import { restoreWarehouse } from "../../src/warehouse/restore.ts";
 import { type MovePosition, moveLiveRows } from "../../src/warehouse/rows/move-live-rows.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { emptyRecord } from "../support/empty-record.ts";
 import { applyChange, HISTORY_FROM, HISTORY_TO, someHistory } from "../support/library/random-history.ts";
@@ -18,6 +17,7 @@ import { seededRandom } from "../support/seeded-random.ts";
 import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
 import { catchFailure, makeTempFolder, openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { decimal, exchangeTick, parseTs } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const from = HISTORY_FROM;
 const to = HISTORY_TO;

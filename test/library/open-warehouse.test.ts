@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { fillTicks, getStart, MINUTE } from "../support/library/ticks-warehouse.ts";
 import {
   createWarehouse,
@@ -15,6 +14,7 @@ import {
 } from "../support/warehouse/filled-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-library-"));
 const path = join(folder, "mds.sqlite");

@@ -6,12 +6,12 @@ import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.
 import { findTimeZone } from "../../src/library/reading/time-zone.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { skipWithout } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const HALF_HOUR = 1_800 * MICROS_PER_SECOND;
 const tz = "America/New_York";

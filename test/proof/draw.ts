@@ -1,4 +1,4 @@
-import type { Random } from "../../src/runtime/backoff.ts";
+import type { Random } from "../../src/runtime/clock.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 
 /** Random choices from a seed. */

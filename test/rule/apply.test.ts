@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { SettledRange } from "../../src/rule/answer.ts";
+import type { Claim, ClaimKind, SettledRange } from "../../src/rule/answer.ts";
 import { applyClaim, applyPending, type LedgerChange } from "../../src/rule/apply.ts";
-import type { Claim, ClaimKind } from "../../src/rule/claim.ts";
 import { type StoredContent, storedSeries } from "../support/rule/stored-series.ts";
 
 function claim(kind: ClaimKind, more: Partial<Claim> = {}): Claim {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY as DAY } from "../../src/model/time.ts";
 import type { TimeRange } from "../../src/model/time-range.ts";
-import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "../../src/rule/claim.ts";
+import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "../../src/rule/answer.ts";
 import { confirm, type Evidence, isIncident, nextAskAt } from "../../src/rule/confirm.ts";
 
 const rules = { answers: 3, over: 100 };

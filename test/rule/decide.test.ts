@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { PageAnswer } from "../../src/rule/answer.ts";
+import {
+  NO_RECORDS,
+  NOT_FOUND,
+  NOTHING_OLDER,
+  type PageAnswer,
+  type PendingClaim,
+} from "../../src/rule/answer.ts";
 import type { LedgerChange } from "../../src/rule/apply.ts";
-import { NO_RECORDS, NOT_FOUND, NOTHING_OLDER, type PendingClaim } from "../../src/rule/claim.ts";
 import { decideNotFound, decidePage, type Known } from "../../src/rule/decide.ts";
 import type { PageAlarm } from "../../src/rule/interpret.ts";
 import { page, plainRules } from "../support/rule/pages.ts";

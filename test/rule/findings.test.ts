@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Proof } from "../../src/rule/answer.ts";
-import { disprovedRanges, loseAgedOut, loseExpired, reopen, reopenAt } from "../../src/rule/findings.ts";
+import { disprovedRanges, loseAgedOut, loseExpired, reopen, reopenAt } from "../../src/rule/apply.ts";
 
 const settled = (from: number, to: number, proof: Proof, reason: string | null = null) => ({
   from,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { TimeRange } from "../../src/model/time-range.ts";
-import type { PageAnswer, SeriesRules } from "../../src/rule/answer.ts";
-import type { Claim, PendingClaim } from "../../src/rule/claim.ts";
+import type { Claim, PageAnswer, PendingClaim, SeriesRules } from "../../src/rule/answer.ts";
 import { claimNotFound, findContradiction, interpret } from "../../src/rule/interpret.ts";
 import { page, plainRules } from "../support/rule/pages.ts";
 import { type StoredContent, storedSeries } from "../support/rule/stored-series.ts";

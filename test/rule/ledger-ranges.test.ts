@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TimeRange } from "../../src/model/time-range.ts";
 import type { Proof, SettledRange } from "../../src/rule/answer.ts";
-import { assertValidLedger, changeRanges } from "../../src/rule/ledger-ranges.ts";
+import { assertValidLedger, changeRanges } from "../../src/rule/apply.ts";
 
 const range = (
   from: number,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
-import { observeRefresh, type Refreshes } from "../../src/rule/refresh-period.ts";
+import { observeRefresh, type Refreshes } from "../../src/rule/snapshot.ts";
 
 /** All times in seconds. */
 function observer(stream: "market_caps" | "derivative_ticks", cadence: number) {

@@ -9,7 +9,7 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
 import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
-import { writeRecords, writeVacantTicks } from "../../src/warehouse/rows/row-writer.ts";
+import { writeVacantTicks } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { expectSame, exportIn } from "../support/export/read-export.ts";
 import { skipWithout } from "../support/has-tool.ts";
@@ -18,6 +18,7 @@ import { bothStores, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const T = parseTs("2026-03-01T00:00:00Z");

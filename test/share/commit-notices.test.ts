@@ -1,13 +1,13 @@
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { fillEverything } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD, SUPERUSER } from "../support/postgres-server.ts";
 import { addHours, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const HOUR = 3_600_000_000;

@@ -4,13 +4,13 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { restoreWarehouse } from "../../src/warehouse/restore.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { addHours, bothStores, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const minute = (n: number) => HOURS_BEGIN + n * 60_000_000;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { runShareLoop } from "../../src/share/thread/share-loop.ts";
 import type { ShareReport } from "../../src/share/thread/share-messages.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
@@ -11,6 +10,7 @@ import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
 import { addHours, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 

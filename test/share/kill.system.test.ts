@@ -3,7 +3,6 @@ import { expect, it, onTestFinished } from "vitest";
 import type { IndexTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { readJournalPosition } from "../../src/warehouse/tables/journal.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { ticks } from "../support/export/sample-data.ts";
@@ -17,6 +16,7 @@ import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const START = Date.UTC(2026, 0, 30) * 1000;

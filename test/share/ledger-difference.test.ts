@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { SettledRange } from "../../src/rule/answer.ts";
-import { assertValidLedger } from "../../src/rule/ledger-ranges.ts";
+import { assertValidLedger } from "../../src/rule/apply.ts";
 import { compareSnapshots, findLacking, spliceLedger } from "../../src/share/ledger-difference.ts";
 
 const proofs = [

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openShare } from "../../src/share/share-once.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { addTickDays, failureOf, shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const START = parseTs("2026-01-30T00:00:00Z");

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { openShare, shareOnce } from "../../src/share/share-once.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { at, member, observe, PairDatabase, startMember, steps } from "../support/share/pair-members.ts";
 import { addHours } from "../support/share/share-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const MAX_LOOK_INTERVAL_MS = 1_000;

@@ -5,7 +5,6 @@ import { type OpenShare, openShare } from "../../src/share/share-once.ts";
 import { findRowsBeside } from "../../src/warehouse/rows/previews.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { usePostgres } from "../support/postgres.ts";
@@ -14,6 +13,7 @@ import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
 import { retract, settle } from "../support/warehouse/settle.ts";
 import { settleSnapshot } from "../support/warehouse/settle-snapshot.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 /** Three to an hour, so that a withdrawal leaves some bars with ticks, and others without. */

@@ -1,4 +1,4 @@
-import type { Random } from "../../src/runtime/backoff.ts";
+import type { Random } from "../../src/runtime/clock.ts";
 
 /** A small seeded generator (mulberry32): the same seed gives the same run. */
 export function seededRandom(seed: number): Random {

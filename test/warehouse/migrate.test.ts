@@ -15,7 +15,6 @@ import { describe, expect, it } from "vitest";
 import { silentLog } from "../../src/runtime/log.ts";
 import { LAST_REFUSED_VERSION, migrate, migrationsFolder } from "../../src/warehouse/migrate.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { publicDocs } from "../../src/warehouse/schema/column-docs.ts";
 import * as coverage from "../../src/warehouse/schema/coverage.ts";
 import * as lookups from "../../src/warehouse/schema/lookups.ts";
@@ -32,6 +31,7 @@ import {
 } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { startPeerProcess } from "../support/warehouse/start-peer-process.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const tables = Object.values({ ...rowSchema, ...lookups, ...coverage }) as SQLiteTable[];
 

@@ -9,7 +9,6 @@ import { runReadQuery } from "../../src/warehouse/query/query.ts";
 import { readStatus } from "../../src/warehouse/read/status.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
-import { writeRecords } from "../../src/warehouse/rows/row-writer.ts";
 import { recordMissingScopes, recordStreamError } from "../../src/warehouse/rows/stream-stats.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { emptyRecord } from "../support/empty-record.ts";
@@ -23,6 +22,7 @@ import {
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
 import { settleSnapshot } from "../support/warehouse/settle-snapshot.ts";
+import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 

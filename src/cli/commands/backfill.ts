@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { exitCode, Failure } from "../../model/failure.ts";
-import { describeConfirmations } from "../../model/status/confirmations.ts";
+import { describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { BackfillReport } from "../../sync/history/backfill.ts";
 import type { NightlyResult } from "../../sync/history/nightly-check.ts";

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 import { type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { Failure } from "../../model/failure.ts";
-import { programFile } from "../../runtime/package-files.ts";
+import { programFile } from "../../runtime/child-process.ts";
 
 interface Demo {
   readonly loaded: LoadedSettings;

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { packageFolder } from "../../runtime/package-files.ts";
+import { packageFolder } from "../../runtime/child-process.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
 import { type CommandContext, programVersion } from "../support/context.ts";

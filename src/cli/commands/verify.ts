@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { integerOption } from "../../config/option-types.ts";
-import { type Confirmations, describeConfirmations } from "../../model/status/confirmations.ts";
+import { type Confirmations, describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, formatToSecond, MICROS_PER_MS } from "../../model/time.ts";
 import type { VerifyResult } from "../../sync/history/verify.ts";
 import {

@@ -1,5 +1,9 @@
-import { describeConfirmations } from "../../model/status/confirmations.ts";
-import { type GapRow, gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
+import {
+  describeConfirmations,
+  type GapRow,
+  gapStates,
+  SETTLING_REASON,
+} from "../../model/status/gap-state.ts";
 import {
   formatMoment,
   formatTimestamp,
@@ -7,7 +11,7 @@ import {
   type Micros,
   parseTimestamp,
 } from "../../model/time.ts";
-import type { LedgerKeySummary } from "../../warehouse/coverage/ledger-keys.ts";
+import type { LedgerKeySummary } from "../../warehouse/coverage/series-queries.ts";
 import type { GapReport, ReportRange } from "../../warehouse/read/gap-report.ts";
 import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrapText } from "./text.ts";
 

@@ -5,7 +5,7 @@ import {
   countsOf,
   HISTORY_PROGRESS_STREAMS,
   type ProgressCounts,
-} from "../../sync/context/progress.ts";
+} from "../../sync/context/run-stats.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { formatNumber } from "./text.ts";
 

@@ -1,4 +1,4 @@
-import type { Problem } from "../../sync/context/error-policy.ts";
+import type { Problem } from "../../sync/context/context.ts";
 import type { UnselectedSeries } from "../../sync/selection/named-series.ts";
 import { formatNumber, formatNumberTable, wrapText } from "./text.ts";
 

@@ -1,5 +1,4 @@
-import { describeConfirmations } from "../../model/status/confirmations.ts";
-import { gapStates } from "../../model/status/gap-state.ts";
+import { describeConfirmations, gapStates } from "../../model/status/gap-state.ts";
 import {
   describeFailureCode,
   describeRecentFailures,

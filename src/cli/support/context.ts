@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../model/failure.ts";
+import { packageFolder } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { packageFolder } from "../../runtime/package-files.ts";
 import type { StartWorker } from "../../runtime/thread.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 

@@ -2,13 +2,17 @@ import type { LoadedSettings } from "../../config/load-settings.ts";
 import { requireServiceSettings } from "../../config/service-settings.ts";
 import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import type { Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
-import type { SyncContext, SyncSettings } from "../../sync/context/context.ts";
-import { SILENCE_TIMEOUT_MS, SilenceTimeout } from "../../sync/context/retry.ts";
+import {
+  createSilenceTimeout,
+  SILENCE_TIMEOUT_MS,
+  type SyncContext,
+  type SyncSettings,
+} from "../../sync/context/context.ts";
 import { RunStats } from "../../sync/context/run-stats.ts";
-import { confirmService } from "../../sync/selection/confirm-service.ts";
+import { confirmService } from "../../sync/fetch/lookups.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../../warehouse/sqlite/connection.ts";
 import { isCorruption, toFailure } from "../../warehouse/sqlite/sqlite-errors.ts";
@@ -55,7 +59,7 @@ export async function withSyncSession<T>(
   let ingest: IngestThread | undefined;
   let client: ServiceClient | undefined;
   let reader: Connection | undefined;
-  const silenceTimeout = new SilenceTimeout(
+  const silenceTimeout = createSilenceTimeout(
     clock,
     () => storageFailure(ingest, reader !== undefined, loaded.settings.warehouse.path),
     () => client?.health().lastFailure,

@@ -1,12 +1,11 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { loseAgedOut, reopen } from "../../rule/findings.ts";
+import { loseAgedOut, reopen } from "../../rule/apply.ts";
 import { applyChanges, type LedgerKey, readTouched } from "../../warehouse/coverage/ledger.ts";
-import { dropAgedOutClaims } from "../../warehouse/coverage/pending-claims.ts";
+import { dropPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
-import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
 import { type PrunableStream, type PruneResult, prune } from "../../warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
 import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
@@ -21,7 +20,7 @@ export function commitLostRanges(warehouse: WarehouseWriter, gaps: readonly Seri
     });
     for (const { key, agedOut, changes, touched } of plans) {
       applyChanges(transaction, key, changes, touched);
-      for (const range of agedOut) dropAgedOutClaims(transaction, key, range);
+      for (const { to } of agedOut) dropPendingClaims(transaction, key, to);
     }
   });
 }
@@ -57,17 +56,7 @@ export function pruneBatch(
   warehouse: WarehouseWriter,
   { stream, before, fromKey }: { stream: PrunableStream; before: Micros; fromKey?: number },
 ): PruneResult {
-  return warehouse.transaction((transaction) =>
-    prune(transaction, stream, before, fromKey === undefined ? {} : { fromKey }),
-  );
-}
-
-/** Moves some live rows of closed parts to the history. Call it again with the result until there is none. */
-export function commitMovedRows(
-  warehouse: WarehouseWriter,
-  { from }: { from?: MovePosition | undefined },
-): MovePosition | undefined {
-  return warehouse.transaction((transaction) => moveLiveRows(transaction, from));
+  return warehouse.transaction((transaction) => prune(transaction, stream, before, { fromKey }));
 }
 
 /** Reopens a range that an audit found wrong and could not repair. */

@@ -32,7 +32,7 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { decodeLiveMessages, type LiveMessages, type LiveTicks } from "../decode/live-event.ts";
 import { AHEAD_REASON, truncateRaw } from "../decode/page.ts";
 import { MAX_CLOCK_SKEW_MICROS } from "../decode/read-page.ts";
-import { SkippedTickDetector, type SkippedTicks } from "./skipped-ticks.ts";
+import { findNewestUntil } from "./snapshot.ts";
 
 /** A change of the live feed's state; absent properties have not changed. */
 export interface LiveFeedChange extends LiveFeedUpdate {
@@ -124,7 +124,7 @@ function readLiveMessages(transaction: Transaction, { cadence, markets }: LiveFe
     fit,
     /** Those that are not from the future. */
     index: index.ticks.filter(({ ts }) => ts <= transaction.now + MAX_CLOCK_SKEW_MICROS),
-    newest: findNewest(index.ticks, selected),
+    newest: findNewestUntil(Number.POSITIVE_INFINITY, index.ticks, selected),
     // Within half a period of a REST row a tick is that row, stamped by another clock.
     indexPlan: planRecords(transaction, "index_ticks", index.ticks, "live", cadence / 2),
     exchangePlan: planRecords(transaction, exchangeStream, selected, "live"),
@@ -173,12 +173,6 @@ export function commitUnknownEvents(warehouse: WarehouseWriter, events: readonly
   });
 }
 
-function findNewest(...lists: readonly (readonly { readonly ts: Micros }[])[]): Micros | undefined {
-  let newest: Micros | undefined;
-  for (const ticks of lists) for (const { ts } of ticks) if (newest === undefined || ts > newest) newest = ts;
-  return newest;
-}
-
 /** A tick of such an index would select it for good: REST serves what it has missed once it lists it. */
 const UNLISTED_REASON = "REST does not list the index";
 const listedSql =
@@ -210,4 +204,72 @@ function rejectUnfit(transaction: Transaction, messages: LiveMessages, cadence: 
     ),
     exchange_ticks: keepFit(messages.exchange_ticks, findAhead),
   };
+}
+
+/**
+ * Two consecutive live ticks of an index (at `after` and `at`) between which at least one tick is missing.
+ */
+export interface SkippedTicks {
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly after: Micros;
+  readonly at: Micros;
+}
+
+/** The newest live tick of an index since the start. */
+type NewestTick = Readonly<Pick<IndexTick, "indexType" | "indexId" | "ts">>;
+
+interface TickProgress {
+  newest: Micros;
+  /** Set if the last step was too long; reported at the next tick, since skipped ticks may arrive late. */
+  pendingSkip: SkippedTicks | undefined;
+}
+
+/** A longer step between two ticks means that one was skipped. */
+export const MAX_STEP_PERIODS = 1.5;
+
+/** Finds ticks that the feed skipped silently, by the time between consecutive ticks of each index. */
+class SkippedTickDetector {
+  /** By index type and index id. */
+  readonly #progress = new Map<string, Map<string, TickProgress>>();
+
+  listNewestTicks(): NewestTick[] {
+    return [...this.#progress].flatMap(([indexType, progressById]) =>
+      [...progressById].map(([indexId, { newest }]) => ({ indexType, indexId, ts: newest })),
+    );
+  }
+
+  /** Returns the skips that no late tick filled before the next tick. Call it after the batch is committed. */
+  detect(ticks: readonly IndexTick[], cadence: Micros): SkippedTicks[] {
+    const skips: SkippedTicks[] = [];
+    for (const { indexType, indexId, ts } of ticks) {
+      let progressById = this.#progress.get(indexType);
+      if (!progressById) {
+        progressById = new Map();
+        this.#progress.set(indexType, progressById);
+      }
+      const progress = progressById.get(indexId);
+      if (!progress) progressById.set(indexId, { newest: ts, pendingSkip: undefined });
+      else if (ts > progress.newest) {
+        if (progress.pendingSkip) skips.push(progress.pendingSkip);
+        const { newest: after } = progress;
+        // Allocates nothing for the usual case, in which none was skipped.
+        progress.pendingSkip = hasSkipped(after, ts, cadence)
+          ? { indexType, indexId, after, at: ts }
+          : undefined;
+        progress.newest = ts;
+      } else if (progress.pendingSkip && ts > progress.pendingSkip.after && ts < progress.pendingSkip.at) {
+        const parts = [
+          { ...progress.pendingSkip, at: ts },
+          { ...progress.pendingSkip, after: ts },
+        ];
+        progress.pendingSkip = parts.find(({ after, at }) => hasSkipped(after, at, cadence));
+      }
+    }
+    return skips;
+  }
+}
+
+function hasSkipped(after: Micros, at: Micros, cadence: Micros): boolean {
+  return at - after > MAX_STEP_PERIODS * cadence;
 }

@@ -1,4 +1,4 @@
-import type { DerivativeTick, ExchangeTick, MarketCap, StreamRecords } from "../../model/records.ts";
+import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { forbidPeriod, type Snapshot, type SnapshotProblem, takeSnapshot } from "../../rule/snapshot.ts";
@@ -12,10 +12,9 @@ import {
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { planRecords } from "../../warehouse/rows/row-plan.ts";
 import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
-import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { MAX_CLOCK_SKEW_MICROS, type Page } from "../decode/read-page.ts";
-import { chooseRecords, type ListedPage } from "./second-records.ts";
+import { chooseRecords } from "./write-page.ts";
 
 /** A list of a snapshot stream. */
 export interface SnapshotList {
@@ -47,7 +46,7 @@ export function commitSnapshot(
   const selected = markets ? records.filter(isSelected) : records;
   const ownSeconds = seconds.filter(({ record }) => isSelected(record));
   return warehouse.transaction((transaction) => {
-    const chosen = chooseOfMoments(transaction, stream, { records: selected, seconds: ownSeconds });
+    const chosen = chooseRecords(transaction, stream, { records: selected, seconds: ownSeconds });
     const plan = planRecords(transaction, stream, chosen.records, "rest");
     const written = writeRows(transaction, plan);
     const rejected = storeRejects(transaction, stream, chosen.seconds, request);
@@ -66,19 +65,14 @@ export function commitSnapshot(
 
 type SnapshotRecord = ExchangeTick | MarketCap | DerivativeTick;
 
-/** The cast is safe: a page has only records of its own stream. */
-function chooseOfMoments<S extends SnapshotStream>(
-  transaction: Transaction,
-  stream: S,
-  listed: ListedPage<SnapshotRecord>,
-) {
-  return chooseRecords(transaction, stream, listed as ListedPage<StreamRecords[S]>);
-}
-
-function findNewestUntil(latest: Micros, records: readonly SnapshotRecord[]): Micros | undefined {
-  let newest: Micros | undefined;
-  for (const { ts } of records) if (ts <= latest && (newest === undefined || ts > newest)) newest = ts;
-  return newest;
+/** The newest timestamp of all records that is not after `latest`. */
+export function findNewestUntil(
+  latest: Micros,
+  ...lists: readonly (readonly { readonly ts: Micros }[])[]
+): Micros | undefined {
+  let newest = Number.NEGATIVE_INFINITY;
+  for (const records of lists) for (const { ts } of records) if (ts <= latest && ts > newest) newest = ts;
+  return newest === Number.NEGATIVE_INFINITY ? undefined : newest;
 }
 
 /** A snapshot that could not be fetched, or only in part. */

@@ -1,16 +1,28 @@
 import { type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { SeriesRules, SettledRange, StoredSeries } from "../../rule/answer.ts";
+import type { PageAnswer, SeriesRules, SettledRange, StoredSeries } from "../../rule/answer.ts";
 import {
   findEndsAbove,
   findTargetStart,
   findTouching,
   type SeriesKey,
 } from "../../warehouse/coverage/ledger.ts";
-import { hasOtherPublished, readPublication } from "../../warehouse/coverage/publication.ts";
+import {
+  hasOtherPublished,
+  type Lateness,
+  learnLateness,
+  MAX_LATENESS_MICROS,
+  readLateness,
+  readPublication,
+} from "../../warehouse/coverage/publication.ts";
 import { findRowsBeside } from "../../warehouse/rows/previews.ts";
-import { findNewestLiveRow, findNewestRow, findNewestServedRow } from "../../warehouse/rows/row-queries.ts";
+import {
+  findNewestLiveRow,
+  findNewestRow,
+  findNewestServedRow,
+  readStoredTimestamps,
+} from "../../warehouse/rows/row-queries.ts";
 import { readStreamTiming, type StreamTiming } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
@@ -80,4 +92,35 @@ export function readStoredSeries(
 
 function isWithin(range: TimeRange, extent: TimeRange): boolean {
   return extent.from <= range.from && range.to <= extent.to;
+}
+
+type HeadMember = "timestamps" | "asOf" | "settleDelay" | "period";
+
+/** Records may appear still later than the latest so far. */
+const LATENESS_MARGIN = 1.25;
+
+/** How late the records of a head page are that an earlier page lacked; undefined: no later than is known. */
+export function findLateness(
+  transaction: Transaction,
+  key: SeriesKey,
+  { timestamps, asOf, settleDelay, period }: Pick<PageAnswer & AnswerRules, HeadMember>,
+): Lateness | undefined {
+  const before = readPublication(transaction, key);
+  const oldest = timestamps.at(-1);
+  if (!before || oldest === undefined || isDaily(key.stream)) return undefined;
+  // REST had shown a newer record, and the settle delay of these had passed.
+  const to = Math.min(before.publishedTo, before.askedAt - settleDelay);
+  const from = Math.max(oldest, asOf - MAX_LATENESS_MICROS);
+  const stored = new Set(readStoredTimestamps(transaction, key, { from, to }));
+  const unknown = timestamps.filter((ts) => from <= ts && ts < to && !stored.has(ts));
+  if (unknown.length === 0) return undefined;
+  const requested = findTouching(transaction, key, { from, to: Number.MAX_SAFE_INTEGER });
+  const headFrom = requested.at(-1)?.to ?? Number.POSITIVE_INFINITY;
+  const isLate = (ts: Micros) =>
+    ts >= headFrom || requested.some((range) => range.from <= ts && ts < range.to);
+  const oldestLate = unknown.findLast(isLate);
+  if (oldestLate === undefined) return undefined;
+  const lateBy = Math.min(MAX_LATENESS_MICROS, Math.ceil((asOf - oldestLate) * LATENESS_MARGIN));
+  const known = readLateness(transaction, key.stream);
+  return learnLateness(known, { lateBy, lateAt: asOf }, { settleDelay, cadence: period });
 }

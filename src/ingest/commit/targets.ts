@@ -1,10 +1,10 @@
 import type { HistoryStream, SnapshotStream } from "../../model/streams.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
 import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
-import { endSnapshotTarget } from "../../warehouse/coverage/snapshot-coverage.ts";
 import {
   addTarget,
   declareTargets,
+  endTarget,
   readTargets,
   type StreamRules,
   type Target,
@@ -73,8 +73,7 @@ export function commitSnapshotTargets(
   const { stream, exchangeIds, at } = targets;
   const selectedIds = new Set(exchangeIds.map((id) => id ?? ""));
   warehouse.transaction((transaction) => {
-    for (const { indexId, to } of readTargets(transaction, stream))
-      if (to === null && !selectedIds.has(indexId))
-        endSnapshotTarget(transaction, { stream, exchangeId: indexId === "" ? null : indexId, at });
+    for (const { indexId, series, to } of readTargets(transaction, stream))
+      if (to === null && !selectedIds.has(indexId)) endTarget(transaction, { stream, series }, at);
   });
 }

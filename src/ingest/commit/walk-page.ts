@@ -5,17 +5,12 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import { decidePage, type Known, type PageDecision } from "../../rule/decide.ts";
+import { decideNotFound, decidePage, type Known, type PageDecision } from "../../rule/decide.ts";
 import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
 import { findPrevious, previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
 import { applyChanges, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
-import {
-  decayLateness,
-  recordHeadPage,
-  recordLowerPage,
-  recordRunningDay,
-} from "../../warehouse/coverage/publication.ts";
+import { decayLateness, recordHeadPage, recordLowerPage } from "../../warehouse/coverage/publication.ts";
 import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
@@ -31,8 +26,7 @@ import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
-import { findLateness } from "./late-records.ts";
-import { type AnswerRules, readStoredSeries, rulesOfStream } from "./stored-series.ts";
+import { type AnswerRules, findLateness, readStoredSeries, rulesOfStream } from "./stored-series.ts";
 import {
   type AppliedClaims,
   countClaimed,
@@ -79,18 +73,13 @@ export interface WalkPageCommitResult
 /** With more rejects than this, the service's format has probably changed: the page proves nothing. */
 const MAX_REJECTED_FRACTION = 0.5;
 
-interface CommitOptions {
-  readonly committedPages: CommittedPages;
-  readonly now: Micros;
-}
-
 /**
  * Commits one page in one transaction: its records, revisions, withdrawals and rejects, and what the rule makes of its claims.
  * Nothing that the rule decides by is read after the first write.
  */
 export function commitWalkPage(
   warehouse: WarehouseWriter,
-  { committedPages, now }: CommitOptions,
+  { committedPages, now }: { readonly committedPages: CommittedPages; readonly now: Micros },
   page: WalkPage,
   decoded: Page,
 ): WalkPageCommitResult {
@@ -308,7 +297,7 @@ function recordShown(
   { isHead, isStale }: PageAnswer,
   { publication, showsRunningDay }: UpperBound,
 ): void {
-  if (showsRunningDay) recordRunningDay(transaction, key.stream);
+  if (showsRunningDay) recordStreamState(transaction, key.stream, { servesRunningDay: 1 });
   if (!publication) return;
   if (isHead && !isStale) recordHeadPage(transaction, key, publication);
   else recordLowerPage(transaction, key, publication);
@@ -356,4 +345,33 @@ export class CommittedPages {
       if (at >= 0) pages.splice(at, 1);
     };
   }
+}
+
+/** An answer that the index does not exist: 404, or 400 while others of its type are served. */
+export interface NotFoundAnswer {
+  readonly key: SeriesKey;
+  readonly indexType: string;
+  readonly range: TimeRange;
+  readonly rules: AnswerRules;
+  readonly confirmation: ConfirmationRules;
+}
+
+/** Counts the answer; its range is `unconfirmed` until the service has repeated it. */
+export function commitNotFound(
+  warehouse: WarehouseWriter,
+  { key, indexType, range, rules, confirmation }: NotFoundAnswer,
+): AppliedClaims {
+  return warehouse.transaction((transaction) => {
+    const known = {
+      stored: readStoredSeries(transaction, key, indexType),
+      pending: readClaims(transaction, key),
+      rules: { ...rules, ...rulesOfStream(key.stream), lateness: 0 },
+      confirmation,
+      now: transaction.now,
+    };
+    const decision = decideNotFound(range, known);
+    const counts = countClaimed(transaction, key, decision);
+    const claims = storeClaims(transaction, key, decision, counts);
+    return { ...claims, withdrawn: applyChanges(transaction, key, decision.changes, decision.touched) };
+  });
 }

@@ -1,5 +1,5 @@
 import type { DailyBar, IndexTick, Reject, StreamRecords } from "../../model/records.ts";
-import { type HistoryStream, type Series, streamTable } from "../../model/streams.ts";
+import { type HistoryStream, type RowStream, type Series, streamTable } from "../../model/streams.ts";
 import { type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
@@ -10,11 +10,17 @@ import { dropClaims, type StoredClaim, storeClaim } from "../../warehouse/covera
 import { planRecords, type RecordSource, type RowPlan } from "../../warehouse/rows/row-plan.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import { type WriteRecordsResult, writeRows, writeVacantTicks } from "../../warehouse/rows/row-writer.ts";
-import { readNotedDetails, writeNotedDetails } from "../../warehouse/rows/second-records.ts";
+import {
+  chooseRecord,
+  isStored,
+  noteSecond,
+  readNotedDetails,
+  SECOND_RECORD,
+  writeNotedDetails,
+} from "../../warehouse/rows/second-records.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
+import type { SecondRecord } from "../decode/page.ts";
 import type { Page } from "../decode/read-page.ts";
-import type { SecondRecord } from "../decode/second-records.ts";
-import { type ContinuingPage, chooseRecords, findContinued } from "./second-records.ts";
 
 export interface AppliedClaims {
   /** Stored rows that the service no longer has. */
@@ -35,7 +41,7 @@ export function secondRecordsOf({ seconds }: Page): readonly SecondRecord<DailyB
 }
 
 /** What of a page is to be written, each record where it may be written. */
-export interface PageRows {
+interface PageRows {
   /** All of them, if nothing is unusual and no row exists in their range. */
   readonly columns: TickColumns | undefined;
   /** The plans of its own records, and of those of other series. */
@@ -46,25 +52,16 @@ export interface PageRows {
   readonly noted: { readonly ts: Micros; readonly details: string } | undefined;
 }
 
-interface ReadRows {
-  readonly source: RecordSource;
-  /** No row exists in the range of the page. */
-  readonly isVacant: boolean;
-}
-
-/** Reads all that decides what is written of a page. */
+/** Reads all that decides what is written of a page. `isVacant`: no row exists in its range. */
 export function readPageRows(
   transaction: Transaction,
   { stream, series: key }: SeriesKey,
   { series, position }: { series: Series; position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor"> },
   decoded: Page,
-  { source, isVacant }: ReadRows,
+  { source, isVacant }: { readonly source: RecordSource; readonly isVacant: boolean },
 ): PageRows {
-  const { columns, plausibleTimestamps } = decoded;
-  const mayContinue = plausibleTimestamps[0] === position.provenFrom - 1;
-  const continued = mayContinue
-    ? findContinued(transaction, stream, position, toContinuing(decoded))
-    : undefined;
+  const { columns } = decoded;
+  const continued = findContinued(transaction, stream, position, decoded);
   if (columns && isVacant && !continued && source === "rest")
     return { columns, plans: [], seconds: [], noted: undefined };
   const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
@@ -126,12 +123,6 @@ export function countClaimed(
   });
 }
 
-function toContinuing(decoded: Page): ContinuingPage {
-  const { plausibleTimestamps, foreign, firstRaw, columns } = decoded;
-  const first = () => (columns ? tickAt(columns, 0) : recordsOf(decoded)[0]);
-  return { newest: plausibleTimestamps[0], foreign, first, firstRaw, seconds: secondRecordsOf(decoded) };
-}
-
 /** Separates the records of the requested series from those that the service should not have sent. */
 function splitForeign<S extends HistoryStream>(
   records: readonly StreamRecords[S][],
@@ -158,4 +149,52 @@ function selectFree<S extends HistoryStream>(
       !hasRowsInRange(transaction, key, { from: ts, to: ts + step })
     );
   });
+}
+
+/** Records of a page, and what it lists beside them of the same moments. */
+export interface ListedPage<R> {
+  readonly records: readonly R[];
+  readonly seconds: readonly SecondRecord<R>[];
+}
+
+/** Chooses one record of each moment that a page lists several times. `seconds`: the others, for `rejects`. */
+export function chooseRecords<S extends RowStream>(
+  transaction: Transaction,
+  stream: S,
+  { records, seconds }: ListedPage<StreamRecords[S]>,
+): { readonly records: readonly StreamRecords[S][]; readonly seconds: readonly Reject[] } {
+  if (seconds.length === 0) return { records, seconds: [] };
+  const chosen = new Map<StreamRecords[S], StreamRecords[S]>();
+  const rejects: Reject[] = [];
+  for (const [first, others] of Map.groupBy(seconds, (second) => second.first)) {
+    const firstListed = { record: first, raw: others[0]?.firstRaw ?? "" };
+    const kept = chooseRecord(transaction, stream, [firstListed, ...others]);
+    chosen.set(first, { ...kept.record, quality: noteSecond(kept.record.quality) });
+    rejects.push(...[firstListed, ...others].filter((each) => each !== kept).map(toReject));
+  }
+  return { records: records.map((record) => chosen.get(record) ?? record), seconds: rejects };
+}
+
+/**
+ * If the page before ended with another record of the moment with which this page continues after the cursor, what this
+ * page has of that moment are second records, for `rejects`.
+ */
+function findContinued(
+  transaction: Transaction,
+  stream: HistoryStream,
+  { gap, provenFrom, anchor }: Pick<PageAnswer, "gap" | "provenFrom" | "anchor">,
+  page: Page,
+): { readonly ts: Micros; readonly seconds: readonly Reject[] } | undefined {
+  const ts = provenFrom - 1;
+  const isContinued = anchor === undefined && provenFrom < gap.to && page.foreign === 0;
+  if (!isContinued || page.plausibleTimestamps[0] !== ts) return undefined;
+  const first = page.columns ? tickAt(page.columns, 0) : recordsOf(page)[0];
+  const isOther = (record: DailyBar | IndexTick) => isStored(transaction, stream, record as never) === false;
+  if (first?.ts !== ts || !isOther(first)) return undefined;
+  const others = secondRecordsOf(page).filter(({ record }) => record.ts === ts && isOther(record));
+  return { ts, seconds: [{ raw: page.firstRaw }, ...others].map(toReject) };
+}
+
+function toReject({ raw }: { readonly raw: string }): Reject {
+  return { reason: SECOND_RECORD, raw };
 }

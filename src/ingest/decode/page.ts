@@ -1,13 +1,12 @@
 import { isUtf8 } from "node:buffer";
 import { Failure } from "../../model/failure.ts";
-import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
+import { propertyOf, type Reject, type StreamRecords, type UnknownField } from "../../model/records.ts";
 import { noListFailure, nullListFailure } from "../../model/response-body.ts";
-import type { Stream } from "../../model/streams.ts";
+import { type Stream, streamDefinition } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { DecodeContext } from "./column-reader.ts";
 import { sliceElements, sliceProperties, toCanonicalJson } from "./json-source.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
-import { type ReadRecord, recordReaders } from "./records.ts";
+import { type DecodeContext, type ReadRecord, recordReaders } from "./records.ts";
 
 export interface DecodedPage<R> {
   /** In page order. Every element of `content` is either here or in `rejects`. */
@@ -99,7 +98,9 @@ function readRecords<R>(
     reader.begin(item as Properties, index);
     const record = read(reader, item, context);
     let { rejection } = reader;
-    if (rejection === null && isAhead(record, latest)) {
+    // A record of a lookup has no timestamp.
+    const { ts = latest } = record as { readonly ts?: Micros };
+    if (rejection === null && ts > latest) {
       rejection = AHEAD_REASON;
       ahead++;
     }
@@ -109,12 +110,6 @@ function readRecords<R>(
     } else rejects.push({ reason: rejection, raw: truncateRaw(sourceOfItem(index)) });
   }
   return { records, rejects, unknownFields: tally.fields(), ahead };
-}
-
-/** Whether a record is from beyond `latest`. A record of a lookup has no timestamp. */
-function isAhead(record: unknown, latest: Micros): boolean {
-  const { ts } = record as { readonly ts?: Micros };
-  return ts !== undefined && ts > latest;
 }
 
 /**
@@ -150,4 +145,66 @@ function parseJson(text: string): unknown {
 
 function malformedPageFailure(message: string): Failure {
   return new Failure(message, { code: "malformed_body" });
+}
+
+/** A record of a moment of which the page has listed another record before. */
+export interface SecondRecord<R> {
+  readonly record: R;
+  readonly raw: string;
+  /** The record that the page lists first. */
+  readonly first: R;
+  readonly firstRaw: string;
+}
+
+export interface SeparatedRecords<R> {
+  /** One of each moment: the one that the page lists first, because the service lists the newest first. */
+  readonly records: R[];
+  readonly seconds: readonly SecondRecord<R>[];
+}
+
+/**
+ * Separates the second records of a moment of the same series, listing, asset or contract. A repetition of the same record
+ * is dropped. `rawOf` returns the source text of a record by its position.
+ */
+export function separateSeconds<R>(
+  stream: Stream,
+  records: R[],
+  rawOf: (index: number) => string,
+): SeparatedRecords<R> {
+  const { kind, columns } = streamDefinition(stream);
+  if (kind === "lookup" || isDescending(records)) return { records, seconds: [] };
+  const identity = columns.filter(({ reading }) => reading === "identity");
+  const properties = ["ts", ...identity.map(propertyOf)];
+  const positions = new Map<string, number[]>();
+  records.forEach((record, at) => {
+    const values = properties.map((property) => (record as Record<string, unknown>)[property]);
+    const moment = values.join("\n");
+    const listed = positions.get(moment);
+    if (listed) listed.push(at);
+    else positions.set(moment, [at]);
+  });
+  if (positions.size === records.length) return { records, seconds: [] };
+  const seconds = [...positions.values()].flatMap(([first = 0, ...others]) => {
+    const firstRaw = others.length > 0 ? rawOf(first) : "";
+    const seen = new Set(others.length > 0 ? [toCanonicalJson(firstRaw)] : []);
+    return others.flatMap((at): SecondRecord<R>[] => {
+      const raw = rawOf(at);
+      const isRepeated = seen.size === seen.add(toCanonicalJson(raw)).size;
+      const texts = { raw: truncateRaw(raw), firstRaw: truncateRaw(firstRaw) };
+      return isRepeated ? [] : [{ record: records[at] as R, first: records[first] as R, ...texts }];
+    });
+  });
+  const firsts = [...positions.values()].map(([first = 0]) => records[first] as R);
+  return { records: firsts, seconds };
+}
+
+/** The usual order of a history, which has no moment twice. */
+function isDescending(records: readonly unknown[]): boolean {
+  let previous = Number.POSITIVE_INFINITY;
+  for (const record of records) {
+    const { ts } = record as { readonly ts: Micros };
+    if (ts >= previous) return false;
+    previous = ts;
+  }
+  return true;
 }

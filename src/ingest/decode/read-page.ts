@@ -11,8 +11,13 @@ import {
   type Micros,
 } from "../../model/time.ts";
 import { type ScannedTicks, scanTickPage } from "./fast-tick-scanner.ts";
-import { type DecodedPage, decodeWithSource, truncateRaw } from "./page.ts";
-import { type SeparatedRecords, separateSeconds } from "./second-records.ts";
+import {
+  type DecodedPage,
+  decodeWithSource,
+  type SeparatedRecords,
+  separateSeconds,
+  truncateRaw,
+} from "./page.ts";
 
 export interface ReadPageOptions {
   readonly stream: Stream;
@@ -83,14 +88,6 @@ export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 /** An older response comes from a cache. */
 const MAX_FRESH_AGE_MS = 5_000;
 
-function readOrigin({ asOf, ageMs, requestedAt }: ResponseBody): PageOrigin {
-  return {
-    asOf: asOf === undefined ? undefined : asOf * MICROS_PER_MS,
-    isFromCache: ageMs > MAX_FRESH_AGE_MS,
-    requestedAt,
-  };
-}
-
 /** What a page may contain, by the service's clock (docs/decisions/service-clock.md). */
 function readTimeLimits(asOf = Number.POSITIVE_INFINITY, cadence: Micros = DEFAULT_PERIOD_MICROS) {
   return {
@@ -108,18 +105,21 @@ export function readPage(
   redactor = new SecretRedactor("data"),
 ): { readonly page: SentPage; readonly summary: ScanSummary } {
   const plain = decodeBody(body);
-  const scanned = scanPage(options, plain, body);
+  const { stream, series, derivativeType, cadence } = options;
+  const { requestedAt, ageMs } = body;
+  const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
+  const origin = { asOf, isFromCache: ageMs > MAX_FRESH_AGE_MS, requestedAt };
+  const limits = readTimeLimits(asOf, cadence);
+  const scanned = stream === "index_ticks" && series && scanPage(series, plain, limits);
   if (scanned) {
     // To the garbage collector, a hundred bodies are a hundred small objects: free their memory at once, unless it is pooled.
     const isOwn = plain.buffer !== body.bytes.buffer && plain.buffer.byteLength > Buffer.poolSize;
     if (isOwn) (plain.buffer as ArrayBuffer).transfer(0);
     const { ts } = scanned.columns;
     const summary = { rows: ts.length, foreign: 0, nextId: scanned.nextId, ...summarizeTimestamps(ts) };
-    return { page: { ...scanned, firstRaw: redactor.redact(scanned.firstRaw) }, summary };
+    return { page: { ...scanned, ...origin, firstRaw: redactor.redact(scanned.firstRaw) }, summary };
   }
-  const { stream, series, derivativeType, cadence } = options;
-  const origin = readOrigin(body);
-  const { latest, plausibleEnd } = readTimeLimits(origin.asOf, cadence);
+  const { latest, plausibleEnd } = limits;
   const redacted = redactor.redactBody(plain);
   const { page: whole, rawOf } = decodeWithSource(stream, redacted, { derivativeType, latest });
   const decoded = { ...whole, ...separateSeconds(stream, whole.records, rawOf) };
@@ -159,20 +159,17 @@ export function receivePage(page: SentPage): Page {
  * decode it. Only figures of a scanned page are stored, and the id that was requested, so nothing in it needs to be redacted.
  */
 function scanPage(
-  { stream, series, cadence }: ReadPageOptions,
+  series: Series,
   plain: Uint8Array,
-  body: ResponseBody,
-): ScannedPage | undefined {
-  if (stream !== "index_ticks" || !series) return undefined;
+  { latest, plausibleEnd }: ReturnType<typeof readTimeLimits>,
+): ScannedTicks | undefined {
   const scanned = scanTickPage(plain);
-  const origin = readOrigin(body);
-  const { latest, plausibleEnd } = readTimeLimits(origin.asOf, cadence);
   // Newest first, and no moment twice: `decodePage` separates second records.
   const isUsual =
     scanned?.columns.indexId === series.indexId &&
     scanned.columns.indexType === series.indexType &&
     isDescending(scanned.columns.ts, Math.min(latest + 1, plausibleEnd));
-  return scanned && isUsual ? { ...scanned, ...origin } : undefined;
+  return isUsual ? scanned : undefined;
 }
 
 /** Whether every timestamp is below the one before, and all are below `end`. */

@@ -86,13 +86,16 @@ export class IngestThread {
   /** As each thread knows them. */
   readonly #sentSecrets = { writer: noSecrets, scanner: noSecrets };
   readonly #slotWaiters: (() => void)[] = [];
-  #queuedCalls = 0;
+  /** Calls that are queued or running. */
+  queuedCalls = 0;
   #nextTicket = 0;
   /** Ordered calls that are not done, oldest first; those that are to be sent again, with how to wake them. */
   readonly #undone = new Map<number, (() => void) | undefined>();
   #nextReader = 1;
-  #blockingFailure: BlockingFailure | undefined;
-  #isChecked = true;
+  /** The failure behind `blockedBy`. */
+  blockingFailure: BlockingFailure | undefined;
+  /** False: the file was opened without an integrity check, which must still run. */
+  isChecked = true;
   #upgradeStartedAt: number | undefined;
   readonly #closing = new AbortController();
   /** Shared with the thread: once set, it rejects queued calls without running them. */
@@ -142,7 +145,7 @@ export class IngestThread {
       await Promise.all([ingest.#scanner.start(), ingest.#writer.start()]);
       options.onOpening?.(ingest);
       const open = ingest.call("open", { path, mayDeferCheck }, signal);
-      ingest.#isChecked = (await raceAbort(open, signal)).isChecked;
+      ingest.isChecked = (await raceAbort(open, signal)).isChecked;
       if (ingest.#upgradeStartedAt !== undefined) {
         const seconds = Math.ceil((options.clock.monotonic() - ingest.#upgradeStartedAt) / 1000);
         options.log.warn({ seconds }, "warehouse upgraded");
@@ -156,27 +159,12 @@ export class IngestThread {
 
   /** `disk_full` and `db_locked` are temporary: calls are retried until they succeed. */
   get state(): "working" | "disk_full" | "db_locked" {
-    return this.#blockingFailure?.code ?? "working";
+    return this.blockingFailure?.code ?? "working";
   }
 
   /** Why the thread cannot write at present, in one line with its remedy; undefined while it works. */
   get blockedBy(): string | undefined {
-    return this.#blockingFailure?.summary;
-  }
-
-  /** The failure behind `blockedBy`. */
-  get blockingFailure(): Failure | undefined {
-    return this.#blockingFailure;
-  }
-
-  /** False: the file was opened without an integrity check, which must still run. */
-  get isChecked(): boolean {
-    return this.#isChecked;
-  }
-
-  /** Calls that are queued or running. */
-  get queuedCalls(): number {
-    return this.#queuedCalls;
+    return this.blockingFailure?.summary;
   }
 
   /** Replies so far, failures included: while it grows, the ingest thread is alive. */
@@ -263,7 +251,7 @@ export class IngestThread {
     const ending = signal ? AbortSignal.any([signal, this.#closing.signal]) : this.#closing.signal;
     const ticket = this.#nextTicket++;
     const isOrdered = !unorderedOperations.has(operation);
-    const isFirst = () => !isOrdered || firstKey(this.#undone) === ticket;
+    const isFirst = () => !isOrdered || this.#undone.keys().next().value === ticket;
     let hasStorageFailed = false;
     let mustWait = isOrdered && [...this.#undone.values()].some((wake) => wake !== undefined);
     try {
@@ -274,9 +262,9 @@ export class IngestThread {
         const reply = await this.#send({ operation, args, isOrdered, isFirst: isFirst() });
         if ("value" in reply) {
           // A reply without a commit (`ping`) does not show that storage works again.
-          if (this.#blockingFailure && (reply.hasCommitted || hasStorageFailed)) {
+          if (this.blockingFailure && (reply.hasCommitted || hasStorageFailed)) {
             this.#options.log.info({ after: this.state }, "storage recovered");
-            this.#blockingFailure = undefined;
+            this.blockingFailure = undefined;
           }
           if (reply.news.length > 0) this.#options.onCommit?.(reply.news);
           return reply.value;
@@ -284,7 +272,7 @@ export class IngestThread {
         const failure = deserialiseFailure(reply.failure);
         if (!isBlocking(failure)) throw failure;
         if (this.state !== failure.code) this.#options.log.error({ code: failure.code }, failure.summary);
-        this.#blockingFailure = failure;
+        this.blockingFailure = failure;
         hasStorageFailed = true;
         mustWait = !isFirst();
         if (mustWait) continue;
@@ -312,19 +300,14 @@ export class IngestThread {
   }
 
   async #acquireSlot(): Promise<void> {
-    if (this.#queuedCalls >= MAX_QUEUED)
-      await new Promise<void>((resolve) => this.#slotWaiters.push(resolve));
-    else this.#queuedCalls++;
+    if (this.queuedCalls >= MAX_QUEUED) await new Promise<void>((resolve) => this.#slotWaiters.push(resolve));
+    else this.queuedCalls++;
   }
 
   /** Passes the slot to the longest waiting caller. */
   #releaseSlot(): void {
     const next = this.#slotWaiters.shift();
     if (next) next();
-    else this.#queuedCalls--;
+    else this.queuedCalls--;
   }
-}
-
-function firstKey<K>(map: ReadonlyMap<K, unknown>): K {
-  return map.keys().next().value as K;
 }

@@ -1,11 +1,16 @@
-import type { MessagePort } from "node:worker_threads";
+import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import type { CommitNews } from "../../model/answers/ticks.ts";
 import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
-import { computeWindowStart, WINDOW_EDGE_MARGIN_MICROS, WINDOW_MARGIN_MICROS } from "../../model/streams.ts";
+import {
+  computeWindowStart,
+  type Stream,
+  WINDOW_EDGE_MARGIN_MICROS,
+  WINDOW_MARGIN_MICROS,
+} from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import { reopenNotFound } from "../../warehouse/coverage/not-found.ts";
+import { reopenNotFound } from "../../warehouse/coverage/ledger.ts";
 import {
   hasNoContracts,
   type NoContractsEntry,
@@ -14,6 +19,7 @@ import {
 } from "../../warehouse/coverage/rechecks.ts";
 import { recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
+import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
 import { truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
@@ -22,7 +28,6 @@ import { openWriter, type WarehouseWriter, type WriterOptions } from "../../ware
 import {
   commitBlockedReason,
   commitLostRanges,
-  commitMovedRows,
   commitRetraction,
   commitStreamHealth,
   optimizeDatabase,
@@ -36,7 +41,6 @@ import {
   LiveState,
 } from "../commit/live.ts";
 import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
-import { commitNotFound, type NotFoundAnswer } from "../commit/not-found.ts";
 import {
   commitForbiddenSnapshot,
   commitSnapshot,
@@ -44,9 +48,22 @@ import {
   type SnapshotList,
 } from "../commit/snapshot.ts";
 import { commitEndedTargets, commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
-import { CommittedPages, commitWalkPage, type WalkPageCommitResult } from "../commit/walk-page.ts";
-import type { IngestCall, SeriesTiming, StoredReply, WalkPageCall } from "./messages.ts";
-import { ReceivedPages } from "./received-pages.ts";
+import {
+  CommittedPages,
+  commitNotFound,
+  commitWalkPage,
+  type NotFoundAnswer,
+  type WalkPageCommitResult,
+} from "../commit/walk-page.ts";
+import { type Page, receivePage } from "../decode/read-page.ts";
+import type {
+  IngestCall,
+  PageMessage,
+  SeriesTiming,
+  StoredReply,
+  WalkPageCall,
+  WalkSettings,
+} from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -133,7 +150,10 @@ const operations = {
   commitJobRun: inTransaction(recordJobRun),
   commitFileSize: inTransaction(recordSize),
   pruneBatch: onWarehouse(pruneBatch),
-  moveLiveRows: onWarehouse(commitMovedRows),
+  /** Moves some live rows of closed parts to the history. Call it again with the result until there is none. */
+  moveLiveRows: inTransaction((transaction, { from }: { from?: MovePosition | undefined }) =>
+    moveLiveRows(transaction, from),
+  ),
   /** The result of a background integrity check; undefined: no damage. */
   recordIntegrityCheck: ({ warehouse }: OperationContext, damage: string | undefined) =>
     warehouse.recordCheckResult(damage),
@@ -184,23 +204,20 @@ export class OperationRunner {
   }
 
   run(call: IngestCall): StoredReply {
-    const { value, hasCommitted } = this.#run(call);
+    const before = this.#warehouse?.commitCount ?? -1;
+    const value = this.#run(call);
+    // Opening commits: it registers this process as the writer.
+    const hasCommitted = (this.#warehouse?.commitCount ?? before) > before;
     return { value, hasCommitted, news: this.takeNews() };
   }
 
-  #run({ operation, args, ...call }: IngestCall): Pick<StoredReply, "value" | "hasCommitted"> {
+  #run({ operation, args, ...call }: IngestCall): unknown {
     this.#setTime(call);
-    // Opening commits: it registers this process as the writer.
-    if (operation === "open") return { value: this.#open(args as OperationArgs<"open">), hasCommitted: true };
-    if (operation === "close")
-      return { value: this.#close(args as OperationArgs<"close">), hasCommitted: false };
+    if (operation === "open") return this.#open(args as OperationArgs<"open">);
+    if (operation === "close") return this.#close(args as OperationArgs<"close">);
     const run = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!run) throw new Error(`unknown ingest operation: ${operation}`);
-    const warehouse = this.#openWarehouse();
-    const context = this.#contextOf(call);
-    const before = warehouse.commitCount;
-    const value = warehouse.runGuarded(() => run(context, args as never));
-    return { value, hasCommitted: warehouse.commitCount > before };
+    return this.#openWarehouse().runGuarded(() => run(this.#contextOf(call), args as never));
   }
 
   /**
@@ -333,4 +350,65 @@ function seriesRules(
     floor: windowStart + WINDOW_EDGE_MARGIN_MICROS,
     present: machineNow,
   };
+}
+
+interface OpenReader {
+  readonly pages: Map<number, Page>;
+  walk?: WalkSettings;
+}
+
+/** The pages that the scan thread has decoded, by their reader: each stays until its commit, or until the reader is closed. */
+class ReceivedPages {
+  readonly #port: MessagePort;
+  readonly #readers = new Map<number, OpenReader>();
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+  }
+
+  /**
+   * The page of a walk, and what the walk says once, with the first page that it commits. The scan thread sends a page before
+   * anyone can name it, so it has arrived.
+   */
+  get(reader: number, number: number, walk: WalkSettings | undefined) {
+    const open = this.#open(reader);
+    open.walk ??= walk;
+    const page = open.pages.get(number);
+    if (!page || !open.walk) throw new Error("a page must be read before it is committed");
+    return { page, walk: open.walk };
+  }
+
+  /** All pages of a list. */
+  list<S extends Stream>(_stream: S, reader: number): Page<S>[] {
+    return [...this.#open(reader).pages.values()] as Page<S>[];
+  }
+
+  /** Frees the page and those before it: the garbage collector would run three times a second for the columns. */
+  drop(reader: number, upTo = Number.POSITIVE_INFINITY): void {
+    const { pages } = this.#open(reader);
+    for (const [number, page] of pages) {
+      if (number > upTo) continue;
+      page.columns?.ts.buffer.transfer(0);
+      pages.delete(number);
+    }
+  }
+
+  close(reader: number): void {
+    this.drop(reader);
+    this.#readers.delete(reader);
+  }
+
+  #open(reader: number): OpenReader {
+    for (let next = receiveMessageOnPort(this.#port); next; next = receiveMessageOnPort(this.#port)) {
+      const { reader: owner, number, page } = next.message as PageMessage;
+      this.#find(owner).pages.set(number, receivePage(page));
+    }
+    return this.#find(reader);
+  }
+
+  #find(reader: number): OpenReader {
+    const open = this.#readers.get(reader) ?? { pages: new Map() };
+    this.#readers.set(reader, open);
+    return open;
+  }
 }

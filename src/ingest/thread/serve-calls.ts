@@ -1,5 +1,5 @@
 import { type Failure, serialiseFailure } from "../../model/failure.ts";
-import { runAfterPendingMessages } from "../../runtime/loop.ts";
+import { runAfterPendingMessages } from "../../runtime/clock.ts";
 import { type Answer, Channel, type ThreadPort } from "../../runtime/thread-channel.ts";
 import { isBlocking } from "../../warehouse/sqlite/sqlite-errors.ts";
 import {

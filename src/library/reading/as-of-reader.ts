@@ -1,6 +1,6 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../model/time.ts";
-import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import type { AsOfRow, BarSource } from "../rows.ts";
 import { chooseSource, streamOfSource } from "./bar-reader.ts";
 import { CoveredRanges } from "./covered-ranges.ts";

@@ -10,8 +10,8 @@ import { barWidths, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import { computeBar } from "../../warehouse/rows/kept-bars.ts";
-import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import type { BarRow, BarSource } from "../rows.ts";
 import { alignToBars, type BarGrid, isAlignedTo } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";

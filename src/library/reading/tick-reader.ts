@@ -1,7 +1,7 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { formatExact, parseRowDetails } from "../../warehouse/rows/row-details.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import type { TickArrays, TickNumber, TickRow } from "../rows.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import type { KeyedSeries } from "./series-names.ts";

@@ -103,7 +103,7 @@ export function listShareParts(
 }
 
 /** Forwarding takes seconds; a lag of minutes means that it is stuck or cannot keep up. */
-export const MAX_SHARE_LAG_SECONDS = 300;
+const MAX_SHARE_LAG_SECONDS = 300;
 
 /** The status in a few words, for people; undefined while there is nothing to report. */
 export function describeShareProblem(status: ShareStatus): string | undefined {
@@ -115,4 +115,30 @@ export function describeShareProblem(status: ShareStatus): string | undefined {
   if (lag_seconds !== null && lag_seconds > MAX_SHARE_LAG_SECONDS)
     return `the shared warehouse ${server} is ${Math.round(lag_seconds)} s behind`;
   return undefined;
+}
+
+/** A client of the websocket of `mds-sync serve`, as the dashboard shows it. */
+interface ConnectedClient {
+  /** Empty without `serve.clients`. */
+  readonly client_id: string;
+  readonly address: string;
+  readonly connected_at: string;
+  readonly subscriptions: number;
+  /** Messages sent to it. */
+  readonly sent: number;
+  /** It receives stored ticks, not the present. */
+  readonly is_replay: boolean;
+}
+
+/** What was served so far, for the dashboard and the metrics. */
+export interface ServeStatus {
+  readonly address: string;
+  readonly requests: number;
+  /** Requests that were answered with 5xx. */
+  readonly failures: number;
+  /** Websocket messages sent. */
+  readonly messages: number;
+  /** Websocket clients that were dropped because they read too slowly. */
+  readonly dropped: number;
+  readonly clients: readonly ConnectedClient[];
 }

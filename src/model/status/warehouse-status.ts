@@ -1,5 +1,5 @@
 import type { Stream } from "../streams.ts";
-import type { Confirmations } from "./confirmations.ts";
+import type { Confirmations } from "./gap-state.ts";
 import type { ServiceCondition } from "./service-condition.ts";
 import type { ShareStatus } from "./share-status.ts";
 

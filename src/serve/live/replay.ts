@@ -12,9 +12,8 @@ import {
   parseUserTime,
   USER_TIME_FORMS,
 } from "../../model/time.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { type Clock, runAfterPendingMessages } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { runAfterPendingMessages } from "../../runtime/loop.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
 import { findGapMessages } from "./replay-gaps.ts";
 import { findTickSources, type TickMessage, type TickSource } from "./tick-sources.ts";

@@ -1,9 +1,8 @@
 import type { Audience, Feed, TickNews } from "../../api-server/source.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { Cancel, Clock } from "../../runtime/clock.ts";
+import { type Cancel, type Clock, runAfterPendingMessages } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { runAfterPendingMessages } from "../../runtime/loop.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   canContinue,

@@ -1,7 +1,5 @@
 import { Failure } from "../../model/failure.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import { backoffDelay } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { raceAbort, singleFlight } from "../../runtime/timeouts.ts";
 import type { AuthState } from "../http/client-events.ts";
@@ -10,9 +8,7 @@ import {
   MIN_TOKEN_LIFETIME_MS,
   parkings,
   REFRESH_AT_FRACTION,
-  REFRESH_JITTER,
-  REFRESH_RETRY_DELAY,
-  TRUSTED_TOKEN_AGE_MS,
+  TEN_MINUTES_MS,
 } from "../limits.ts";
 import { authFailed, authMalformed, type GrantedToken } from "./token-endpoint.ts";
 
@@ -80,7 +76,7 @@ class AudienceTokens {
   #probeAt = 0;
   /** The service returned an expired token: no further request before this time. */
   #expiredGrantUntil = Number.NEGATIVE_INFINITY;
-  #state: AuthState = "unknown";
+  state: AuthState = "unknown";
 
   constructor(audience: string, options: AccessTokensOptions) {
     this.#audience = audience;
@@ -88,13 +84,9 @@ class AudienceTokens {
     this.#requestShared = singleFlight(() => this.#requestToken());
   }
 
-  get state(): AuthState {
-    return this.#state;
-  }
-
   async get(signal?: AbortSignal): Promise<AccessToken> {
     const now = this.#options.clock.boottime();
-    if (this.#state === "auth_failed") {
+    if (this.state === "auth_failed") {
       if (now < this.#probeAt) throw authFailed();
       // Set before the request: one caller probes; the others fail at once until the probe has its response.
       this.#probeAt = now + this.#probeDelayMs();
@@ -127,11 +119,11 @@ class AudienceTokens {
   reportAccepted(token: AccessToken): void {
     if (token !== this.#current) return;
     this.#rejections = 0;
-    if (this.#state === "auth_failed") this.#setState("ok");
+    if (this.state === "auth_failed") this.#setState("ok");
   }
 
   mayHaveExpired(token: AccessToken): boolean {
-    if (this.#state === "auth_failed") return false;
+    if (this.state === "auth_failed") return false;
     return token !== this.#current || this.#rejections === 0 || this.#isTrusted;
   }
 
@@ -141,17 +133,18 @@ class AudienceTokens {
   }
 
   get #isTrusted(): boolean {
-    return this.#options.clock.boottime() - this.#receivedAt >= TRUSTED_TOKEN_AGE_MS;
+    // The service does not revoke a younger token: a 401 to it has another cause.
+    return this.#options.clock.boottime() - this.#receivedAt >= TEN_MINUTES_MS;
   }
 
   #refreshInBackground(): void {
     const { clock, random, log } = this.#options;
     // Set before the response arrives, so that only one attempt is in flight.
-    this.#refreshAt = clock.boottime() + REFRESH_RETRY_DELAY.maxMs;
+    const { baseMs, maxMs } = { baseMs: MIN_TOKEN_LIFETIME_MS, maxMs: TEN_MINUTES_MS / 2 };
+    this.#refreshAt = clock.boottime() + maxMs;
     this.#requestShared().catch((error: unknown) => {
-      const { minMs, maxMs } = REFRESH_RETRY_DELAY;
-      const extraMs = backoffDelay(this.#failedRefreshes++, { baseMs: minMs, maxMs: maxMs - minMs }, random);
-      this.#refreshAt = clock.boottime() + minMs + extraMs;
+      const extraMs = backoffDelay(this.#failedRefreshes++, { baseMs, maxMs: maxMs - baseMs }, random);
+      this.#refreshAt = clock.boottime() + baseMs + extraMs;
       const code = error instanceof Failure ? error.code : "unexpected";
       log.warn({ audience: this.#audience, code }, "token refresh failed, current token still valid");
     });
@@ -166,12 +159,12 @@ class AudienceTokens {
     try {
       grant = await this.#options.requestToken(this.#audience);
     } catch (error) {
-      if (this.#state !== "auth_failed") this.#setState(stateAfterError(error));
+      if (this.state !== "auth_failed") this.#setState(stateAfterError(error));
       throw error;
     }
     const token = this.#acceptGrant(grant, requestedAt);
     this.#failedRefreshes = 0;
-    if (this.#state !== "auth_failed") this.#setState("ok");
+    if (this.state !== "auth_failed") this.#setState("ok");
     log.debug(
       { audience: this.#audience, lifetimeSeconds: (token.expiresAt - requestedAt) / 1000 },
       "token refreshed",
@@ -190,8 +183,9 @@ class AudienceTokens {
       throw expiredTokenFailure();
     }
     const token = { text: grant.text, scopes: grant.scopes, firstSeenAt, expiresAt };
-    const dueAt =
-      requestedAt + (expiresAt - requestedAt) * (REFRESH_AT_FRACTION + (random() - 0.5) * REFRESH_JITTER);
+    // Daemons that started together do not refresh together.
+    const jitter = (random() - 0.5) * ((1 - REFRESH_AT_FRACTION) / 5);
+    const dueAt = requestedAt + (expiresAt - requestedAt) * (REFRESH_AT_FRACTION + jitter);
     this.#refreshAt = Math.max(dueAt, now + MIN_TOKEN_LIFETIME_MS);
     this.#receivedAt = now;
     this.#current = token;
@@ -200,9 +194,9 @@ class AudienceTokens {
   }
 
   #setState(state: AuthState): void {
-    if (state === this.#state) return;
-    const previousState = this.#state;
-    this.#state = state;
+    if (state === this.state) return;
+    const previousState = this.state;
+    this.state = state;
     this.#options.onStateChange(this.#audience, state, previousState);
   }
 }

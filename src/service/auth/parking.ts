@@ -2,10 +2,9 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { noListFailure } from "../../model/response-body.ts";
 import { hasHistory, streamOfEndpoint } from "../../model/streams.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { accessKey, describePath, requiredScope, type ServiceRequest } from "../http/request.ts";
-import { MAX_MISSING_PATHS, MAX_MISSING_RECORDS, type ParkingSign, parkings } from "../limits.ts";
+import { MAX_MISSING_RECORDS, type ParkingSign, parkings, REPEATED } from "../limits.ts";
 
 /** An endpoint that the client does not request for now. */
 export interface ParkedEndpoint {
@@ -85,17 +84,15 @@ export class Parking {
   claimRetry(request: ServiceRequest): ParkingSign | undefined {
     const parked = this.#find(request);
     if (!parked) return undefined;
-    const now = this.#clock.boottime();
-    const isDue = this.#claim(parked);
-    return isDue && now >= parked.newTokenAt ? parked.sign : undefined;
+    this.#claim(parked);
+    return this.#clock.boottime() >= parked.newTokenAt ? parked.sign : undefined;
   }
 
   /** One caller retries; the others fail at once until it has its answer. After a 403 each does: its new token may fail. */
-  #claim(parked: Parked): true {
+  #claim(parked: Parked): void {
     const now = this.#clock.boottime();
     if (now < parked.retryAt) throw parked.failure;
     if (!parked.sign.startsWith("403")) parked.retryAt = now + this.#delayMs(parked.sign, parked.retries + 1);
-    return true;
   }
 
   /** `likelyScopes`: those that the 403 is most likely about; `isLacking`: the token does not have them. */
@@ -209,8 +206,7 @@ export class Parking {
     const recordParams = Object.entries({ ...params, ...query }).filter(([name]) => !pagingParams.has(name));
     // The set is bounded: more records would not change the decision.
     if (records.size <= MAX_MISSING_RECORDS) records.add(JSON.stringify(recordParams));
-    const isPlausible =
-      this.#missingEndpoints.size < MAX_MISSING_PATHS && records.size <= MAX_MISSING_RECORDS;
+    const isPlausible = this.#missingEndpoints.size < REPEATED && records.size <= MAX_MISSING_RECORDS;
     return isPlausible
       ? undefined
       : { good: [...this.#good.values()].findLast((each) => each.endpoint === endpoint) };

@@ -1,22 +1,21 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { documentedScopes } from "../http/request.ts";
-import { unreachableFailure } from "../http/status-errors.ts";
+import { isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
 import {
-  DEFAULT_TOKEN_LIFETIME_MS,
+  HOUR_MS,
   MAX_PROBE_MS,
   MAX_RETRY_AFTER_MS,
   MAX_TOKEN_LIFETIME_MS,
   MIN_TOKEN_LIFETIME_MS,
   parkings,
-  TOKEN_REQUEST_TIMEOUT_MS,
+  SMALL_ANSWER_TIMEOUT_MS,
 } from "../limits.ts";
 
 interface TokenEndpointOptions {
@@ -72,7 +71,7 @@ export function createTokenEndpoint(
         client_secret: secret,
         audience,
       }),
-      timeoutMs: TOKEN_REQUEST_TIMEOUT_MS,
+      timeoutMs: SMALL_ANSWER_TIMEOUT_MS,
     });
   }
 
@@ -141,12 +140,10 @@ export function createTokenEndpoint(
   };
 }
 
-/** The statuses with which a token endpoint refuses credentials. No other status says anything about them. */
-const refusedStatuses: readonly number[] = [400, 401, 403];
-
 function failureFromTokenStatus({ status }: TransportResponse, address: string): Failure | undefined {
   if (status === 200) return undefined;
-  if (refusedStatuses.includes(status)) return credentialsRejected(status);
+  // No other status says anything about the credentials.
+  if ([400, 401, 403].includes(status)) return credentialsRejected(status);
   if (status >= 300 && status < 400)
     return new Failure(
       `the token endpoint ${address} redirects (${status}); following would send the secret to another address`,
@@ -155,16 +152,12 @@ function failureFromTokenStatus({ status }: TransportResponse, address: string):
         remedy: "set service.authUrl to the token endpoint itself; during maintenance, wait",
       },
     );
-  const isBusy = status === 429 || status >= 500 || status === 408 || status === 425 || status < 300;
-  return new Failure(
-    `the token endpoint ${address} answered ${status}`,
-    isBusy
-      ? { code: "auth_unreachable" }
-      : {
-          code: "auth_unreachable",
-          remedy: "check service.authUrl: the address is wrong, or the service is under maintenance",
-        },
-  );
+  const isBusy = status === 429 || isServerFailure(status) || status < 300;
+  const remedy = "check service.authUrl: the address is wrong, or the service is under maintenance";
+  return new Failure(`the token endpoint ${address} answered ${status}`, {
+    code: "auth_unreachable",
+    ...(isBusy ? {} : { remedy }),
+  });
 }
 
 export interface GrantedToken {
@@ -178,7 +171,7 @@ export interface GrantedToken {
 function parseLifetime(expiresIn: unknown): number {
   const seconds =
     typeof expiresIn === "string" && expiresIn.trim() !== "" ? Number(expiresIn) : (expiresIn as number);
-  if (typeof seconds !== "number" || Number.isNaN(seconds)) return DEFAULT_TOKEN_LIFETIME_MS;
+  if (typeof seconds !== "number" || Number.isNaN(seconds)) return HOUR_MS;
   return Math.min(MAX_TOKEN_LIFETIME_MS, Math.max(MIN_TOKEN_LIFETIME_MS, seconds * 1000));
 }
 

@@ -29,15 +29,14 @@ import {
 import type { Transport, TransportResponse } from "../http/transport.ts";
 import {
   MAX_ATTEMPTS,
-  MAX_BODY_TIMEOUT_MS,
   MAX_PROBE_MS,
-  MAX_REQUEST_WAIT_MS,
   MAX_RETRIES,
-  REQUEST_TIMEOUT_MS,
+  MAX_RETRY_AFTER_MS,
+  MINUTE_MS,
+  TEN_MINUTES_MS,
 } from "../limits.ts";
-import type { FailureCounts } from "./failure-counts.ts";
+import type { FailureCounts, RetryBudget } from "./failure-counts.ts";
 import type { PageSizeLimits } from "./page-size-limits.ts";
-import type { RetryBudget } from "./retry-budget.ts";
 
 export interface AttemptContext {
   readonly clock: Clock;
@@ -71,6 +70,9 @@ interface FailedAttempt {
   /** No token: every request waits for one, so back off as in an outage. */
   readonly hasNoToken?: boolean;
 }
+
+/** How long a request waits for an outage to end, over all attempts: longer than a pause that the service asks for. */
+const MAX_REQUEST_WAIT_MS = MAX_RETRY_AFTER_MS + TEN_MINUTES_MS / 2;
 
 /** What one request remembers from attempt to attempt. */
 class RequestMemory {
@@ -232,8 +234,9 @@ async function send(
     origin: baseUrl.origin,
     path: buildRequestPath(baseUrl.pathname.replace(/\/+$/, ""), request),
     headers: { authorization: `Bearer ${token.text}`, accept: "application/json" },
-    timeoutMs: REQUEST_TIMEOUT_MS,
-    maxTimeoutMs: MAX_BODY_TIMEOUT_MS,
+    // A large body on a slow link may take longer, while it comes fast enough.
+    timeoutMs: MINUTE_MS,
+    maxTimeoutMs: TEN_MINUTES_MS,
     signal: request.signal,
   });
   const { status, retryAfterMs } = response;

@@ -4,8 +4,7 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
 import type { LimitReason, ServiceCondition } from "../../model/status/service-condition.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock, Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
 import { type ParkedEndpoint, Parking } from "../auth/parking.ts";
@@ -19,9 +18,8 @@ import { clampToPresent, type ServiceRequest } from "../http/request.ts";
 import { ServerClock } from "../http/server-clock.ts";
 import { createTransport } from "../http/transport.ts";
 import { type AttemptContext, ask, sendUntilAnswered } from "./attempt.ts";
-import { FailureCounts } from "./failure-counts.ts";
+import { FailureCounts, RetryBudget } from "./failure-counts.ts";
 import { PageSizeLimits } from "./page-size-limits.ts";
-import { RetryBudget } from "./retry-budget.ts";
 
 export interface ServiceClientOptions {
   readonly baseUrl: string;

@@ -1,6 +1,7 @@
 import { Failure } from "../../model/failure.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
+import { BUDGET, FAST_BACKOFF, MAX_HOLD_MS, SLOW_BACKOFF } from "../limits.ts";
 
 const MINUTE_MS = 60_000;
 const COUNTED_MINUTES = 10;
@@ -17,32 +18,24 @@ export class FailureCounts {
   readonly #log: Log;
   #minutes: { readonly startedAt: number; readonly counts: Map<string, number> }[] = [];
   #isLogged = true;
-  #lastSuccessAt: number | undefined;
-  #last: Failure | undefined;
+  /** On the boot clock; undefined before the first success. */
+  lastSuccessAt: number | undefined;
+  /** The last failed attempt of a request. */
+  last: Failure | undefined;
 
   constructor(clock: Clock, log: Log) {
     this.#clock = clock;
     this.#log = log;
   }
 
-  /** The last failed attempt of a request. */
-  get last(): Failure | undefined {
-    return this.#last;
-  }
-
-  /** On the boot clock; undefined before the first success. */
-  get lastSuccessAt(): number | undefined {
-    return this.#lastSuccessAt;
-  }
-
   recordSuccess(): void {
-    this.#lastSuccessAt = this.#clock.boottime();
+    this.lastSuccessAt = this.#clock.boottime();
     this.logFinishedMinute();
   }
 
   record(error: unknown): void {
     if (!(error instanceof Failure)) return;
-    if (!followingFailures.has(error.code)) this.#last = error;
+    if (!followingFailures.has(error.code)) this.last = error;
     if (error.family !== "retry") return;
     this.logFinishedMinute();
     const now = this.#clock.monotonic();
@@ -72,6 +65,32 @@ export class FailureCounts {
     if (this.#isLogged || !isOver) return;
     this.#isLogged = true;
     const failures = Object.fromEntries(minute.counts);
-    this.#log.warn({ failures, lastFailure: this.#last?.summary }, "requests failed and were retried");
+    this.#log.warn({ failures, lastFailure: this.last?.summary }, "requests failed and were retried");
+  }
+}
+
+/**
+ * Bounds retries as a fraction of all requests, not their number per time: retries wait only milliseconds while successes pay
+ * for them, and back off to a minute when hardly any request succeeds.
+ */
+export class RetryBudget {
+  readonly #random: Random;
+  #available: number = BUDGET.max;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  recordSuccess(): void {
+    this.#available = Math.min(BUDGET.max, this.#available + BUDGET.perSuccess);
+  }
+
+  /** Takes one retry from the budget and returns how long it must wait. `retries`: of the same request so far. */
+  spend(retries: number, { isSlow = false, isUrgent = false } = {}): number {
+    const isPaid = this.#available >= 1;
+    if (isPaid) this.#available--;
+    // A snapshot must not miss its period because history has spent the budget.
+    const unpaid = isUrgent && !isSlow ? { ...SLOW_BACKOFF, maxMs: MAX_HOLD_MS } : SLOW_BACKOFF;
+    return backoffDelay(retries, isPaid && !isSlow ? FAST_BACKOFF : unpaid, this.#random);
   }
 }

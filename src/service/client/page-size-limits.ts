@@ -3,14 +3,7 @@ import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { RequestQuery, ServiceRequest } from "../http/request.ts";
 import { RejectedFailure, ServerFailure } from "../http/status-errors.ts";
-import {
-  MAX_CUT_BODIES,
-  MAX_GATEWAY_FAILURES,
-  MAX_GOOD_PAGES,
-  MIN_GOOD_PAGES,
-  MIN_PAGE_SIZE,
-  MIN_SUSPECT_SIZE,
-} from "../limits.ts";
+import { MAX_CUT_BODIES, MAX_GOOD_PAGES, MIN_GOOD_PAGES, MIN_PAGE_SIZE, REPEATED } from "../limits.ts";
 
 /** Gateways answer so when the page behind them is too large or takes too long, and also in an outage. */
 const GATEWAY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
@@ -49,7 +42,8 @@ export class PageSizeLimits {
   /** The size to try after a failure at `size`; the same: the size is not the cause. */
   nextSize(endpoint: string, size: number, error: unknown): number {
     const isRefused = error instanceof RejectedFailure;
-    const half = Math.max(Math.floor(size / 2), isRefused ? MIN_PAGE_SIZE : MIN_SUSPECT_SIZE);
+    // A page of some ten kilobytes fails for another reason than its size, unless the service says that it is too large.
+    const half = Math.max(Math.floor(size / 2), isRefused ? MIN_PAGE_SIZE : 5 * MIN_PAGE_SIZE);
     if (!isRefused || error.isTooLarge) return Math.min(size, half);
     // A 400 may have any cause.
     if (this.#otherCauses.has(endpoint)) return Math.min(size, MIN_PAGE_SIZE);
@@ -144,7 +138,6 @@ class SizedRequest {
 function failuresUntilSmaller(error: unknown): number | undefined {
   if (error instanceof RejectedFailure)
     return error.isTooLarge || error.fields.size === 0 || error.fields.has("size") ? 1 : undefined;
-  if (error instanceof ServerFailure)
-    return GATEWAY_STATUSES.has(error.status) ? MAX_GATEWAY_FAILURES : undefined;
+  if (error instanceof ServerFailure) return GATEWAY_STATUSES.has(error.status) ? REPEATED : undefined;
   return error instanceof Failure && cutBodies.has(error.code) ? MAX_CUT_BODIES : undefined;
 }

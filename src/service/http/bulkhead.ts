@@ -1,6 +1,6 @@
 import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { MAX_POLL_WAIT_MS, MAX_STARTS_BETWEEN, RESERVATION_MS } from "../limits.ts";
+import { LATE_MS, MAX_STARTS_BETWEEN, RESERVATION_MS } from "../limits.ts";
 import {
   createPace,
   decide,
@@ -126,7 +126,7 @@ export class Bulkhead {
     const kind = kindOf(priority);
     const isPoll = kind !== "history";
     // Only history requests make a poll late: if polls wait for each other, a reservation does not help.
-    const lateAt = this.#runningHistory > 0 ? clock.monotonic() + MAX_POLL_WAIT_MS : Number.POSITIVE_INFINITY;
+    const lateAt = this.#runningHistory > 0 ? clock.monotonic() + LATE_MS : Number.POSITIVE_INFINITY;
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const queue = this.#waiting[kind];

@@ -5,17 +5,11 @@ import { ANSWER_TIMEOUT_MS } from "../limits.ts";
 import { ServerClock } from "./server-clock.ts";
 import { createTransport } from "./transport.ts";
 
-interface Heartbeat {
-  /** Sends one GET in the background; does nothing while the previous one is in flight. */
-  send(): void;
-  close(): Promise<void>;
-}
-
 /**
  * Pings an external dead man's switch, which raises an alarm when the pings stop. A failure is logged once until the
  * next success. The logs name only the host, because anyone who knows the full URL can silence the alarm.
  */
-export function createHeartbeat(address: string, { clock, log }: { clock: Clock; log: Log }): Heartbeat {
+export function createHeartbeat(address: string, { clock, log }: { clock: Clock; log: Log }) {
   const { origin, host, pathname, search } = new URL(address);
   // A server clock of its own: the time of this host must not affect the sync.
   const transport = createTransport({ clock, server: new ServerClock(clock) });
@@ -37,7 +31,8 @@ export function createHeartbeat(address: string, { clock, log }: { clock: Clock;
   }
 
   return {
-    send() {
+    /** Sends one GET in the background; does nothing while the previous one is in flight. */
+    send(): void {
       if (isInFlight) return;
       isInFlight = true;
       sendOnce()

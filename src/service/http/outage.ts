@@ -1,20 +1,17 @@
 import { HOST_SCOPE } from "../../model/status/service-condition.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
 import {
-  DEAD_ENDPOINT_MS,
-  ENDPOINT_BACKOFF,
+  BUDGET,
   HOUR_MS,
   INITIAL_FAILED_SHARE,
+  MAX_ATTEMPTS,
   MAX_CHANCE,
   MAX_PROBE_MS,
-  MIN_ENDPOINT_FAILURES,
-  MIN_HOST_FAILURES,
+  MINUTE_MS,
   PROBE_BACKOFF,
-  SHARE_MEMORY,
-  TIMEOUT_WEIGHT,
-  URGENCY_MS,
+  REPEATED,
+  TEN_MINUTES_MS,
   URGENT_PROBES,
 } from "../limits.ts";
 
@@ -29,6 +26,9 @@ export function networkSign(code: string): FailureSign {
   if (/^(connection_refused|connect_timeout|dns_failed|network_unreachable)$/.test(code)) return "refused";
   return code === "timeout" ? "timeout" : "failed";
 }
+
+/** Fewer than 100 requests in an hour to one endpoint that fails. */
+const ENDPOINT_PROBES = { ...PROBE_BACKOFF, maxMs: 1.5 * MINUTE_MS };
 
 export type BreakerState = "closed" | "open";
 
@@ -151,7 +151,7 @@ export class Outage {
 
   /** A stream without history is synced: an outage is probed every three seconds. */
   recordUrgency(): void {
-    this.#urgentUntil = this.#clock.monotonic() + URGENCY_MS;
+    this.#urgentUntil = this.#clock.monotonic() + TEN_MINUTES_MS;
   }
 
   /** Something of the service works again: the next probe may start at once. */
@@ -220,7 +220,7 @@ export class Outage {
         if (now >= until) return "timeout";
         const probeAt = host ? (isSocketNext ? until : host.probeAt) : this.#startAt(endpoint, state);
         // Another endpoint may have answered since, which ends a long silence after a minute.
-        await this.#waitForChange(Math.min(probeAt, deadAt, until, now + DEAD_ENDPOINT_MS) - now, signal);
+        await this.#waitForChange(Math.min(probeAt, deadAt, until, now + MINUTE_MS) - now, signal);
       }
     } finally {
       this.#waiting--;
@@ -244,7 +244,10 @@ export class Outage {
     if (endpoint !== TOKEN_ENDPOINT) {
       this.#lastAnswerAt = this.#clock.monotonic();
       // A run that was taken for an outage does not show how many fail at random.
-      if (!host) this.#failedShare = nextShare(this.#failedShare, this.#failures);
+      if (!host) {
+        const failed = this.#failedShare * BUDGET.max + this.#failures;
+        this.#failedShare = failed / (BUDGET.max + this.#failures + 1);
+      }
       this.#failures = 0;
       this.#hasResent = false;
       this.#host = undefined;
@@ -262,7 +265,7 @@ export class Outage {
     const state = this.#stateOf(endpoint);
     if (state.failures === 0) state.failingSince = now;
     // A timeout blocks a slot for a minute, and all wait for one token.
-    state.failures += sign === "timeout" || endpoint === TOKEN_ENDPOINT ? TIMEOUT_WEIGHT : 1;
+    state.failures += sign === "timeout" || endpoint === TOKEN_ENDPOINT ? MAX_ATTEMPTS / 2 : 1;
     if (now + pauseMs > state.pausedUntil)
       Object.assign(state, { pausedAt: now, pausedUntil: now + pauseMs });
     if (this.#host) return;
@@ -271,10 +274,11 @@ export class Outage {
     if (sign !== "go_away" && endpoint !== TOKEN_ENDPOINT) {
       this.#failures++;
       // Requests fail at random, connections do not; and one endpoint that goes on failing says nothing about the others.
-      const isEnough = this.#failures >= Math.max(MIN_HOST_FAILURES, sign === "refused" ? 0 : rareRun);
+      const isEnough = this.#failures >= Math.max(REPEATED, sign === "refused" ? 0 : rareRun);
       if (isEnough && (sign === "refused" || !state.isOpen)) this.#doubt(sign);
     }
-    if (state.isOpen || state.failures < Math.max(MIN_ENDPOINT_FAILURES, rareRun)) return;
+    // An endpoint that fails alone loses its requests but for one at a time: not for a short burst.
+    if (state.isOpen || state.failures < Math.max(MAX_ATTEMPTS, rareRun)) return;
     state.isOpen = true;
     state.probeAt = now + this.#delayMs(endpoint, 0);
     this.#options.onStateChange(endpoint, "open");
@@ -302,7 +306,7 @@ export class Outage {
       host.isKnown = true;
       // What the service asks of one endpoint, it asks of all.
       host.probeAt = Math.max(host.probeAt, this.#longestPause);
-      this.#tell(this.isPaused || host.probes > MIN_HOST_FAILURES);
+      this.#tell(this.isPaused || host.probes > REPEATED);
     }
     this.#wakeWaiters();
   }
@@ -328,7 +332,7 @@ export class Outage {
   #delayMs(endpoint: string, probes: number): number {
     const isShared = endpoint === HOST_SCOPE || endpoint === TOKEN_ENDPOINT;
     const shared = this.#isUrgent ? URGENT_PROBES : PROBE_BACKOFF;
-    return backoffDelay(probes, isShared ? shared : ENDPOINT_BACKOFF, this.#options.random);
+    return backoffDelay(probes, isShared ? shared : ENDPOINT_PROBES, this.#options.random);
   }
 
   /** When the next request to the endpoint may start; infinite: after a probe. */
@@ -336,14 +340,14 @@ export class Outage {
     if (this.#host && endpoint !== TOKEN_ENDPOINT) return Number.POSITIVE_INFINITY;
     // While others answer, an endpoint that asked for a long silence is asked again after a minute.
     const hasAnswered = this.#lastAnswerAt > pausedAt;
-    const silentUntil = hasAnswered ? Math.min(pausedUntil, pausedAt + DEAD_ENDPOINT_MS) : pausedUntil;
+    const silentUntil = hasAnswered ? Math.min(pausedUntil, pausedAt + MINUTE_MS) : pausedUntil;
     return isOpen ? Math.max(silentUntil, probeAt) : silentUntil;
   }
 
   /** When the endpoint has only failed for so long that it counts as dead, if others answer then. */
   #deadAt(endpoint: string, { isOpen, probes, failingSince }: EndpointState): number {
     const mayBeDead = isOpen && probes > 0 && !this.#host && endpoint !== TOKEN_ENDPOINT;
-    return mayBeDead ? failingSince + DEAD_ENDPOINT_MS : Number.POSITIVE_INFINITY;
+    return mayBeDead ? failingSince + MINUTE_MS : Number.POSITIVE_INFINITY;
   }
 
   #stateOf(endpoint: string): EndpointState {
@@ -367,9 +371,4 @@ export class Outage {
     this.#change.abort("changed");
     this.#change = new AbortController();
   }
-}
-
-/** The share of requests that fail, after one more answer. `failures`: in a row before it. */
-function nextShare(share: number, failures: number): number {
-  return (share * SHARE_MEMORY + failures) / (SHARE_MEMORY + failures + 1);
 }

@@ -6,10 +6,8 @@ import {
   MANY_ANSWERS,
   MAX_CATCH_UP_MS,
   MAX_HOLD_MS,
-  MAX_RECOVERY_MS,
-  MEASURED_MS,
-  MIN_CEILING,
   SAMPLE,
+  SECOND_MS,
   START_AT_ONCE,
 } from "../limits.ts";
 import { isServerFailure } from "./status-errors.ts";
@@ -114,7 +112,8 @@ function speedOf({ ceiling, growthMs }: SpeedLimit, keep: number, recovery: numb
 }
 
 function recoveryMs({ ceiling }: SpeedLimit): number {
-  return Math.min(MAX_RECOVERY_MS, Math.max(GROWTH_MS, (MANY_ANSWERS * 1000) / ceiling));
+  // The slower the limit, the longer the way back, because each ends with a wasted request.
+  return Math.min(6 * GROWTH_MS, Math.max(GROWTH_MS, (MANY_ANSWERS * 1000) / ceiling));
 }
 
 /** A request starts. `hadToWait`: the pace delayed it. `inFlight`: with this one. */
@@ -124,10 +123,10 @@ export function recordStart(
 ): PaceState {
   const { perSecond } = decide(before);
   const undelayedStarts = hadToWait ? 0 : before.undelayedStarts + 1;
-  const isAfterBreak = inFlight === 1 && !hadToWait && now - before.lastStartAt >= MEASURED_MS;
+  const isAfterBreak = inFlight === 1 && !hadToWait && now - before.lastStartAt >= SECOND_MS;
   const isUnheard = isAfterBreak || before.unheardUntil !== undefined;
   // Two that hang hold the others up for a second, not for a minute.
-  const unheardUntil = isUnheard ? (inFlight >= START_AT_ONCE ? now + MEASURED_MS : NEVER) : undefined;
+  const unheardUntil = isUnheard ? (inFlight >= START_AT_ONCE ? now + SECOND_MS : NEVER) : undefined;
   const state = { ...before, unheardUntil, lastStartAt: now, undelayedStarts, inFlight };
   if (perSecond === UNLIMITED) return state;
   const interval = 1000 / perSecond;
@@ -135,7 +134,7 @@ export function recordStart(
   const nextStartAt = Math.max(before.nextStartAt, now - catchUpMs) + interval;
   const { rate, rejections } = before;
   const isUsed = hadToWait && rejections.count === 0;
-  const growthMs = isUsed ? Math.min(now - before.lastStartAt, MEASURED_MS) : 0;
+  const growthMs = isUsed ? Math.min(now - before.lastStartAt, SECOND_MS) : 0;
   const isOver = undelayedStarts >= MANY_ANSWERS || perSecond >= before.maxPerSecond || interval < 1;
   const grown = rate && { ...rate, growthMs: rate.growthMs + growthMs };
   return { ...state, nextStartAt, rate: isOver ? undefined : grown };
@@ -166,7 +165,7 @@ export function observe(before: PaceState, answer: ObservedAnswer): PaceState {
 
 function recordAccepted(state: PaceState, { now, startedAt }: ObservedAnswer): PaceState {
   const { accepted, rejections } = state;
-  const recent = accepted.slice(accepted.findIndex((at) => at > now - MEASURED_MS));
+  const recent = accepted.slice(accepted.findIndex((at) => at > now - SECOND_MS));
   return {
     ...state,
     accepted: [...(recent.length >= SAMPLE ? recent : accepted.slice(-SAMPLE)), now],
@@ -175,9 +174,9 @@ function recordAccepted(state: PaceState, { now, startedAt }: ObservedAnswer): P
 }
 
 function acceptedPerSecond({ accepted }: PaceState, now: number): number {
-  const recent = accepted.filter((at) => at > now - MEASURED_MS).length;
-  if (recent >= SAMPLE) return (recent * 1000) / MEASURED_MS;
-  return (accepted.length * 1000) / Math.max(MEASURED_MS, now - (accepted[0] ?? now));
+  const recent = accepted.filter((at) => at > now - SECOND_MS).length;
+  if (recent >= SAMPLE) return (recent * 1000) / SECOND_MS;
+  return (accepted.length * 1000) / Math.max(SECOND_MS, now - (accepted[0] ?? now));
 }
 
 /** A higher number at once must itself succeed before the next. */
@@ -201,7 +200,8 @@ function cutRate(state: PaceState, { now, startedAt, retryAfterMs }: ObservedAns
   if (isUnknown || isCut || startedAt <= rejections.lastAt || rejectedShare <= tolerated) return state;
   const accepted = acceptedPerSecond(state, now);
   const borne = Math.min(decide(state).perSecond, Math.max(accepted, rate?.ceiling ?? 0));
-  const ceiling = Math.max(MIN_CEILING, borne);
+  // Fewer than one a second cannot be too many: that is the demand, not the limit.
+  const ceiling = Math.max(1, borne);
   return { ...state, rate: { ceiling, growthMs: 0, since: rate?.since ?? now, changedAt: now } };
 }
 

@@ -15,12 +15,6 @@ interface OffsetSample {
   readonly errorMs: number;
 }
 
-interface ResponseAge {
-  readonly ageMs: number;
-  /** Milliseconds since 1970 by the service's clock. */
-  readonly asOf: number | undefined;
-}
-
 /**
  * Estimates the service's time from the `Date` headers of its responses and the messages of the websocket, as offsets to the boot
  * clock (docs/decisions/service-clock.md).
@@ -68,7 +62,7 @@ export class ServerClock {
     ageHeaderMs: number,
     requestedAt: number,
     receivedAt: number,
-  ): ResponseAge {
+  ): { readonly ageMs: number; readonly asOf: number | undefined } {
     const expected = this.#serverTimeAt(requestedAt);
     if (dateHeaderMs === undefined) {
       return { ageMs: ageHeaderMs, asOf: expected === undefined ? undefined : expected - ageHeaderMs };

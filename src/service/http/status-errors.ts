@@ -38,19 +38,13 @@ export class ServerFailure extends Failure {
   }
 }
 
-interface Explanation {
-  /** The service's error message: redacted, one short line. */
-  readonly text: string;
-  readonly fields: ReadonlySet<string>;
-}
-
-/** Reads the error body of a response. */
-function readExplanation(response: TransportResponse, redactor: SecretRedactor): Explanation {
+/** Reads the error body of a response. `text`: the service's error message: redacted, one short line. */
+function readExplanation(response: TransportResponse, redactor: SecretRedactor) {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder().decode(decodeBody(response.body)));
   } catch {
-    return { text: "", fields: new Set() };
+    return { text: "", fields: new Set<string>() };
   }
   const { message, errors } = (parsed ?? {}) as { message?: unknown; errors?: unknown };
   const entries = (Array.isArray(errors) ? errors : []).map((entry: unknown) => {
@@ -80,37 +74,23 @@ export function failureFromStatus(
 ): Failure {
   const { status } = response;
   const { text: explanation, fields } = readExplanation(response, redactor);
-  if (status >= 200 && status < 300) {
-    return new Failure(`${endpoint} answered ${status} instead of a page`, {
-      code: "malformed_body",
-    });
-  }
-  if (status >= 300 && status < 400) {
+  if (status >= 200 && status < 300)
+    return new Failure(`${endpoint} answered ${status} instead of a page`, { code: "malformed_body" });
+  if (status >= 300 && status < 400)
     return new Failure(`${endpoint} redirects (${status}); the client does not follow redirects`, {
       code: "redirect_refused",
       remedy: "set service.baseUrl to the address of the service itself",
       exit: exitCode.incomplete,
     });
-  }
   if (status === 404) {
-    return new Failure(`${endpoint} does not exist (404)${explanation}`, {
-      code: "not_found",
-      exit: exitCode.incomplete,
-    });
+    const details = { code: "not_found", exit: exitCode.incomplete } as const;
+    return new Failure(`${endpoint} does not exist (404)${explanation}`, details);
   }
-  if (status === 409) {
-    return new Failure(`${endpoint} reported a conflict (409)${explanation}`, {
-      code: "conflict",
-    });
-  }
-  if (status === 429) {
-    return new Failure("the service limits the request rate (429)", {
-      code: "too_many_requests",
-    });
-  }
-  if (isServerFailure(status)) {
-    return new ServerFailure(endpoint, status);
-  }
+  if (status === 409)
+    return new Failure(`${endpoint} reported a conflict (409)${explanation}`, { code: "conflict" });
+  if (status === 429)
+    return new Failure("the service limits the request rate (429)", { code: "too_many_requests" });
+  if (isServerFailure(status)) return new ServerFailure(endpoint, status);
   return new RejectedFailure(
     `the service rejected the request to ${endpoint} (${status})${explanation}`,
     fields,

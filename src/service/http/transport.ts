@@ -3,8 +3,7 @@ import { Failure } from "../../model/failure.ts";
 import { MAX_BODY_BYTES, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { isLoopback } from "../../model/service-url.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { ANSWER_TIMEOUT_MS, MIN_BYTES_PER_SECOND } from "../limits.ts";
-import { parseHttpDate, parseRetryAfter } from "./http-headers.ts";
+import { ANSWER_TIMEOUT_MS, MAX_RETRY_AFTER_MS, MIN_BYTES_PER_SECOND } from "../limits.ts";
 import { findRoute, timeoutFailure, toNetworkFailure } from "./network-failures.ts";
 import type { ServerClock } from "./server-clock.ts";
 
@@ -40,7 +39,7 @@ export interface Transport {
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
 export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
-  // RoundTripTimeout limits the whole round trip, slow bodies included; undici's timers only notice silence.
+  // `watchRoundTrip` limits the whole round trip, slow bodies included; undici's timers only notice silence.
   const connect = { timeout: ANSWER_TIMEOUT_MS };
   const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect };
   const directAgent = new Agent(agentOptions);
@@ -62,7 +61,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
     const { timeoutMs, maxTimeoutMs = timeoutMs } = request;
     const route = findRoute(new URL(request.origin), process.env);
     const onTimeout = (ms: number) => abortController.abort(timeoutFailure(ms, route));
-    const timeout = new RoundTripTimeout({ clock, timeoutMs, maxTimeoutMs, onTimeout });
+    const timeout = watchRoundTrip(clock, timeoutMs, maxTimeoutMs, onTimeout);
     const release = clock.beginWork();
     const startedAt = clock.monotonic();
     const requestedAt = clock.boottime();
@@ -164,52 +163,77 @@ async function concatChunks(
 /** A link that is faster may need more than `timeoutMs` for a large page. */
 const MIN_BYTES_PER_WINDOW = (MIN_BYTES_PER_SECOND * ANSWER_TIMEOUT_MS) / 1000;
 
-interface RoundTripTimeoutOptions {
-  readonly clock: Clock;
-  readonly timeoutMs: number;
-  /** Upper bound of the extended timeout. */
-  readonly maxTimeoutMs: number;
+/** Aborts a request after its timeout, but extends the timeout as long as every window brings enough bytes. */
+function watchRoundTrip(
+  clock: Clock,
+  timeoutMs: number,
+  maxTimeoutMs: number,
   /** Called with the time that has passed. */
-  readonly onTimeout: (ms: number) => void;
+  onTimeout: (ms: number) => void,
+) {
+  const startedAt = clock.monotonic();
+  const deadline = startedAt + Math.max(timeoutMs, maxTimeoutMs);
+  let received = 0;
+  let cancel: Cancel;
+  const startWindow = (windowMs: number) => {
+    const before = received;
+    cancel = clock.after(windowMs, () => {
+      const remainingMs = deadline - clock.monotonic();
+      const isFastEnough = maxTimeoutMs > timeoutMs && received - before >= MIN_BYTES_PER_WINDOW;
+      if (isFastEnough && remainingMs > 0) startWindow(Math.min(ANSWER_TIMEOUT_MS, remainingMs));
+      else onTimeout(clock.monotonic() - startedAt);
+    });
+  };
+  const first = Math.min(ANSWER_TIMEOUT_MS, timeoutMs);
+  cancel = clock.after(timeoutMs - first, () => startWindow(first));
+  const addReceived = (bytes: number) => {
+    received += bytes;
+  };
+  return { addReceived, cancel: () => cancel() };
 }
 
-/** Aborts a request after its timeout, but extends the timeout as long as every window brings enough bytes. */
-class RoundTripTimeout {
-  readonly #options: RoundTripTimeoutOptions;
-  readonly #startedAt: number;
-  readonly #deadline: number;
-  #received = 0;
-  #receivedBefore = 0;
-  #cancel: Cancel;
+const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-  constructor(options: RoundTripTimeoutOptions) {
-    this.#options = options;
-    const { clock, timeoutMs, maxTimeoutMs } = options;
-    this.#startedAt = clock.monotonic();
-    this.#deadline = this.#startedAt + Math.max(timeoutMs, maxTimeoutMs);
-    const first = Math.min(ANSWER_TIMEOUT_MS, timeoutMs);
-    this.#cancel = clock.after(timeoutMs - first, () => this.#startWindow(first));
-  }
+const imfFixdate = /^[a-z]{3}, (\d{2}) ([a-z]{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) gmt$/;
+const rfc850 = /^[a-z]{6,9}, (\d{2})-([a-z]{3})-(\d{2}) (\d{2}):(\d{2}):(\d{2}) gmt$/;
+const asctime = /^[a-z]{3} ([a-z]{3}) ([ \d]\d) (\d{2}):(\d{2}):(\d{2}) (\d{4})$/;
 
-  addReceived(bytes: number): void {
-    this.#received += bytes;
-  }
+function toMillis(parts: (string | undefined)[]): number | undefined {
+  const [year, month, day, hour, minute, second] = parts;
+  const monthIndex = months.indexOf(month ?? "");
+  const ms = Date.UTC(Number(year), monthIndex, Number(day), Number(hour), Number(minute), Number(second));
+  const isInRange = monthIndex >= 0 && Number(hour) <= 23 && Number(minute) <= 59 && Number(second) <= 60;
+  return isInRange && new Date(ms).getUTCMonth() === monthIndex ? ms : undefined;
+}
 
-  cancel(): void {
-    this.#cancel();
-  }
+/**
+ * Parses the three date formats of HTTP. `Date.parse` would read asctime, which has no zone, as local time, and garbage
+ * such as "7 apples" as a year.
+ */
+export function parseHttpDate(text: string, nowMs: number): number | undefined {
+  const normalized = text.trim().toLowerCase();
+  let match = imfFixdate.exec(normalized);
+  if (match) return toMillis([match[3], match[2], match[1], match[4], match[5], match[6]]);
+  match = asctime.exec(normalized);
+  if (match) return toMillis([match[6], match[1], match[2], match[3], match[4], match[5]]);
+  match = rfc850.exec(normalized);
+  if (!match) return undefined;
+  // RFC 9110: a two-digit year more than 50 years in the future belongs to the past century.
+  const thisYear = new Date(nowMs).getUTCFullYear();
+  const year = thisYear - (thisYear % 100) + Number(match[3]);
+  const fullYear = year > thisYear + 50 ? year - 100 : year;
+  return toMillis([String(fullYear), match[2], match[1], match[4], match[5], match[6]]);
+}
 
-  #startWindow(windowMs: number): void {
-    this.#receivedBefore = this.#received;
-    this.#cancel = this.#options.clock.after(windowMs, () => this.#checkThroughput());
-  }
-
-  #checkThroughput(): void {
-    const { clock, timeoutMs, maxTimeoutMs, onTimeout } = this.#options;
-    const remainingMs = this.#deadline - clock.monotonic();
-    const isFastEnough =
-      maxTimeoutMs > timeoutMs && this.#received - this.#receivedBefore >= MIN_BYTES_PER_WINDOW;
-    if (isFastEnough && remainingMs > 0) this.#startWindow(Math.min(ANSWER_TIMEOUT_MS, remainingMs));
-    else onTimeout(clock.monotonic() - this.#startedAt);
-  }
+/**
+ * Returns the wait in milliseconds; 0 for a missing or unusable header. A date is compared with `respondedAt`, the `Date`
+ * of the same response, so that a wrong clock on either side does no harm.
+ */
+export function parseRetryAfter(header: string | undefined, respondedAt: number): number {
+  if (header === undefined) return 0;
+  const text = header.trim();
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, MAX_RETRY_AFTER_MS);
+  const date = parseHttpDate(text, respondedAt);
+  if (date === undefined) return 0;
+  return Math.min(Math.max(0, date - respondedAt), MAX_RETRY_AFTER_MS);
 }

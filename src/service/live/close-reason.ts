@@ -1,8 +1,8 @@
 import { errorCode } from "../../model/failure.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
-import { parseHttpDate, parseRetryAfter } from "../http/http-headers.ts";
+import { backoffDelay, type Random } from "../../runtime/clock.ts";
 import { findRoute, toNetworkFailure } from "../http/network-failures.ts";
 import { networkSign } from "../http/outage.ts";
+import { parseHttpDate, parseRetryAfter } from "../http/transport.ts";
 import { MINUTE_MS, SECOND_MS, SLOW_BACKOFF, UNWANTED_BACKOFF, URGENT_PROBES } from "../limits.ts";
 
 /**
@@ -87,15 +87,10 @@ interface ReconnectView {
   readonly isUrgent: boolean;
   /** REST probes already, and its first success rings: the feed waits for its turn among the probes. */
   readonly isRestDown: boolean;
-  readonly retryAfterMs: number;
 }
 
-/** How long the feed waits before it connects again. */
+/** How long the feed waits before it connects again, unless the service asked for more. */
 export function reconnectDelayMs(view: ReconnectView, random: Random): number {
-  return Math.max(ownDelayMs(view, random), view.retryAfterMs);
-}
-
-function ownDelayMs(view: ReconnectView, random: Random): number {
   const { attempts, rejections, end, isUrgent, isRestDown } = view;
   // A single 4xx on the upgrade may be a mistake of the service.
   if (end === "rejected" && rejections === 1) return SECOND_MS;

@@ -1,8 +1,7 @@
 import type { Agent } from "node:https";
 import { type RawData, WebSocket } from "ws";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import type { Cancel, Clock } from "../../runtime/clock.ts";
+import type { Cancel, Clock, Random } from "../../runtime/clock.ts";
 import type { ServerClock } from "../http/server-clock.ts";
 import { ANSWER_TIMEOUT_MS, MAX_PAUSE_MS, PING_INTERVAL_MS } from "../limits.ts";
 import {
@@ -57,10 +56,11 @@ export class LiveConnection {
   readonly #startMonotonic: number;
   #state: ConnectionState = "connecting";
   #lastReceivedMs: number;
-  #lastReceivedTs: Micros;
+  /** When the last message arrived, by the service's clock. */
+  lastReceivedTs: Micros;
   #lastPingMs: number;
   #greetingMs: number | undefined;
-  #hasReceivedTick = false;
+  hasReceivedTick = false;
   #isTokenAccepted = false;
   #pauseTimer: Cancel | undefined;
   /** A manual clock stands still until this call: the greeting timeout must not expire meanwhile. */
@@ -71,7 +71,7 @@ export class LiveConnection {
     this.#options = options;
     this.#startBoottime = clock.boottime();
     this.#startMonotonic = this.#lastReceivedMs = this.#lastPingMs = clock.monotonic();
-    this.#lastReceivedTs = server.nowMicros();
+    this.lastReceivedTs = server.nowMicros();
     this.#subscriber = new Subscriber({
       subscriptions,
       clock,
@@ -104,17 +104,8 @@ export class LiveConnection {
     this.#setTimer(HEALTH_CHECK_INTERVAL_MS, () => this.#checkHealth());
   }
 
-  /** When the last message arrived, by the service's clock. */
-  get lastReceivedTs(): Micros {
-    return this.#lastReceivedTs;
-  }
-
   get hasReceivedGreeting(): boolean {
     return this.#greetingMs !== undefined;
-  }
-
-  get hasReceivedTick(): boolean {
-    return this.#hasReceivedTick;
   }
 
   /** Since CONNECTED arrived. */
@@ -142,7 +133,8 @@ export class LiveConnection {
 
   resume(): void {
     if (!this.#pauseTimer) return;
-    this.#cancelTimer(this.#pauseTimer);
+    this.#timers.delete(this.#pauseTimer);
+    this.#pauseTimer();
     this.#pauseTimer = undefined;
     this.#lastReceivedMs = this.#options.clock.monotonic();
     this.#socket.resume();
@@ -192,7 +184,7 @@ export class LiveConnection {
 
   #transition(event: ConnectionEvent): void {
     const before = this.#state;
-    this.#state = nextState(before, event);
+    this.#state = transitions[before][event] ?? before;
     if (this.#state === before) return;
     if (before === "connecting") this.#endConnectWork();
     if (this.#state === "ready") this.#options.listener.onReady();
@@ -210,7 +202,7 @@ export class LiveConnection {
     const { listener, server, redact } = this.#options;
     switch (frame.kind) {
       case "tick":
-        this.#hasReceivedTick = true;
+        this.hasReceivedTick = true;
         this.#acceptToken();
         listener.onTick(frame.source, frame.text);
         break;
@@ -262,7 +254,7 @@ export class LiveConnection {
 
   #recordReceived(): void {
     this.#lastReceivedMs = this.#options.clock.monotonic();
-    this.#lastReceivedTs = this.#options.server.nowMicros();
+    this.lastReceivedTs = this.#options.server.nowMicros();
   }
 
   #checkHealth(): void {
@@ -300,11 +292,6 @@ export class LiveConnection {
     this.#timers.add(cancel);
     return cancel;
   }
-
-  #cancelTimer(cancel: Cancel): void {
-    this.#timers.delete(cancel);
-    cancel();
-  }
 }
 
 function toBuffer(data: RawData): Buffer {
@@ -335,7 +322,3 @@ const transitions: Readonly<Record<ConnectionState, Partial<Record<ConnectionEve
   ready: { subscribe_sent: "subscribing", closed: "closed" },
   closed: {},
 };
-
-function nextState(state: ConnectionState, event: ConnectionEvent): ConnectionState {
-  return transitions[state][event] ?? state;
-}

@@ -3,22 +3,26 @@ import { Failure } from "../../model/failure.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { isLoopback, parseServiceUrl } from "../../model/service-url.ts";
 import type { Micros } from "../../model/time.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
 import type { RecoveryBell } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { percentEncode } from "../http/request.ts";
 import type { ServerClock } from "../http/server-clock.ts";
-import { HOUR_MS, RECONNECT_INTERVAL_MS, SWAP_BACKOFF, TRUSTED_TOKEN_AGE_MS } from "../limits.ts";
+import { HOUR_MS, TEN_MINUTES_MS, UNWANTED_BACKOFF } from "../limits.ts";
 import { type CloseReason, isUnwanted, reconnectDelayMs, remainingAttempts } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
 import { type Frame, parseTickIdentity } from "./frames.ts";
 import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-queue.ts";
-import { type FeedMessage, type Subscription, subscriptionKeysForTick } from "./messages.ts";
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
-import { SubscriptionStates, type TrackedSubscription } from "./subscription-states.ts";
+import {
+  type FeedMessage,
+  type Subscription,
+  SubscriptionStates,
+  subscriptionKeysForTick,
+  type TrackedSubscription,
+} from "./subscription-states.ts";
 
 /** What the feed reports to the metrics. */
 export interface FeedEvent {
@@ -165,9 +169,8 @@ class LiveFeed {
         end,
         isUrgent,
         isRestDown: isRestDown(),
-        retryAfterMs,
       };
-      const inMs = closeReason.isRecovered ? 0 : reconnectDelayMs(outcome, random);
+      const inMs = closeReason.isRecovered ? 0 : Math.max(retryAfterMs, reconnectDelayMs(outcome, random));
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {
         this.#subscriptions.disconnect();
@@ -218,12 +221,8 @@ class LiveFeed {
     let waitMs = connectionLifetimeMs(token, clock.boottime(), random());
     for (let failures = 0; ; ) {
       const timer = new AbortController();
-      const swapDue = clock.sleep(waitMs, timer.signal).then(
-        () => undefined,
-        () => undefined,
-      );
-      const closeReason =
-        (await Promise.race([session.closed, swapDue])) ?? (await this.#closeReasonOf(session));
+      await Promise.race([session.closed, clock.sleep(waitMs, timer.signal).catch(() => {})]);
+      const closeReason = await Promise.race([session.closed, undefined]);
       timer.abort();
       if (closeReason) return { closeReason, last: session.connection };
       const successor = await this.#swapConnection(session, signal);
@@ -231,16 +230,14 @@ class LiveFeed {
         failures = 0;
         session = successor;
         waitMs = connectionLifetimeMs(session.token, clock.boottime(), random());
-      } else waitMs = backoffDelay(failures++, SWAP_BACKOFF, random);
+      } else {
+        // The token lasts an hour longer: time for some attempts.
+        waitMs = backoffDelay(failures++, { ...UNWANTED_BACKOFF, maxMs: TEN_MINUTES_MS }, random);
+      }
       const inMs = Math.round(waitMs);
       if (successor) log.info({ inMs }, "live connection swapped");
       else log.info({ inMs }, "live connection swap failed");
     }
-  }
-
-  /** Undefined while the session is open. */
-  #closeReasonOf(session: Session): Promise<CloseReason | undefined> {
-    return Promise.race([session.closed, Promise.resolve(undefined)]);
   }
 
   /**
@@ -282,7 +279,7 @@ class LiveFeed {
       agent: this.#agent,
       redact: (text) => this.#redactor.redact(text),
       subscriptions,
-      isTokenFresh: () => clock.boottime() - token.firstSeenAt < TRUSTED_TOKEN_AGE_MS,
+      isTokenFresh: () => clock.boottime() - token.firstSeenAt < TEN_MINUTES_MS,
       clock,
       random,
       server: this.#options.server,
@@ -412,8 +409,5 @@ export type FeedTokens = Pick<AccessTokens, "get" | "refresh" | "reportRejected"
  * The minimum holds for short-lived tokens too, because the service checks a token only on connecting.
  */
 export function connectionLifetimeMs(token: AccessToken, boottime: number, random: number): number {
-  return Math.max(
-    RECONNECT_INTERVAL_MS,
-    token.expiresAt - HOUR_MS - boottime - (random * RECONNECT_INTERVAL_MS) / 2,
-  );
+  return Math.max(TEN_MINUTES_MS, token.expiresAt - HOUR_MS - boottime - (random * TEN_MINUTES_MS) / 2);
 }

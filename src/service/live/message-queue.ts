@@ -1,5 +1,5 @@
 import type { Micros } from "../../model/time.ts";
-import type { FeedMessage } from "./messages.ts";
+import type { FeedMessage } from "./subscription-states.ts";
 
 export interface QueueLimits {
   /** At either limit the sockets should pause. */

@@ -1,13 +1,12 @@
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import {
-  MAX_QUIET_CHECKS,
-  MAX_SILENT_PERIODS,
-  QUIET_CHECK_TIMEOUT_MS,
-  RECONNECT_INTERVAL_MS,
-} from "../limits.ts";
-import type { ExchangeSubscription } from "./messages.ts";
-import type { SubscriptionStates, TickWatch, TrackedSubscription } from "./subscription-states.ts";
+import { MAX_QUIET_CHECKS, MAX_SILENT_PERIODS, SMALL_ANSWER_TIMEOUT_MS, TEN_MINUTES_MS } from "../limits.ts";
+import type {
+  ExchangeSubscription,
+  SubscriptionStates,
+  TickWatch,
+  TrackedSubscription,
+} from "./subscription-states.ts";
 
 /** What to do about a stale subscription. */
 type StalenessRemedy = "resubscribe" | "reconnect" | "poll";
@@ -206,14 +205,14 @@ export class StalenessWatchdog {
 
   #chooseRemedy({ tracked, watch }: WatchedSubscription, now: number): StaleSubscription {
     const isLast = watch.remediesTried >= remedies.length - 1;
-    const areAllSilent = now - this.#lastTickAt > RECONNECT_INTERVAL_MS;
+    const areAllSilent = now - this.#lastTickAt > TEN_MINUTES_MS;
     const preferred = isLast && areAllSilent ? "reconnect" : (remedies[watch.remediesTried] ?? "poll");
     // Subscriptions that go stale together must not cause one reconnect each.
-    const hasReconnected = preferred === "reconnect" && now - this.#lastReconnectAt < RECONNECT_INTERVAL_MS;
+    const hasReconnected = preferred === "reconnect" && now - this.#lastReconnectAt < TEN_MINUTES_MS;
     const remedy = hasReconnected ? "poll" : preferred;
     if (remedy === "reconnect") this.#lastReconnectAt = now;
     if (remedy === "resubscribe") watch.staleAt = Number.POSITIVE_INFINITY;
-    if (isLast) watch.staleAt += RECONNECT_INTERVAL_MS;
+    if (isLast) watch.staleAt += TEN_MINUTES_MS;
     watch.remediesTried++;
     return { tracked, remedy, missingSince: missingSince(watch) };
   }
@@ -241,7 +240,9 @@ export class StalenessWatchdog {
     // REST may lag by one period, so its answer is valid only up to this timestamp.
     const restKnownTs = this.#options.serviceNow() - this.#periodMs * MICROS_PER_MS;
     const answered = new AbortController();
-    const timeout = this.#options.clock.sleep(QUIET_CHECK_TIMEOUT_MS, answered.signal).catch(() => undefined);
+    const timeout = this.#options.clock
+      .sleep(SMALL_ANSWER_TIMEOUT_MS, answered.signal)
+      .catch(() => undefined);
     try {
       const isQuiet =
         (await Promise.race([this.#options.isMarketQuiet(subscription, watch.lastTickTs), timeout])) ??

@@ -1,17 +1,12 @@
-import type { Random } from "../../runtime/backoff.ts";
-import { backoffDelay } from "../../runtime/backoff.ts";
-import type { Cancel, Clock } from "../../runtime/clock.ts";
-import {
-  ANSWER_TIMEOUT_MS,
-  MAX_SUBSCRIBE_ATTEMPTS,
-  parkings,
-  SECOND_MS,
-  SHORT_ANSWER_TIMEOUT_MS,
-  SLOW_BACKOFF,
-} from "../limits.ts";
+import { backoffDelay, type Cancel, type Clock, type Random } from "../../runtime/clock.ts";
+import { ANSWER_TIMEOUT_MS, LATE_MS, parkings, REPEATED, SECOND_MS, SLOW_BACKOFF } from "../limits.ts";
 import type { FrameFields } from "./frames.ts";
-import { type Subscription, subscribeMessage, unsubscribeMessage } from "./messages.ts";
-import type { TrackedSubscription } from "./subscription-states.ts";
+import {
+  type Subscription,
+  subscribeMessage,
+  type TrackedSubscription,
+  unsubscribeMessage,
+} from "./subscription-states.ts";
 
 /** The service would reject the same request again. */
 const PERMANENT_ERROR_CODES: ReadonlySet<string> = new Set(["400", "401", "403", "404"]);
@@ -90,14 +85,15 @@ export class Subscriber {
       return;
     }
     const now = this.#options.clock.monotonic();
-    if (this.#queue.length === 0) this.#enqueueDue(now);
+    if (this.#queue.length === 0)
+      for (const request of this.#requests.values()) if (request.sendAt <= now) this.#enqueue(request);
     const next = this.#queue.shift();
     if (next) {
       this.#sendSubscribe(next);
       return;
     }
     if (this.#unansweredCount === 0) this.#options.listener.onAllAnswered();
-    const soonest = this.#nextSendAt();
+    const soonest = Math.min(...[...this.#requests.values()].map(({ sendAt }) => sendAt));
     if (soonest < Number.POSITIVE_INFINITY) this.#setTimer(soonest - now, () => this.sendNext());
   }
 
@@ -147,7 +143,7 @@ export class Subscriber {
     const { clock, random, listener } = this.#options;
     const now = clock.monotonic();
     // What was confirmed before is asked again: a service that restarts may deny it for a moment.
-    const isDoubtful = request.tracked.watch !== undefined && request.attempts < MAX_SUBSCRIBE_ATTEMPTS;
+    const isDoubtful = request.tracked.watch !== undefined && request.attempts < REPEATED;
     if (PERMANENT_ERROR_CODES.has(code) && !isDoubtful) {
       const until = now + parkings["refused subscription"].retry.baseMs;
       this.#markAnswered(request, until);
@@ -202,8 +198,7 @@ export class Subscriber {
     this.#inFlight = request;
     request.attempts++;
     request.requestId = ++this.#lastRequestId;
-    const timeoutMs =
-      this.#consecutiveTimeouts >= MAX_SUBSCRIBE_ATTEMPTS ? SHORT_ANSWER_TIMEOUT_MS : ANSWER_TIMEOUT_MS;
+    const timeoutMs = this.#consecutiveTimeouts >= REPEATED ? LATE_MS : ANSWER_TIMEOUT_MS;
     this.#setTimer(timeoutMs, () => {
       this.#consecutiveTimeouts++;
       this.#retry(request, "no answer", clock.monotonic());
@@ -214,7 +209,7 @@ export class Subscriber {
   }
 
   #retry(request: SubscribeRequest, reason: "no answer" | "refused", at: number): void {
-    if (request.attempts < MAX_SUBSCRIBE_ATTEMPTS) {
+    if (request.attempts < REPEATED) {
       this.#clearInFlight(request);
       request.sendAt = at;
       return;
@@ -243,16 +238,6 @@ export class Subscriber {
   /** False: its subscription was removed meanwhile. */
   #isCurrent(request: SubscribeRequest): boolean {
     return this.#requests.get(request.tracked) === request;
-  }
-
-  #enqueueDue(now: number): void {
-    for (const request of this.#requests.values()) if (request.sendAt <= now) this.#enqueue(request);
-  }
-
-  #nextSendAt(): number {
-    let soonest = Number.POSITIVE_INFINITY;
-    for (const { sendAt } of this.#requests.values()) soonest = Math.min(soonest, sendAt);
-    return soonest;
   }
 
   /** The request that a confirmation answers: the one in flight, or an earlier one that timed out. */

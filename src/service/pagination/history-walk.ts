@@ -10,8 +10,7 @@ import { formatToMillisecond, MICROS_PER_MS, type Micros } from "../../model/tim
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
 import { createCrossChecks, createRowSpacing, type RowSpacing } from "./cross-checks.ts";
-import { isDeadCursorError, type PageSummary } from "./page.ts";
-import { requestPage } from "./request-page.ts";
+import { isDeadCursorError, type PageSummary, requestPage } from "./page.ts";
 import { WalkState } from "./walk-state.ts";
 
 /** The position of a page in its walk. The ingest thread derives the proven range from it. */

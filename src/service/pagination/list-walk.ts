@@ -2,13 +2,13 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
-import { CursorTrail, isDeadCursorError, paginationCycleFailure } from "./page.ts";
-import { requestPage } from "./request-page.ts";
-
-interface ListPageSummary {
-  readonly rows: number;
-  readonly nextId: string | undefined;
-}
+import {
+  CursorTrail,
+  isDeadCursorError,
+  type PageSummary,
+  paginationCycleFailure,
+  requestPage,
+} from "./page.ts";
 
 export interface ListWalkOptions {
   readonly endpoint: string;
@@ -27,7 +27,7 @@ const MAX_PAGES = 3000;
  * Yields the pages of a list, those of a walk that begins again too. Most lists have one page, but the walk follows `nextId` wherever it
  * appears.
  */
-export async function* walkListPages<P extends ListPageSummary>(
+export async function* walkListPages<P extends Pick<PageSummary, "rows" | "nextId">>(
   client: RequestSender,
   options: ListWalkOptions,
   read: (body: ResponseBody) => Promise<P>,

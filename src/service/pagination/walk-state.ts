@@ -22,17 +22,20 @@ const MAX_STALLED_PAGES = 5;
 export class WalkState {
   readonly #options: WalkStateOptions;
   #cursors = new CursorTrail();
-  #anchor: Micros;
-  #oldestTs: Micros | undefined;
-  #lowerBound: Micros = Number.POSITIVE_INFINITY;
-  #cursor: string | undefined;
+  anchor: Micros;
+  /** The oldest row received so far. */
+  oldestTs: Micros | undefined;
+  /** The last page has everything down to here; infinite if it has no rows. */
+  lowerBound: Micros = Number.POSITIVE_INFINITY;
+  cursor: string | undefined;
   #blankFirstPages = 0;
   /** Accepted pages since the last older row. */
   #stalledPages = 0;
   #contradictions = 0;
-  /** The oldest row's timestamp has been requested. */
-  #isAtOldest = false;
-  #isOldestRepeated = false;
+  /** Whether the oldest row's timestamp has been requested: only that shows what is beside the row, and below it. */
+  isAtOldest = false;
+  /** Whether a page at that timestamp ended with exactly the oldest row: a failing service may send an empty page instead. */
+  isOldestRepeated = false;
   /** The service sends unordered pages every time: do not request them again. */
   #isDisorderAccepted = false;
   /** The last page with records of other series. */
@@ -45,41 +48,18 @@ export class WalkState {
 
   constructor(options: WalkStateOptions) {
     this.#options = options;
-    this.#anchor = ceilToMillisecond(options.until);
+    this.anchor = ceilToMillisecond(options.until);
   }
 
   /** `timestamp`: the next page is requested by `anchor` alone. */
   get link(): "timestamp" | "cursor" {
-    return this.#cursor === undefined ? "timestamp" : "cursor";
-  }
-
-  get anchor(): Micros {
-    return this.#anchor;
-  }
-
-  get cursor(): string | undefined {
-    return this.#cursor;
-  }
-
-  /** The oldest row received so far. */
-  get oldestTs(): Micros | undefined {
-    return this.#oldestTs;
+    return this.cursor === undefined ? "timestamp" : "cursor";
   }
 
   /** Whether a restart at the oldest row's timestamp would be a new request. */
   get canRestart(): boolean {
     const { endpoint } = this.#options;
-    return this.#oldestTs !== undefined && anchorForRow(endpoint, this.#oldestTs) < this.#anchor;
-  }
-
-  /** Whether the oldest row's timestamp has been requested: only that shows what is beside the row, and below it. */
-  get isAtOldest(): boolean {
-    return this.#isAtOldest;
-  }
-
-  /** Whether a page at that timestamp ended with exactly the oldest row: a failing service may send an empty page instead. */
-  get isOldestRepeated(): boolean {
-    return this.#isOldestRepeated;
+    return this.oldestTs !== undefined && anchorForRow(endpoint, this.oldestTs) < this.anchor;
   }
 
   /** False: the page is unordered and should be requested again. */
@@ -114,25 +94,17 @@ export class WalkState {
   /** A page after a cursor must not have newer rows than the page before. */
   movesForward({ newest }: PageSummary): boolean {
     return (
-      this.link === "cursor" &&
-      newest !== undefined &&
-      this.#oldestTs !== undefined &&
-      newest > this.#oldestTs
+      this.link === "cursor" && newest !== undefined && this.oldestTs !== undefined && newest > this.oldestTs
     );
   }
 
   /** Whether to request an empty first page again: the walk cannot detect which rows such a page lacks. */
   shouldRetryBlankPage({ oldest, nextId }: PageSummary): boolean {
-    const isBlank = this.#oldestTs === undefined && this.link === "timestamp" && oldest === undefined;
+    const isBlank = this.oldestTs === undefined && this.link === "timestamp" && oldest === undefined;
     if (!isBlank || nextId === undefined) return false;
     if (isSaidEnough("blank first page", ++this.#blankFirstPages)) return false;
     this.#options.onAnomaly("empty_pages");
     return true;
-  }
-
-  /** The last page has everything down to here; infinite if it has no rows. */
-  get lowerBound(): Micros {
-    return this.#lowerBound;
   }
 
   /** Returns whether the page has an older row than all before. */
@@ -140,17 +112,17 @@ export class WalkState {
     const { rows, oldest } = page;
     const { onAnomaly } = this.#options;
     // The commit of an unordered page fails, whatever it has reached.
-    this.#lowerBound = oldest ?? Number.POSITIVE_INFINITY;
-    const isOlder = oldest !== undefined && (this.#oldestTs === undefined || oldest < this.#oldestTs);
+    this.lowerBound = oldest ?? Number.POSITIVE_INFINITY;
+    const isOlder = oldest !== undefined && (this.oldestTs === undefined || oldest < this.oldestTs);
     if (isOlder) {
-      this.#oldestTs = oldest;
+      this.oldestTs = oldest;
       this.#contradictions = 0;
       this.#stalledPages = 0;
-      this.#isAtOldest = false;
-      this.#isOldestRepeated = false;
+      this.isAtOldest = false;
+      this.isOldestRepeated = false;
     } else {
       this.#stalledPages++;
-      this.#isOldestRepeated ||= this.#isAtOldest && this.#endsAtOldest(page);
+      this.isOldestRepeated ||= this.isAtOldest && this.#endsAtOldest(page);
     }
     if (!this.#isSizeIgnored && this.link === "cursor" && rows > 0 && this.#wasShort) {
       this.#isSizeIgnored = true;
@@ -172,7 +144,7 @@ export class WalkState {
     else if (this.#isStalled) this.#restart("no_progress", "no page has older rows");
     else {
       this.#cursors.follow(nextId);
-      this.#cursor = nextId;
+      this.cursor = nextId;
     }
   }
 
@@ -181,7 +153,7 @@ export class WalkState {
     if (this.#isStalled) this.#options.onAnomaly("no_progress");
     this.#cursors = new CursorTrail();
     // It led to nothing: the same cursor again confirms that.
-    if (!isOlder && this.#cursor !== undefined) this.#cursors.follow(this.#cursor);
+    if (!isOlder && this.cursor !== undefined) this.#cursors.follow(this.cursor);
     this.#moveToOldest();
   }
 
@@ -207,13 +179,13 @@ export class WalkState {
       return;
     }
     onAnomaly("contradiction");
-    if (this.#cursor !== undefined) this.#cursors.forget(this.#cursor);
-    this.#cursor = undefined;
+    if (this.cursor !== undefined) this.#cursors.forget(this.cursor);
+    this.cursor = undefined;
   }
 
   /** A page that has rows above the anchor ignores it, and shows nothing. */
   #endsAtOldest({ newest = Number.POSITIVE_INFINITY, oldest }: PageSummary): boolean {
-    return newest <= this.#anchor && oldest === this.#oldestTs;
+    return newest <= this.anchor && oldest === this.oldestTs;
   }
 
   get #isStalled(): boolean {
@@ -229,10 +201,10 @@ export class WalkState {
 
   /** Includes the oldest row: other rows with its timestamp may be missing. */
   #moveToOldest(): void {
-    if (this.#oldestTs !== undefined)
-      this.#anchor = Math.min(this.#anchor, anchorForRow(this.#options.endpoint, this.#oldestTs));
-    this.#isAtOldest = true;
-    this.#cursor = undefined;
+    if (this.oldestTs !== undefined)
+      this.anchor = Math.min(this.anchor, anchorForRow(this.#options.endpoint, this.oldestTs));
+    this.isAtOldest = true;
+    this.cursor = undefined;
     this.#cursors.forgetEmptyPages();
     this.#stalledPages = 0;
   }

@@ -4,7 +4,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
 import { formatDigits } from "../../warehouse/rows/kept-bars.ts";
-import { parseRowDetails } from "../../warehouse/rows/row-details.ts";
+import { parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import { barDecimals } from "../../warehouse/views/bar-views.ts";
 import { keptLengths } from "../schema/bar-views.ts";
 import type { SharedSession } from "../server/session.ts";

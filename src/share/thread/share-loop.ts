@@ -1,6 +1,5 @@
 import { failureCode, serialiseFailure } from "../../model/failure.ts";
-import { backoffDelay, type Random } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { type OpenShare, openShare } from "../share-once.ts";
 import type { ComparisonResult } from "../verify.ts";
 import type { ShareReport, ShareThreadSettings } from "./share-messages.ts";

@@ -1,18 +1,24 @@
 import type { IngestThread, PageReader } from "../../ingest/thread/ingest-thread.ts";
+import {
+  exitCode,
+  Failure,
+  type FailureCode,
+  failureCode,
+  policyOf,
+  type SyncReaction,
+} from "../../model/failure.ts";
 import type { Selector } from "../../model/selector.ts";
-import type { DerivativeType } from "../../model/streams.ts";
+import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
+import type { ClientEvent } from "../../service/http/client-events.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
 import { readClockSkew } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { classifyError } from "./error-policy.ts";
-import { retryUntilDone } from "./retry.ts";
 import type { RunStats } from "./run-stats.ts";
 
 /** Everything that sync code needs to fetch from the service and write to the warehouse. */
@@ -108,4 +114,190 @@ export async function storeClockSkew(
   const skew = -skewMs * MICROS_PER_MS;
   if (Math.abs(skew - readClockSkew(reader)) > MIN_SKEW_CHANGE_MICROS)
     await ingest.call("commitClockSkew", skew, signal);
+}
+
+/** The reactions without the variants that only a few callers need. */
+type ErrorClass = Extract<SyncReaction, "stop" | "forbidden" | "not_found" | "retry" | "give_up">;
+
+const classByReaction: Readonly<Record<SyncReaction, ErrorClass>> = {
+  stop: "stop",
+  end_process: "stop",
+  forbidden: "forbidden",
+  not_found: "not_found",
+  retry: "retry",
+  retry_limited: "retry",
+  give_up: "give_up",
+  give_up_endpoint: "give_up",
+};
+
+function reactionTo(error: unknown): SyncReaction {
+  return error instanceof Failure ? policyOf(error.code).sync : "stop";
+}
+
+/** `successCount`: successful responses so far. If credentials worked before in this run, their failure is retried. */
+export function classifyError(error: unknown, successCount: number): ErrorClass {
+  if (error instanceof Failure && error.exit === exitCode.credentials)
+    return error.code === "auth_failed" && successCount > 0 ? "retry" : "stop";
+  return classByReaction[reactionTo(error)];
+}
+
+/** The service answered with something unusable, so waiting longer does not help. */
+export function isInvalidResponse(error: unknown): boolean {
+  return reactionTo(error) === "retry_limited";
+}
+
+/** Every other request to the same endpoint would fail in the same way. */
+export function affectsWholeEndpoint(error: unknown): boolean {
+  const reaction = reactionTo(error);
+  return reaction === "forbidden" || reaction === "give_up_endpoint";
+}
+
+/** Only a new process or an operator can give the warehouse a writer again. */
+export function isWriterLost(error: unknown): boolean {
+  return reactionTo(error) === "end_process";
+}
+
+/** A failure code, or the code of a problem for which no error was thrown. */
+type ProblemCode =
+  | FailureCode
+  | "unexpected"
+  | "unanswered"
+  | "shrunken_list"
+  | "selector_unknown"
+  | "selector_unresolved";
+
+/** Something that the settings select and that could not be synced. Shown in reports and `status`. */
+export interface Problem {
+  readonly stream: Stream;
+  /** Which part of the stream; undefined: the whole stream. */
+  readonly what?: string;
+  readonly code: ProblemCode;
+  readonly message: string;
+}
+
+/** Whether both say the same about the same part of a stream. */
+export function isSameProblem(a: Problem, b: Problem): boolean {
+  return a.stream === b.stream && a.what === b.what && a.code === b.code;
+}
+
+/** The message of a problem, with the series or other part that it concerns. */
+export function problemText({ what, message }: Problem): string {
+  return what === undefined || message.startsWith(what) ? message : `${what}: ${message}`;
+}
+
+export function toProblem(stream: Stream, what: string | undefined, error: unknown): Problem {
+  return {
+    stream,
+    ...(what === undefined ? {} : { what }),
+    code: failureCode(error),
+    message:
+      error instanceof Failure ? error.summary : error instanceof Error ? error.message : String(error),
+  };
+}
+
+/** So many failures while the service was answering are enough. */
+export const MAX_TRIES = 4;
+const RETRY_BACKOFF = { baseMs: 5_000, maxMs: 60_000 };
+export const SILENCE_TIMEOUT_MS = 15 * 60_000;
+/** After this time, count every success since the start: the other requests may be done, so no recent one may exist. */
+const COUNT_ALL_SUCCESSES_AFTER_MS = 120_000;
+
+/** The delay before a retry: never zero, growing, jittered. */
+export function retryDelayMs(attempt: number, random: Random): number {
+  return RETRY_BACKOFF.baseMs / 2 + backoffDelay(attempt, RETRY_BACKOFF, random);
+}
+
+/** What a `SyncContext` has. */
+interface RetryContext {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** While the number of successful responses does not grow, the service counts as down and no try counts. */
+  readonly stats: { readonly successCount: number };
+}
+
+/**
+ * Retries `work` until it succeeds. Gives up after MAX_TRIES failures during which the service was answering. `onRetry`:
+ * called after each failed try but the last.
+ */
+export async function retryUntilDone<T>(
+  { clock, signal, stats }: RetryContext,
+  random: Random,
+  work: () => Promise<T>,
+  onRetry?: (error: unknown) => void,
+): Promise<T> {
+  const start = { successes: stats.successCount, at: clock.monotonic() };
+  /** Whether other requests succeeded meanwhile. */
+  const othersSucceeded = (since: number) =>
+    stats.successCount > since ||
+    (stats.successCount > start.successes && clock.monotonic() - start.at > COUNT_ALL_SUCCESSES_AFTER_MS);
+  let tries = 0;
+  for (let attempt = 0; ; attempt++) {
+    const successesBefore = stats.successCount;
+    try {
+      return await work();
+    } catch (error) {
+      if (classifyError(error, stats.successCount) !== "retry") throw error;
+      if (isInvalidResponse(error) || othersSucceeded(successesBefore)) tries++;
+      if (tries >= MAX_TRIES) throw error;
+      onRetry?.(error);
+      await clock.sleep(retryDelayMs(attempt, random), signal);
+    }
+  }
+}
+
+/**
+ * Ends a run when no request has succeeded for a quarter of an hour. `findCause`: returns the cause if it is not the service, for
+ * example a full disk. `findLastFailure`: of the requests.
+ */
+export function createSilenceTimeout(
+  clock: Clock,
+  findCause: () => Failure | undefined = () => undefined,
+  findLastFailure: () => Failure | undefined = () => undefined,
+) {
+  const timeout = new AbortController();
+  let lastSuccessAt = clock.monotonic();
+  let cancel = () => {};
+  const startTimer = () => {
+    const silentMs = clock.monotonic() - lastSuccessAt;
+    if (silentMs >= SILENCE_TIMEOUT_MS) timeout.abort(findCause() ?? silenceFailure(findLastFailure()));
+    // Whole milliseconds: a rest of a rounding error would never pass.
+    else cancel = clock.after(Math.ceil(SILENCE_TIMEOUT_MS - silentMs), startTimer);
+  };
+  startTimer();
+  return {
+    signal: timeout.signal,
+    onEvent(event: ClientEvent): void {
+      const isData = event.kind === "request" && event.endpoint !== "/oauth/token";
+      // What cannot be stored is no success: a scan thread reads pages while the ingest thread is blocked.
+      if (isData && event.status === 200 && !findCause()) lastSuccessAt = clock.monotonic();
+    },
+    cancel: () => cancel(),
+  };
+}
+
+function silenceFailure(lastFailure: Failure | undefined): Failure {
+  const why = lastFailure ? `; last failure: ${lastFailure.message}` : "";
+  const remedy = lastFailure?.remedy ?? "check the network and service.baseUrl";
+  return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes${why}`, {
+    code: "gave_up",
+    remedy: `${remedy}; then run again: what was fetched stays stored`,
+  });
+}
+
+/** Runs `work` for each item, `concurrency` at a time. After an error it starts no more items, and throws at the end. */
+export async function runConcurrently<T>(
+  items: readonly T[],
+  concurrency: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const remaining = items.values();
+  const errors: unknown[] = [];
+  const run = async () => {
+    for (const item of remaining) {
+      if (errors.length > 0) return;
+      await work(item).catch((error: unknown) => errors.push(error));
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, run));
+  if (errors.length > 0) throw errors[0];
 }

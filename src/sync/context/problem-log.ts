@@ -2,7 +2,7 @@ import type { StreamHealth } from "../../ingest/commit/bookkeeping.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Stream, streamOfEndpoint, streams } from "../../model/streams.ts";
 import type { ParkedEndpoint } from "../../service/auth/parking.ts";
-import { type Problem, problemText } from "./error-policy.ts";
+import { type Problem, problemText } from "./context.ts";
 
 /** Collects the problems of many keys. Reports one problem per kind, and only when one of those changes. */
 export class ProblemLog {

@@ -8,14 +8,14 @@ import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
 import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
+  affectsWholeEndpoint,
   describeRequest,
   fetchListPages,
   type SyncContext,
   type SyncStreamSettings,
   serviceNow,
 } from "../context/context.ts";
-import { affectsWholeEndpoint } from "../context/error-policy.ts";
-import type { Directory } from "../selection/directory.ts";
+import type { Directory } from "../selection/targets.ts";
 import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-snapshot.ts";
 
 const { endpoint: contractEndpoint } = streamTable.derivative_contracts;
@@ -61,16 +61,8 @@ async function refreshContracts(
   return rows > 0;
 }
 
-interface SettledTypes<T> {
-  readonly results: ReadonlyMap<DerivativeType, T>;
-  readonly errors: ReadonlyMap<DerivativeType, unknown>;
-}
-
 /** Runs a task for each type, at the same time: a type whose endpoint is dead must not delay the others. */
-async function settleTypes<T>(
-  types: readonly DerivativeType[],
-  task: (type: DerivativeType) => Promise<T>,
-): Promise<SettledTypes<T>> {
+async function settleTypes<T>(types: readonly DerivativeType[], task: (type: DerivativeType) => Promise<T>) {
   const results = new Map<DerivativeType, T>();
   const errors = new Map<DerivativeType, unknown>();
   const settled = await Promise.allSettled(types.map((type) => task(type)));

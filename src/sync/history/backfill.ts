@@ -1,16 +1,20 @@
 import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
-import type { Confirmations } from "../../model/status/confirmations.ts";
+import type { Confirmations } from "../../model/status/gap-state.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import type { Random } from "../../runtime/clock.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
-import { classifyError, isSameProblem, type Problem } from "../context/error-policy.ts";
+import {
+  classifyError,
+  isSameProblem,
+  type Problem,
+  type SyncContext,
+  type SyncSettings,
+  serviceNow,
+} from "../context/context.ts";
 import { toStreamHealth } from "../context/problem-log.ts";
 import type { StreamStats } from "../context/run-stats.ts";
-import { fetchSnapshots } from "../polling/fetch-snapshots.ts";
-import type { Directory } from "../selection/directory.ts";
-import { endDeselectedSnapshots } from "../selection/exchanges.ts";
+import { fetchSnapshots } from "../polling/snapshot-poller.ts";
 import {
   declareUnselected,
   findUnselectedSeries,
@@ -18,7 +22,7 @@ import {
   type UnselectedSeries,
 } from "../selection/named-series.ts";
 import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
-import { needsRanking } from "../selection/targets.ts";
+import { type Directory, endDeselectedSnapshots, needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB, type NightlyResult } from "./nightly-check.ts";
 import {

@@ -17,10 +17,14 @@ import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readWarehouseState } from "../../warehouse/tables/warehouse-state.ts";
 import type { SyncSettings } from "../context/context.ts";
-import type { Directory } from "../selection/directory.ts";
-import { collectNotices } from "../selection/exchanges.ts";
 import { findUnselectedSeries, resolveIndexNames, type UnselectedSeries } from "../selection/named-series.ts";
-import { resolveTargets, type SelectorNotice, type StreamTargets } from "../selection/targets.ts";
+import {
+  collectNotices,
+  type Directory,
+  resolveTargets,
+  type SelectorNotice,
+  type StreamTargets,
+} from "../selection/targets.ts";
 import { isNightDue } from "./nightly-check.ts";
 import {
   type GapFilter,

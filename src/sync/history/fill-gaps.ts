@@ -2,17 +2,26 @@ import { failureCode } from "../../model/failure.ts";
 import { historyStreams, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import { type LedgerKey, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
-import { readNotFoundSeries } from "../../warehouse/coverage/not-found.ts";
+import type { Random } from "../../runtime/clock.ts";
+import {
+  type LedgerKey,
+  ledgerKeyText,
+  readNotFoundSeries,
+  type SeriesKey,
+} from "../../warehouse/coverage/ledger.ts";
 import { readPublication } from "../../warehouse/coverage/publication.ts";
 import { findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type SyncContext, serviceNow } from "../context/context.ts";
-import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
-import { countDoneRequests } from "../context/progress.ts";
-import { MAX_TRIES, retryDelayMs } from "../context/retry.ts";
-import type { RunStats } from "../context/run-stats.ts";
+import {
+  classifyError,
+  MAX_TRIES,
+  type Problem,
+  retryDelayMs,
+  type SyncContext,
+  serviceNow,
+  toProblem,
+} from "../context/context.ts";
+import { countDoneRequests, type RunStats } from "../context/run-stats.ts";
 import { findOpenGaps, type GapFilter } from "./run-filter.ts";
 import { NotFoundAnswers, runWalk } from "./run-walk.ts";
 import { countPages, type SliceWalk, urgencies } from "./slices.ts";

@@ -1,13 +1,12 @@
 import { failureCode } from "../../model/failure.ts";
 import { historyStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import type { Random } from "../../runtime/clock.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readHistoryEnds } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type JobRun, readJobRuns } from "../../warehouse/tables/job-runs.ts";
-import { type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
-import { runConcurrently } from "../context/retry.ts";
+import { runConcurrently, type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
 import { runWalk } from "./run-walk.ts";
 import type { SliceWalk } from "./slices.ts";
 import { compareSlices, type VerifyResult } from "./verify.ts";

@@ -1,4 +1,4 @@
-import type { Confirmations } from "../../model/status/confirmations.ts";
+import type { Confirmations } from "../../model/status/gap-state.ts";
 import {
   type HistoryStream,
   hasHistory,
@@ -11,9 +11,9 @@ import type { Micros } from "../../model/time.ts";
 import { intersect, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
-import { namedKeyText } from "../../warehouse/coverage/ledger-keys.ts";
 import { readGaps, type SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
-import { readConfirmations } from "../../warehouse/read/confirmations.ts";
+import { namedKeyText } from "../../warehouse/coverage/series-queries.ts";
+import { readConfirmations } from "../../warehouse/read/status.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { NamedIndex } from "../selection/named-series.ts";
@@ -57,20 +57,14 @@ export function selectNameableStreams(
   );
 }
 
-/** Limits which gaps are filled. An absent member means no limit. */
+/** Limits which gaps are filled. `includesRecent`: also the last two hours, which the same page fetches again. An absent member means no limit. */
 export interface GapFilter {
   readonly streams?: ReadonlySet<string> | undefined;
   /** Ids of indices. */
   readonly indexIds?: ReadonlySet<string> | undefined;
   readonly range?: TimeRange | undefined;
   /** `excluded`: no head that one page fills, and no daily recheck: the head poller does both, one series at a time. */
-  readonly heads?: "excluded" | HeadOfSeries | undefined;
-}
-
-interface HeadOfSeries {
-  readonly key: SeriesKey;
-  /** Also the last two hours: the same page fetches them again without an extra request. */
-  readonly includesRecent: boolean;
+  readonly heads?: "excluded" | { readonly key: SeriesKey; readonly includesRecent: boolean } | undefined;
 }
 
 export function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {

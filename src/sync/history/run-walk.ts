@@ -9,16 +9,20 @@ import {
 } from "../../model/streams.ts";
 import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import type { Random } from "../../runtime/clock.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
-import { hasRowsInRange, ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import { hasRowsInRange, ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { findOtherServedSeries } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type SyncContext, serviceNow } from "../context/context.ts";
-import { classifyError, isInvalidResponse, toProblem } from "../context/error-policy.ts";
-import { retryUntilDone } from "../context/retry.ts";
+import {
+  classifyError,
+  isInvalidResponse,
+  retryUntilDone,
+  type SyncContext,
+  serviceNow,
+  toProblem,
+} from "../context/context.ts";
 import type { SliceWalk, WalkedSeries } from "./slices.ts";
 import {
   reportClaims,

@@ -7,7 +7,7 @@ import type { TimeRanges } from "../../model/time-range.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
-import { runConcurrently } from "../context/retry.ts";
+import { runConcurrently } from "../context/context.ts";
 
 /** A series with gaps, and what the warehouse knows about it. */
 export interface SampledSeries {

@@ -1,15 +1,20 @@
 import { Failure, failureCode } from "../../model/failure.ts";
-import type { Confirmations } from "../../model/status/confirmations.ts";
+import type { Confirmations } from "../../model/status/gap-state.ts";
 import { computeWindowStart } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { isIncident } from "../../rule/confirm.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import type { Random } from "../../runtime/clock.ts";
+import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { countStoredRows, findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { ensureServiceTime, type SyncContext, serviceNow } from "../context/context.ts";
-import { isSameProblem, type Problem, toProblem } from "../context/error-policy.ts";
+import {
+  ensureServiceTime,
+  isSameProblem,
+  type Problem,
+  type SyncContext,
+  serviceNow,
+  toProblem,
+} from "../context/context.ts";
 import { findOpenGaps, summarizeClaims } from "./run-filter.ts";
 import { NotFoundAnswers, runWalk } from "./run-walk.ts";
 import { type SliceWalk, sliceLength, type WalkedSeries } from "./slices.ts";
@@ -157,11 +162,6 @@ export async function compareSlices(
 }
 
 function pickRandom<T>(items: readonly T[], count: number, random: Random): T[] {
-  const remaining = [...items];
-  const picked: T[] = [];
-  while (picked.length < count && remaining.length > 0) {
-    const at = Math.floor(random() * remaining.length);
-    picked.push(...remaining.splice(at, 1));
-  }
-  return picked;
+  const drawn = items.map((item) => ({ item, at: random() })).sort((a, b) => a.at - b.at);
+  return drawn.slice(0, count).map(({ item }) => item);
 }

@@ -17,7 +17,7 @@ import {
   type TimeRanges,
   union,
 } from "../../model/time-range.ts";
-import type { PendingClaim } from "../../rule/claim.ts";
+import type { PendingClaim } from "../../rule/answer.ts";
 import { type ConfirmationRules, nextAskAt } from "../../rule/confirm.ts";
 import { ledgerKeyText, readSettledRanges, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
@@ -264,18 +264,13 @@ interface ComparisonOptions {
   readonly includesClaim: (claim: PendingClaim) => boolean;
 }
 
-interface ComparedWalk extends SliceWalk {
-  /** It has a range that the service makes a claim about. */
-  readonly isClaimed: boolean;
-}
-
-/** Everything that is covered and still served, in slices of one walk each. */
+/** Everything that is covered and still served, in slices of one walk each. `isClaimed`: the service makes a claim about a part. */
 export function planComparison(
   reader: Connection,
   refreshSeconds: number,
   now: Micros,
   { includesEnds, includesClaim }: ComparisonOptions,
-): ComparedWalk[] {
+): (SliceWalk & { readonly isClaimed: boolean })[] {
   return historyStreams.flatMap((stream) => {
     const pending = readPendingClaims(reader, stream);
     const period = cadenceOf(stream, refreshSeconds);

@@ -5,7 +5,7 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { fetchableFrom, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { ClaimKind } from "../../rule/claim.ts";
+import type { ClaimKind } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { PageAlarm } from "../../rule/interpret.ts";
 import { requestPriority } from "../../service/http/request.ts";
@@ -194,7 +194,11 @@ export async function walkSlice(
     pages.close();
   }
   const isUnexplored = committing === undefined;
-  if (!isUnexplored && provenFrom > walk.from) throw unprovenFailure(walk.endpoint);
+  if (!isUnexplored && provenFrom > walk.from)
+    throw new Failure(`${walk.endpoint} ended before the range was complete`, {
+      code: "unproven",
+      remedy: "the range stays open and is fetched again",
+    });
   return { ...counts, differing, isUnexplored };
 }
 
@@ -318,12 +322,5 @@ function staleResponseFailure(endpoint: string): Failure {
   return new Failure(`a cache answers for ${endpoint} with a response from before the range was complete`, {
     code: "stale_response",
     remedy: "retried automatically; if it persists, let the cache pass on these requests",
-  });
-}
-
-function unprovenFailure(endpoint: string): Failure {
-  return new Failure(`${endpoint} ended before the range was complete`, {
-    code: "unproven",
-    remedy: "the range stays open and is fetched again",
   });
 }

@@ -1,10 +1,9 @@
-import type { Subscription } from "../../service/live/messages.ts";
+import type { Subscription } from "../../service/live/subscription-states.ts";
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import { readMarketsByExchange } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
-import type { Directory } from "../selection/directory.ts";
-import { type ExchangeSelection, selectExchanges } from "../selection/exchanges.ts";
+import { type Directory, type ExchangeSelection, selectExchanges } from "../selection/targets.ts";
 
 /** A ledger key of `exchange_ticks` and the subscriptions that cover it. */
 interface ExchangeSubscriptions {

@@ -9,13 +9,15 @@ import {
 } from "../../model/response-body.ts";
 import { streamTable } from "../../model/streams.ts";
 import { type Micros, parseServiceTimestamp } from "../../model/time.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import type { Cancel } from "../../runtime/clock.ts";
+import type { Cancel, Random } from "../../runtime/clock.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { type FeedEvent, followFeed } from "../../service/live/feed.ts";
 import { MAX_BATCH_TICKS } from "../../service/live/message-queue.ts";
-import type { ExchangeSubscription, FeedMessage } from "../../service/live/messages.ts";
-import type { SubscriptionStates } from "../../service/live/subscription-states.ts";
+import type {
+  ExchangeSubscription,
+  FeedMessage,
+  SubscriptionStates,
+} from "../../service/live/subscription-states.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import type { CoverageCommitter, SubscriptionCoverage } from "./subscription-coverage.ts";
 
@@ -50,7 +52,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
   };
   const flush = () => Promise.all(commits.splice(0));
   let pausedAt = Number.NEGATIVE_INFINITY;
-  const unknown = new UnknownMessageStore(context);
+  const unknown = createUnknownMessageStore(context);
   const messages = followFeed({
     wsUrl: options.wsUrl,
     tokens: client.tokens,
@@ -129,45 +131,38 @@ const MAX_UNKNOWN_NAMES = 100;
 const OTHER_NAMES = "(others)";
 
 /** Counts messages that this version does not know and stores the first of each kind as a sample. */
-class UnknownMessageStore {
-  readonly #context: Pick<SyncContext, "clock" | "ingest" | "log" | "signal">;
-  readonly #names = new Set<string>();
-  #pending = new Map<string, UnknownField>();
-  #cancelTimer: Cancel | undefined;
-  #lastStore: Promise<void> = Promise.resolve();
-
-  constructor(context: Pick<SyncContext, "clock" | "ingest" | "log" | "signal">) {
-    this.#context = context;
-  }
-
-  add({ event, sample, count }: Extract<FeedMessage, { kind: "unknown" }>): void {
-    if (this.#names.size < MAX_UNKNOWN_NAMES) this.#names.add(event);
-    const name = this.#names.has(event) ? event : OTHER_NAMES;
-    const known = this.#pending.get(name);
-    this.#pending.set(name, { name, sample: known?.sample ?? sample, count: (known?.count ?? 0) + count });
-    this.#cancelTimer ??= this.#context.clock.after(UNKNOWN_FLUSH_INTERVAL_MS, () => this.#store());
-  }
-
-  /** Never throws: if storage fails, the commits of ticks report it. */
-  async flush(): Promise<void> {
-    this.#store();
-    await this.#lastStore;
-  }
-
-  #store(): void {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-    const events = [...this.#pending.values()];
-    this.#pending = new Map();
+function createUnknownMessageStore({ clock, ingest, log, signal }: SyncContext) {
+  const names = new Set<string>();
+  let pending = new Map<string, UnknownField>();
+  let cancelTimer: Cancel | undefined;
+  let lastStore: Promise<unknown> = Promise.resolve();
+  const store = () => {
+    cancelTimer?.();
+    cancelTimer = undefined;
+    const events = [...pending.values()];
+    pending = new Map();
     if (events.length === 0) return;
-    const { ingest, log, signal } = this.#context;
     const counts = Object.fromEntries(events.map(({ name, count }) => [name, count]));
     log.warn({ events: counts }, "unknown live messages received");
     const storing = ingest.call("commitUnknownEvents", events, signal).catch((error: unknown) => {
       log.warn({ error: String(error) }, "storing unknown messages failed");
     });
-    this.#lastStore = Promise.all([this.#lastStore, storing]).then(() => {});
-  }
+    lastStore = Promise.all([lastStore, storing]);
+  };
+  return {
+    add({ event, sample, count }: Extract<FeedMessage, { kind: "unknown" }>): void {
+      if (names.size < MAX_UNKNOWN_NAMES) names.add(event);
+      const name = names.has(event) ? event : OTHER_NAMES;
+      const known = pending.get(name);
+      pending.set(name, { name, sample: known?.sample ?? sample, count: (known?.count ?? 0) + count });
+      cancelTimer ??= clock.after(UNKNOWN_FLUSH_INTERVAL_MS, store);
+    },
+    /** Never throws: if storage fails, the commits of ticks report it. */
+    async flush(): Promise<void> {
+      store();
+      await lastStore;
+    },
+  };
 }
 
 /** An older response comes from a cache and may lack the newest ticks. */
@@ -219,7 +214,5 @@ function readTimestamps(body: ResponseBody): Micros[] {
 }
 
 function inconclusiveFailure(why: string): Failure {
-  return new Failure(`cannot determine whether the market is quiet: ${why}`, {
-    code: "doubtful_list",
-  });
+  return new Failure(`cannot determine whether the market is quiet: ${why}`, { code: "doubtful_list" });
 }

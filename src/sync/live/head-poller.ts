@@ -1,20 +1,16 @@
-import type { SkippedTicks } from "../../ingest/commit/skipped-ticks.ts";
+import type { SkippedTicks } from "../../ingest/commit/live.ts";
 import { historyStreams, isDaily, settleDelay, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { Random } from "../../runtime/backoff.ts";
-import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { type Random, runLoop, WakeSignal } from "../../runtime/clock.ts";
 import { MAX_SILENT_PERIODS } from "../../service/limits.ts";
-import type { Subscription } from "../../service/live/messages.ts";
-import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { wasNotFound } from "../../warehouse/coverage/not-found.ts";
+import type { Subscription } from "../../service/live/subscription-states.ts";
+import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { indexKey, readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/series-queries.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type SyncContext, serviceNow } from "../context/context.ts";
-import { type Problem, toProblem } from "../context/error-policy.ts";
+import { type Problem, retryDelayMs, type SyncContext, serviceNow, toProblem } from "../context/context.ts";
 import { ProblemLog } from "../context/problem-log.ts";
-import { retryDelayMs } from "../context/retry.ts";
 import { NotFoundAnswers, runWalk } from "../history/run-walk.ts";
 import { HEAD_BARS, type PlanSettings, planGaps } from "../history/walk-planner.ts";
 import {

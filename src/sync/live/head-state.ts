@@ -1,4 +1,4 @@
-import { MAX_STEP_PERIODS } from "../../ingest/commit/skipped-ticks.ts";
+import { MAX_STEP_PERIODS } from "../../ingest/commit/live.ts";
 import { isDaily } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";

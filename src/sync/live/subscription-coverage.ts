@@ -1,7 +1,11 @@
 import type { LiveFeedChange } from "../../ingest/commit/live.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type FeedMessage, type Subscription, subscriptionKey } from "../../service/live/messages.ts";
+import {
+  type FeedMessage,
+  type Subscription,
+  subscriptionKey,
+} from "../../service/live/subscription-states.ts";
 import type { LiveSpan } from "../../warehouse/coverage/live-spans.ts";
 import type { SyncContext } from "../context/context.ts";
 import type { DesiredSubscriptions } from "./desired-subscriptions.ts";
@@ -246,26 +250,20 @@ function isExchangeComplete({ missingCount, liveSince, keys }: ExchangeSpan): bo
  * Commits coverage changes to the ledger, one after the other: two callers report changes, and if storage
  * delays a call, an older change must not be committed last.
  */
-export class CoverageCommitter {
-  readonly #context: SyncContext;
-  readonly #coverage: SubscriptionCoverage;
-  #last: Promise<unknown> = Promise.resolve();
-
-  constructor(context: SyncContext, coverage: SubscriptionCoverage) {
-    this.#context = context;
-    this.#coverage = coverage;
-  }
-
-  /** `flush` commits the ticks that came before. Returns whether there were changes. */
-  commit(flush?: () => Promise<unknown>): Promise<boolean> {
-    const { ingest, signal } = this.#context;
-    const report = () =>
-      this.#coverage.report(async (change) => {
+export function createCoverageCommitter({ ingest, signal }: SyncContext, coverage: SubscriptionCoverage) {
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    /** `flush` commits the ticks that came before. Returns whether there were changes. */
+    commit(flush?: () => Promise<unknown>): Promise<boolean> {
+      const report = async (change: LiveFeedChange) => {
         await flush?.();
         await ingest.call("commitLiveFeedChange", change, signal);
-      });
-    const committed = this.#last.then(report);
-    this.#last = committed.catch(() => {});
-    return committed;
-  }
+      };
+      const committed = last.then(() => coverage.report(report));
+      last = committed.catch(() => {});
+      return committed;
+    },
+  };
 }
+
+export type CoverageCommitter = ReturnType<typeof createCoverageCommitter>;

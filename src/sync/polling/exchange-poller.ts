@@ -1,8 +1,7 @@
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { runLoop, WakeSignal } from "../../runtime/clock.ts";
 import type { SubscriptionStates } from "../../service/live/subscription-states.ts";
-import { type SyncContext, serviceNow } from "../context/context.ts";
-import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import { classifyError, type Problem, type SyncContext, serviceNow, toProblem } from "../context/context.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
 import type { DesiredSubscriptions } from "../live/desired-subscriptions.ts";
@@ -72,7 +71,12 @@ export class ExchangePoller {
       // A subscription covers the period in which it started only in part, so that period is polled.
       if (liveSince !== undefined && liveSince <= period && !this.#isOverdue(exchangeId, liveSince)) continue;
       if (this.#polledPeriods.get(exchangeId) === period || this.#inFlight.has(exchangeId)) continue;
-      this.#startPoll(exchangeId, markets, period);
+      const poll = this.#poll(exchangeId, markets, period).finally(() => {
+        this.#inFlight.delete(exchangeId);
+        // While it was in flight, the loop has passed over a period that began meanwhile.
+        if (this.#currentPeriod() !== period) this.#wakeUp.notify();
+      });
+      this.#inFlight.set(exchangeId, poll);
     }
   }
 
@@ -93,15 +97,6 @@ export class ExchangePoller {
   /** Start of the service's current period. */
   #currentPeriod(): Micros {
     return Math.floor(serviceNow(this.#context) / this.#cadence) * this.#cadence;
-  }
-
-  #startPoll(exchangeId: string | null, markets: ReadonlySet<string> | undefined, period: Micros): void {
-    const poll = this.#poll(exchangeId, markets, period).finally(() => {
-      this.#inFlight.delete(exchangeId);
-      // While it was in flight, the loop has passed over a period that began meanwhile.
-      if (this.#currentPeriod() !== period) this.#wakeUp.notify();
-    });
-    this.#inFlight.set(exchangeId, poll);
   }
 
   async #poll(

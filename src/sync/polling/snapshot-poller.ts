@@ -1,13 +1,26 @@
+import { resolveSelector, type Selection } from "../../model/selector.ts";
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import { runLoop, WakeSignal } from "../../runtime/loop.ts";
+import { type Random, runLoop, WakeSignal } from "../../runtime/clock.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type SyncContext, type SyncStreamSettings, serviceNow } from "../context/context.ts";
-import { affectsWholeEndpoint, classifyError, type Problem, toProblem } from "../context/error-policy.ts";
+import {
+  affectsWholeEndpoint,
+  classifyError,
+  type Problem,
+  retryUntilDone,
+  runConcurrently,
+  type SyncContext,
+  type SyncSettings,
+  type SyncStreamSettings,
+  serviceNow,
+  toProblem,
+} from "../context/context.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { fetchDerivativeTicks, findDerivativeExchanges } from "../fetch/derivatives.ts";
-import { fetchMarketCaps } from "../fetch/market-caps.ts";
-import { type Directory, exchangeName } from "../selection/directory.ts";
+import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
+import { fetchMarketCaps } from "../fetch/record-snapshot.ts";
+import { noticesToProblems } from "../selection/refresh.ts";
+import { type Directory, exchangeName, selectExchanges, selectorNotices } from "../selection/targets.ts";
 
 interface SnapshotPollerOptions {
   readonly streams: SyncStreamSettings;
@@ -171,4 +184,65 @@ export function delayToNextPeriod(
     // Timers drop fractions of a millisecond and would fire just before the moment.
     return Math.ceil(periodMs - (sinceDueMs % periodMs));
   };
+}
+
+interface FetchSnapshotsOptions {
+  readonly settings: SyncSettings;
+  readonly directory: Directory;
+  readonly reader: Connection;
+  readonly random: Random;
+  readonly includesStream: (stream: Stream) => boolean;
+}
+
+/** Fetches one snapshot of the selected exchange tickers and derivatives. */
+export async function fetchSnapshots(
+  context: SyncContext,
+  { settings, directory, reader, random, includesStream }: FetchSnapshotsOptions,
+): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  /** Runs a task for each exchange. If an endpoint fails as a whole, the client sends it no further requests. */
+  const run = <Id extends string | null>(
+    stream: Stream,
+    exchangeIds: readonly Id[],
+    task: (exchangeId: Id) => Promise<unknown>,
+  ) =>
+    runConcurrently(exchangeIds, settings.concurrency, async (exchangeId) => {
+      try {
+        await retryUntilDone(context, random, () => task(exchangeId));
+      } catch (error) {
+        if (classifyError(error, context.stats.successCount) === "stop") throw error;
+        const isWhole = affectsWholeEndpoint(error) || exchangeId === null;
+        const problem = toProblem(stream, isWhole ? undefined : exchangeName(directory, exchangeId), error);
+        const isReported = problems.some(
+          (each) => each.stream === stream && each.message === problem.message,
+        );
+        if (!affectsWholeEndpoint(error) || !isReported) problems.push(problem);
+      }
+    });
+  const report = (stream: Stream, setting: string, selection: Selection) =>
+    void problems.push(...noticesToProblems(stream, selectorNotices(setting, selection)));
+
+  if (includesStream("exchange_ticks")) {
+    const { exchangeIds, markets, isResolved, selections } = selectExchanges(settings, directory);
+    for (const [setting, selection] of selections) report("exchange_ticks", setting, selection);
+    const { refreshSeconds } = settings;
+    await run("exchange_ticks", isResolved ? exchangeIds : [], (exchangeId) =>
+      fetchExchangeTicks(context, { exchangeId, markets, refreshSeconds }),
+    );
+  }
+  const { derivatives } = settings.streams;
+  if (derivatives === false) return problems;
+  if (!includesStream("derivative_ticks") && !includesStream("derivative_contracts")) return problems;
+  const exchanges = resolveSelector(derivatives.exchanges, directory.exchanges, undefined);
+  report("derivative_contracts", "sync.derivatives.exchanges", exchanges);
+  const exchangeTypes = new Map<string, readonly DerivativeType[]>();
+  await findDerivativeExchanges(context, exchangeTypes, derivatives, directory, {
+    reader,
+    forEachExchange: (ids, task) => run("derivative_contracts", ids, task),
+  });
+  if (includesStream("derivative_ticks"))
+    await run("derivative_ticks", [...exchangeTypes.keys()], (exchangeId) =>
+      fetchDerivativeTicks(context, exchangeId, exchangeTypes.get(exchangeId) ?? [], derivatives.every),
+    );
+  return problems;
 }

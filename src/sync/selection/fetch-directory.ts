@@ -10,15 +10,16 @@ import { readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { fetchLiquidIndices, fetchLiquidNames, liquidCandidates } from "../fetch/liquid-indices.ts";
-import { rankByMarketCap } from "../fetch/market-caps.ts";
+import { rankByMarketCap } from "../fetch/record-snapshot.ts";
 import {
   type Directory,
+  needsLiquidIndices,
+  needsRanking,
   readStoredDirectory,
   toAssetCandidates,
   toMarketCandidates,
   toNamedCandidates,
-} from "./directory.ts";
-import { needsLiquidIndices, needsRanking } from "./targets.ts";
+} from "./targets.ts";
 
 type ListedStream = "assets" | "markets" | "exchanges" | "market_caps";
 

@@ -1,12 +1,10 @@
 import { Failure } from "../../model/failure.ts";
 import { formatUnknownNames, resolveSelector } from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
-import type { HistoryStream } from "../../model/streams.ts";
-import { computeTargetEnd } from "../../model/streams.ts";
+import { computeTargetEnd, type HistoryStream } from "../../model/streams.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
-import type { Directory } from "./directory.ts";
-import type { StreamTargets } from "./targets.ts";
+import type { Directory, StreamTargets } from "./targets.ts";
 
 /** An index that an operator has named. */
 export interface NamedIndex {

@@ -1,18 +1,22 @@
-import { Failure, failureCode } from "../../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
-import type { Random } from "../../runtime/backoff.ts";
+import type { Random } from "../../runtime/clock.ts";
+import { finishesWithin } from "../../runtime/timeouts.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
+  classifyError,
   ensureServiceTime,
+  isInvalidResponse,
+  type Problem,
+  retryUntilDone,
   type SyncContext,
   type SyncSettings,
   serviceNow,
   storeClockSkew,
+  toProblem,
 } from "../context/context.ts";
-import { classifyError, type Problem, toProblem } from "../context/error-policy.ts";
 import { ProblemLog } from "../context/problem-log.ts";
-import { retryUntilDone } from "../context/retry.ts";
 import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
 import {
   fetchLiquidIndices,
@@ -22,13 +26,14 @@ import {
   liquidIndexSymbols,
 } from "../fetch/liquid-indices.ts";
 import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
-import { type Directory, readStoredDirectory } from "./directory.ts";
-import { RankingFetch } from "./ranking.ts";
+import { fetchMarketCaps } from "../fetch/record-snapshot.ts";
 import {
+  type Directory,
   describeNotice,
   neededDirectoryLists,
   needsLiquidIndices,
   needsRanking,
+  readStoredDirectory,
   resolveTargets,
   type SelectedTargets,
   type SelectorNotice,
@@ -116,7 +121,7 @@ export async function refreshSelection(
   const attempt = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
     const onRetry = (error: unknown) => pendingProblems.report(stream, toProblem(stream, what, error));
     const cancelWarning = clock.after(SLOW_LOOKUP_WARNING_MS, () =>
-      pendingProblems.report(stream, unansweredProblem(stream)),
+      pendingProblems.report(stream, { stream, code: "unanswered", message: UNANSWERED_MESSAGE }),
     );
     try {
       return await retryUntilDone(context, random, work, onRetry);
@@ -150,7 +155,7 @@ export async function refreshSelection(
   const cadenceSeconds = options.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
   const rankingFetch =
     cadenceSeconds !== undefined || needsRanking(settings)
-      ? new RankingFetch(context, { random, cadenceSeconds })
+      ? new RankingFetch(context, random, cadenceSeconds)
       : undefined;
   const fetchedIds = await rankingFetch?.waitForFirstTry().catch((error: unknown) => {
     const errorClass = classifyError(error, stats.successCount);
@@ -173,18 +178,17 @@ export async function refreshSelection(
 
   const select = async (ranking: readonly string[] | Failure | undefined): Promise<SelectionResult> => {
     const rankedIds = ranking instanceof Failure || ranking === undefined ? [] : ranking;
+    const isShort = storedIds !== undefined && isSuspiciouslyShort(rankedIds.length, storedIds.length);
     const directory: Directory = {
       ...lookups,
       LX: liquidCandidates(settings.lxIndexIds, reader, liquidIds, matchedNames),
       matchedNames,
-      ranking: chooseRanking(rankedIds, storedIds),
+      // A ranking that lost most of its assets would deselect many series.
+      ranking: isShort ? storedIds : rankedIds.length > 0 ? rankedIds : undefined,
     };
     const targets = await storeTargets(context, settings, directory);
-    for (const notice of targets.notices) {
-      if (notice.kind === "shared") {
-        log.warn({ setting: notice.setting, names: notice.names }, "ambiguous names, all matches selected");
-      }
-    }
+    for (const { kind, setting, names } of targets.notices)
+      if (kind === "shared") log.warn({ setting, names }, "ambiguous names, all matches selected");
     const selectorProblems = targets.streams.flatMap(({ stream }) => {
       const key = `sync.${streamTable[stream].setting}.`;
       const notices = targets.notices.filter(
@@ -208,7 +212,8 @@ function rankingProblems(
 ): Problem[] {
   if (ranking instanceof Failure) return [toProblem("market_caps", undefined, ranking)];
   if (!ranking || !storedIds || !isSuspiciouslyShort(ranking.length, storedIds.length)) return [];
-  return [shrunkenRankingProblem(ranking.length, storedIds.length)];
+  const message = `/market-cap ranks only ${ranking.length} of ${storedIds.length} known assets: the stored ranking is used until they are back`;
+  return [{ stream: "market_caps", code: SHRUNKEN_LIST_CODE, message }];
 }
 
 /**
@@ -256,10 +261,8 @@ async function storeTargets(
   return targets;
 }
 
-function unansweredProblem(stream: Stream): Problem {
-  const message = "the service has not answered for a minute: the stored lookups are used until it does";
-  return { stream, code: "unanswered", message };
-}
+const UNANSWERED_MESSAGE =
+  "the service has not answered for a minute: the stored lookups are used until it does";
 
 function shrunkenLookupProblem(
   stream: LookupStream,
@@ -267,17 +270,6 @@ function shrunkenLookupProblem(
 ): Problem {
   const message = `${streamTable[stream].endpoint} lacks ${missing} of ${listed} known entries: nothing is delisted until they are back`;
   return { stream, code: SHRUNKEN_LIST_CODE, message };
-}
-
-/** Prefers the stored ranking if the fetched one lost most of its assets, because that would deselect many series. */
-function chooseRanking(fetchedIds: readonly string[], storedIds: readonly string[] | undefined) {
-  if (storedIds && isSuspiciouslyShort(fetchedIds.length, storedIds.length)) return storedIds;
-  return fetchedIds.length > 0 ? fetchedIds : undefined;
-}
-
-function shrunkenRankingProblem(listed: number, known: number): Problem {
-  const message = `/market-cap ranks only ${listed} of ${known} known assets: the stored ranking is used until they are back`;
-  return { stream: "market_caps", code: SHRUNKEN_LIST_CODE, message };
 }
 
 /** Whether nothing is known to select because the list of it could not be fetched, which is reported already. */
@@ -314,4 +306,82 @@ function describeUnknownLiquid(names: readonly string[], liquid: Directory["LX"]
   if (unnamed.length === 0)
     return "which the service has not shown: it needs the scope read:LX, or its id in service.lxIndexIds";
   return `but which index that is, neither a price nor the live feed has shown: set service.lxIndexIds, { ${first}: … } with one of ${unnamed.join(", ")}`;
+}
+
+/** The rest of the run begins without a ranking that takes longer. */
+const FIRST_WAIT_MS = 30_000;
+/** After the rest of the run, an endpoint that has failed before gets this much longer. */
+const LAST_WAIT_MS = 20_000;
+
+/**
+ * Fetches the ranking in the background: a dead `/market-cap` must not hold up what needs no ranking, or what a stored
+ * one can select.
+ */
+class RankingFetch {
+  readonly #context: SyncContext;
+  readonly #cancellation = new AbortController();
+  readonly #firstFailure = Promise.withResolvers<void>();
+  readonly #ids: Promise<readonly string[]>;
+  #isDone = false;
+  #lastError: unknown;
+
+  /** With a cadence the market capitalisations are also stored. */
+  constructor(context: SyncContext, random: Random, cadenceSeconds: number | undefined) {
+    this.#context = context;
+    const signal = AbortSignal.any([context.signal, this.#cancellation.signal]);
+    const cancellable = { ...context, signal };
+    const onRetry = (error: unknown) => {
+      this.#lastError = error;
+      this.#firstFailure.resolve();
+    };
+    const fetch = () => fetchMarketCaps(cancellable, cadenceSeconds);
+    this.#ids = retryUntilDone(cancellable, random, fetch, onRetry);
+    // Whoever waits for the ranking gets its failure.
+    this.#ids
+      .catch(() => {})
+      .finally(() => {
+        this.#isDone = true;
+        this.#firstFailure.resolve();
+      });
+  }
+
+  /** Returns the asset ids, largest first; undefined after a failed try that is being repeated. Throws a final failure. */
+  async waitForFirstTry(): Promise<readonly string[] | undefined> {
+    const ended = Promise.race([this.#ids, this.#firstFailure.promise]);
+    await finishesWithin(this.#context.clock, FIRST_WAIT_MS, ended);
+    return this.#isDone ? this.#ids : undefined;
+  }
+
+  /** Waits a little longer, when nothing else is left to do. Throws if there is still no ranking. */
+  async waitForLastTry(): Promise<readonly string[]> {
+    try {
+      await finishesWithin(this.#context.clock, LAST_WAIT_MS, this.#ids);
+      if (this.#isDone) return await this.#ids;
+    } finally {
+      this.cancel();
+    }
+    throw rankingFailure(this.#lastError);
+  }
+
+  cancel(): void {
+    this.#cancellation.abort(new Failure("the ranking is no longer needed", { code: "stopped" }));
+  }
+
+  /** What went wrong so far, while tries are under way. */
+  get failure(): Failure {
+    return rankingFailure(this.#lastError);
+  }
+}
+
+/** The same code as if the circuit breaker had given the endpoint up: all else was fetched meanwhile. A doubtful list says so itself. */
+function rankingFailure(lastError: unknown): Failure {
+  if (lastError instanceof Failure && isInvalidResponse(lastError)) return lastError;
+  const { endpoint } = streamTable.market_caps;
+  const why = lastError instanceof Error ? lastError.message : "no answer";
+  return new Failure(`${endpoint} keeps failing while other endpoints answer (${why})`, {
+    code: "endpoint_failing",
+    remedy: "the rest is synced; run again later, and if it lasts, contact the service's operator",
+    exit: exitCode.incomplete,
+    cause: lastError,
+  });
 }

@@ -5,6 +5,7 @@ import {
   resolveSelector,
   type Selection,
   type Selector,
+  type SelectorCandidate,
 } from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
@@ -14,13 +15,18 @@ import {
   INTRADAY_WINDOW,
   settleDelay,
 } from "../../model/streams.ts";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { StreamRules } from "../../warehouse/coverage/targets.ts";
-import type { IndexSelectors, SyncSettings } from "../context/context.ts";
-import type { Directory } from "./directory.ts";
+import {
+  readListedAssets,
+  readListedExchanges,
+  readListedMarkets,
+} from "../../warehouse/lookups/lookup-queries.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { type IndexSelectors, type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
 
 /** The first crypto markets opened in 2010, so no daily bar can be older. */
-const OHLCV_HISTORY_START = parseDay("2010-01-01");
+const OHLCV_HISTORY_START: Micros = Date.UTC(2010, 0, 1) * MICROS_PER_MS;
 
 /** The targets of one history stream. */
 export interface StreamTargets {
@@ -162,8 +168,138 @@ export function neededDirectoryLists({
   return pairs.filter(([, { kind }]) => kind !== "none").map(([list]) => list);
 }
 
-function parseDay(day: string): Micros {
-  const parsed = parseDateOrTimestamp(day);
-  if (parsed === undefined) throw new Error(`${day} is not a date`);
-  return parsed;
+/** Everything that selectors can select. */
+export interface Directory {
+  /** Assets. */
+  readonly GWA: readonly SelectorCandidate[];
+  /** Markets. */
+  readonly MWA: readonly SelectorCandidate[];
+  readonly LX: readonly SelectorCandidate[];
+  /** Names of liquid indices that were concluded from prices, by id. */
+  readonly matchedNames?: ReadonlyMap<string, string>;
+  readonly exchanges: readonly SelectorCandidate[];
+  /** Asset ids by market capitalisation, largest first; undefined if no ranking is known. */
+  readonly ranking: readonly string[] | undefined;
+}
+
+/** The name of an exchange; its id if the name is unknown. */
+export function exchangeName(directory: Directory | undefined, id: string): string {
+  return directory?.exchanges.find((exchange) => exchange.id === id)?.labels[0] ?? id;
+}
+
+interface AssetEntry {
+  readonly id: string;
+  readonly symbol: string | null;
+  readonly name: string | null;
+}
+
+export function toAssetCandidates(assets: readonly AssetEntry[]): SelectorCandidate[] {
+  return assets.map(
+    ({ id, symbol, name }): SelectorCandidate => ({
+      id,
+      labels: nonEmptyLabels(symbol, name),
+      rankingAssetId: id,
+    }),
+  );
+}
+
+export function toMarketCandidates(
+  markets: readonly { id: string; baseAssetId: string | null; pair: string | null }[],
+): SelectorCandidate[] {
+  // A market without a base asset has no rank. An absent `rankingAssetId` would mean "always among the top".
+  return markets.map(
+    ({ id, baseAssetId, pair }): SelectorCandidate => ({
+      id,
+      labels: nonEmptyLabels(pair),
+      rankingAssetId: baseAssetId ?? "",
+    }),
+  );
+}
+
+export function toNamedCandidates(
+  named: readonly { id: string; name: string | null }[],
+): SelectorCandidate[] {
+  return named.map(({ id, name }) => ({ id, labels: nonEmptyLabels(name) }));
+}
+
+/** Reads the stored lookups as selector candidates. */
+export function readStoredDirectory(reader: Connection): Omit<Directory, "LX" | "ranking"> {
+  return {
+    GWA: toAssetCandidates(readListedAssets(reader)),
+    MWA: toMarketCandidates(readListedMarkets(reader)),
+    exchanges: toNamedCandidates(readListedExchanges(reader)),
+  };
+}
+
+function nonEmptyLabels(...texts: readonly (string | null)[]): string[] {
+  return texts.filter((text) => text !== null && text !== "") as string[];
+}
+
+/** The selected exchange tickers. */
+export interface ExchangeSelection {
+  /** One id per ledger key; a single null means one key for all exchanges together. */
+  readonly exchangeIds: readonly (string | null)[];
+  /** Markets to store; undefined: all. */
+  readonly markets: ReadonlySet<string> | undefined;
+  /** False if the markets of the selector are not known. */
+  readonly isResolved: boolean;
+  readonly selections: readonly (readonly [setting: string, selection: Selection])[];
+}
+
+export function selectExchanges(
+  settings: SyncSettings,
+  directory: Pick<Directory, "exchanges" | "MWA" | "ranking">,
+): ExchangeSelection {
+  const { exchangeTickers: selectors } = settings.streams;
+  if (selectors === false) return { exchangeIds: [], markets: undefined, isResolved: true, selections: [] };
+  const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);
+  const markets = resolveSelector(selectors.markets, directory.MWA, directory.ranking);
+  const isNone = selectors.exchanges.kind === "none" || selectors.markets.kind === "none";
+  const exchangeIds = isNone ? [] : selectors.exchanges.kind === "all" ? [null] : exchanges.ids;
+  return {
+    exchangeIds,
+    markets: selectors.markets.kind === "all" ? undefined : new Set(markets.ids),
+    isResolved: selectors.markets.kind === "all" || markets.missing === null,
+    selections: [
+      ["sync.exchangeTickers.exchanges", exchanges],
+      ["sync.exchangeTickers.markets", markets],
+    ],
+  };
+}
+
+/** Ends the targets of deselected snapshot keys. No poller would do so, because a switched-off stream has none. */
+export async function endDeselectedSnapshots(
+  { client, clock, ingest, signal }: SyncContext,
+  settings: SyncSettings,
+  directory: Directory,
+): Promise<void> {
+  const { derivatives, marketCap } = settings.streams;
+  const at = serviceNow({ client, clock });
+  const tickers = selectExchanges(settings, directory);
+  const selectedIds = {
+    // Markets that cannot be resolved without a ranking end no targets.
+    exchange_ticks: tickers.isResolved ? tickers.exchangeIds : undefined,
+    derivative_ticks:
+      derivatives === false ? [] : resolveSelector(derivatives.exchanges, directory.exchanges, undefined).ids,
+    market_caps: marketCap === false ? [] : [null],
+  };
+  for (const stream of ["exchange_ticks", "derivative_ticks", "market_caps"] as const) {
+    const exchangeIds = selectedIds[stream];
+    if (exchangeIds === undefined) continue;
+    await ingest.call("commitSnapshotTargets", { stream, exchangeIds, at }, signal);
+  }
+}
+
+/** What is wrong with any selector in the settings. */
+export function collectNotices(settings: SyncSettings, directory: Directory, now: Micros): SelectorNotice[] {
+  const { derivatives } = settings.streams;
+  const selections = [...selectExchanges(settings, directory).selections];
+  if (derivatives !== false) {
+    const chosen = resolveSelector(derivatives.exchanges, directory.exchanges, undefined);
+    selections.push(["sync.derivatives.exchanges", chosen]);
+  }
+  return [
+    ...resolveTargets(settings, directory, now).notices,
+    ...selections.flatMap(([setting, chosen]) => selectorNotices(setting, chosen)),
+  ];
 }

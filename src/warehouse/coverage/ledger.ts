@@ -2,10 +2,14 @@ import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { type HistoryStream, hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { formatRange, intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import type { Proof, SettledRange } from "../../rule/answer.ts";
-import type { LedgerChange } from "../../rule/apply.ts";
-import { NO_LONGER_SERVED, NOTHING_OLDER } from "../../rule/claim.ts";
-import { assertValidLedger, changeRanges, joinTouched } from "../../rule/ledger-ranges.ts";
+import {
+  NO_LONGER_SERVED,
+  NOT_FOUND,
+  NOTHING_OLDER,
+  type Proof,
+  type SettledRange,
+} from "../../rule/answer.ts";
+import { assertValidLedger, changeRanges, joinTouched, type LedgerChange, reopen } from "../../rule/apply.ts";
 import { withdrawRows } from "../rows/row-sql.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
@@ -227,4 +231,23 @@ export function findEndsAbove(transaction: Transaction, key: LedgerKey, ts: Micr
 export function findTargetStart(transaction: Transaction, { stream, series }: LedgerKey): Micros | undefined {
   const sql = `SELECT min(from_ts) FROM targets WHERE ${matchesKey}`;
   return transaction.value<Micros | null>(sql, [stream, series]) ?? undefined;
+}
+
+const notFoundSql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND reason = '${NOT_FOUND}'`;
+
+/** Series for which the service once answered 404. If it serves records now, those ranges are fetched again. */
+export function readNotFoundSeries(connection: SqlRunner, stream: HistoryStream): Set<number> {
+  const sql = "SELECT series FROM settled_ranges WHERE stream = ? AND reason = ?";
+  return new Set(connection.values<number>(sql, [stream, NOT_FOUND]));
+}
+
+/** Whether the service once answered 404 for this series. */
+export function wasNotFound(connection: SqlRunner, { stream, series }: LedgerKey): boolean {
+  return connection.findRow(notFoundSql, [stream, series]) !== undefined;
+}
+
+/** The service has the index after all: retracts what a 404 settled. */
+export function reopenNotFound(transaction: Transaction, key: LedgerKey): void {
+  const ranges = transaction.rows<SettledRange>(notFoundSql, [key.stream, key.series]);
+  applyChanges(transaction, key, reopen(ranges));
 }

@@ -2,16 +2,15 @@ import { END_REASON, NOT_FOUND_REASON } from "../../model/status/gap-state.ts";
 import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
-import type { ClaimKind, PendingClaim } from "../../rule/claim.ts";
+import type { ClaimKind, PendingClaim } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { AbsentEntries, ListClaimKind } from "../../rule/repetition.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
-import type { Connection, Orm, SqlRunner } from "../sqlite/connection.ts";
-import { and, eq, gt, isNull, lte, or, sql } from "../sqlite/drizzle.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
+import { and, eq, gt, isNull, or } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { isOfKey, type LedgerKey } from "./ledger.ts";
+import type { LedgerKey } from "./ledger.ts";
 
 /** A stored claim. */
 export interface StoredClaim extends PendingClaim {
@@ -34,12 +33,6 @@ export const pendingReasons: Readonly<Partial<Record<ClaimKind, string>>> = {
 /** A day, plus two hours for the nightly run itself. */
 export const NIGHTLY_INTERVAL_MICROS = MICROS_PER_DAY + 7200 * MICROS_PER_SECOND;
 
-/** The service has nothing below `to`, but must say so again. It contradicts no row. */
-interface Absence {
-  readonly to: Micros;
-  readonly reason: string;
-}
-
 /** How far above its range an answer counts: an index that was not found is asked for again nightly. */
 const reach = (kind: ClaimKind) => (kind === "not found" ? NIGHTLY_INTERVAL_MICROS : 0);
 
@@ -53,10 +46,10 @@ const kindsSql = (isSelected: (kind: ClaimKind) => boolean) =>
 export const incidentKindsSql = kindsSql(isIncident);
 
 /**
- * The absence that pending claims tell of, for the key of the row `of`. It has no lower end: the range of a claim begins where the
+ * Up to where the service has nothing, but must say so again, or the reason of it, for the key of the row `of`. It has no lower end: the range of a claim begins where the
  * service's window did when the answer came, but its answer is about all that is older.
  */
-export function absenceSql(table: (name: string) => string, of: string, member: keyof Absence): string {
+export function absenceSql(table: (name: string) => string, of: string, member: "to" | "reason"): string {
   const to = `m.to_ts + CASE m.kind WHEN 'not found' THEN ${reach("not found")} ELSE 0 END`;
   const reason = `CASE m.kind WHEN 'not found' THEN '${NOT_FOUND_REASON}' ELSE '${END_REASON}' END`;
   return `(SELECT ${member === "to" ? to : reason} FROM ${table("pending_claims")} m
@@ -75,28 +68,23 @@ function toClaim({
   return { ...row, range: { from, to }, subject: JSON.parse(subject) as Micros[] };
 }
 
+const claimColumns = `claim, kind, from_ts AS "from", to_ts AS "to", rows, subject, answers, first_at AS firstAt,
+  last_at AS lastAt, accepted_at AS acceptedAt`;
+
 /** The claims of a series, accepted ones too: an end that has moved goes on to move. Accepted withdrawals are only reported. */
 export function readClaims(connection: SqlRunner, { stream, series }: LedgerKey): StoredClaim[] {
   // Every page asks: a query of drizzle would cost more than all others of a page.
-  const sql = `SELECT claim, kind, from_ts AS "from", to_ts AS "to", rows, subject, answers, first_at AS firstAt,
-      last_at AS lastAt, accepted_at AS acceptedAt
-    FROM pending_claims WHERE stream = ? AND series = ? AND (accepted_at IS NULL OR kind <> 'withdrawn')`;
+  const sql = `SELECT ${claimColumns} FROM pending_claims
+    WHERE stream = ? AND series = ? AND (accepted_at IS NULL OR kind <> 'withdrawn')`;
   return connection.rows<PendingClaimRow>(sql, [stream, series]).map(toClaim);
 }
 
-const isPendingOfStream = and(
-  eq(pendingClaims.stream, sql.placeholder("stream")),
-  isNull(pendingClaims.acceptedAt),
-);
-const claimsOfStream = (orm: Orm) =>
-  orm.select().from(pendingClaims).where(isPendingOfStream).orderBy(pendingClaims.from).prepare();
-
 /** The pending claims of a stream, by series. */
 export function readPendingClaims(connection: Connection, stream: Stream): Map<number, StoredClaim[]> {
-  const rows = connection.prepared(claimsOfStream).all({ stream });
-  const claims = new Map<number, StoredClaim[]>();
-  for (const row of rows) claims.set(row.series, [...(claims.get(row.series) ?? []), toClaim(row)]);
-  return claims;
+  const sql = `SELECT series, ${claimColumns} FROM pending_claims
+    WHERE stream = ? AND accepted_at IS NULL ORDER BY from_ts`;
+  const bySeries = Map.groupBy(connection.rows<PendingClaimRow>(sql, [stream]), ({ series }) => series);
+  return new Map([...bySeries].map(([series, own]) => [series, own.map(toClaim)]));
 }
 
 export function storeClaim(
@@ -105,14 +93,9 @@ export function storeClaim(
   { kind, range, subject, answers, firstAt, lastAt, acceptedAt }: PendingClaim,
   rows: number,
 ): StoredClaim {
-  const row = { kind, stream, series, ...range, rows, subject: JSON.stringify(subject) };
-  return toClaim(
-    orm
-      .insert(pendingClaims)
-      .values({ ...row, answers, firstAt, lastAt, acceptedAt })
-      .returning()
-      .get(),
-  );
+  const tally = { answers, firstAt, lastAt, acceptedAt };
+  const row = { kind, stream, series, ...range, rows, subject: JSON.stringify(subject), ...tally };
+  return toClaim(orm.insert(pendingClaims).values(row).returning().get());
 }
 
 export function dropClaims({ orm }: Transaction, claims: readonly PendingClaim[]): void {
@@ -120,22 +103,14 @@ export function dropClaims({ orm }: Transaction, claims: readonly PendingClaim[]
     orm.delete(pendingClaims).where(eq(pendingClaims.claim, claim)).run();
 }
 
-/** The range has left the service's window, which can no longer repeat what it claimed there. */
-export function dropAgedOutClaims({ orm }: Transaction, key: LedgerKey, { to }: TimeRange): void {
-  const isAgedOut = and(
-    isOfKey(pendingClaims, key),
-    isNull(pendingClaims.acceptedAt),
-    lte(pendingClaims.to, to),
-  );
-  orm.delete(pendingClaims).where(isAgedOut).run();
-}
-
-/** Nobody asks the service again: the series is no longer selected. */
-export function dropPendingClaims({ orm }: Transaction, key: LedgerKey): void {
-  orm
-    .delete(pendingClaims)
-    .where(and(isOfKey(pendingClaims, key), isNull(pendingClaims.acceptedAt)))
-    .run();
+/** Nobody asks the service again about what ends by `to`: it has left the service's window, or the series is deselected. */
+export function dropPendingClaims(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  to: Micros = Number.MAX_SAFE_INTEGER,
+): void {
+  const isPending = "stream = ? AND series = ? AND accepted_at IS NULL AND to_ts <= ?";
+  transaction.run(`DELETE FROM pending_claims WHERE ${isPending}`, [stream, series, to]);
 }
 
 /** What a list lacked so far. `list`: its name, in the place of a stream; it is no series, which 0 says. */

@@ -1,7 +1,6 @@
-import type { HistoryStream, Stream } from "../../model/streams.ts";
+import type { Stream } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Publication } from "../../rule/answer.ts";
-import { recordStreamState } from "../rows/stream-stats.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { SqlDialect } from "../views/sql-dialect.ts";
@@ -73,10 +72,6 @@ export function learnLateness(
   const isPlausible = seen.lateBy <= PLAUSIBLE_LATENESS_MICROS;
   const lateBy = isPlausible ? seen.lateBy : Math.min(seen.lateBy, isAgain ? before : 2 * before);
   return lateBy > before ? { lateBy, lateAt: seen.lateAt } : undefined;
-}
-
-export function recordRunningDay(transaction: Transaction, stream: HistoryStream): void {
-  recordStreamState(transaction, stream, { servesRunningDay: 1 });
 }
 
 export function readPublication(

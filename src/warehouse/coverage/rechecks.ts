@@ -24,8 +24,6 @@ const dueSql = (
   FROM targets w JOIN series s ON s.series = w.series
     JOIN rechecks r ON r.stream = w.stream AND r.series = w.series
   WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0 AND r.day < ? ${condition} ORDER BY w.series`;
-const allSeriesSql = dueSql("");
-const oneSeriesSql = dueSql("AND w.series = ?");
 
 /** Selected series of a stream, or one of them, whose last recheck was before `day` (`YYYY-MM-DD`). */
 export function readDueRechecks(
@@ -34,31 +32,23 @@ export function readDueRechecks(
   day: string,
   series?: number,
 ): DueRecheck[] {
-  const rows =
-    series === undefined
-      ? connection.rows<DueRow>(allSeriesSql, [stream, day])
-      : connection.rows<DueRow>(oneSeriesSql, [stream, day, series]);
+  const [condition, values] = series === undefined ? ["", []] : ["AND w.series = ?", [series]];
+  const rows = connection.rows<DueRow>(dueSql(condition), [stream, day, ...values]);
   return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 
 export function recordRecheck({ orm }: Transaction, { key, day }: { key: LedgerKey; day: string }): void {
   const update = { target, set: { day }, setWhere: lt(rechecks.day, day) };
-  orm
-    .insert(rechecks)
-    .values({ ...key, day })
-    .onConflictDoUpdate(update)
-    .run();
+  const row = { ...key, day };
+  orm.insert(rechecks).values(row).onConflictDoUpdate(update).run();
 }
 
 const target = [rechecks.stream, rechecks.series];
 
 /** A new series needs no recheck today: all of it is fetched today anyway. */
 export function startRechecks(transaction: Transaction, { stream, series }: LedgerKey, day: string): void {
-  transaction.run("INSERT INTO rechecks (stream, series, day) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", [
-    stream,
-    series,
-    day,
-  ]);
+  const sql = "INSERT INTO rechecks (stream, series, day) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
+  transaction.run(sql, [stream, series, day]);
 }
 
 /**
@@ -72,13 +62,9 @@ export function hasNoContracts(
   connection: Connection,
   { exchangeId, derivativeType, day }: NoContractsEntry,
 ): boolean {
-  return (
-    connection.findRow(
-      `SELECT 1 FROM rechecks r JOIN series s ON s.series = r.series
-        WHERE r.stream = ? AND r.day = ? AND s.index_type = '' AND s.index_id = ?`,
-      [noContractsStream(derivativeType), day, exchangeId],
-    ) !== undefined
-  );
+  const sql = `SELECT 1 FROM rechecks r JOIN series s ON s.series = r.series
+    WHERE r.stream = ? AND r.day = ? AND s.index_type = '' AND s.index_id = ?`;
+  return connection.findRow(sql, [noContractsStream(derivativeType), day, exchangeId]) !== undefined;
 }
 
 /**

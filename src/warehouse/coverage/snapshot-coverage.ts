@@ -7,7 +7,7 @@ import { snapshotStates, type TargetRow } from "../schema/coverage.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { applyChanges, findTouching, isOfKey, type LedgerKey, readTouched } from "./ledger.ts";
 import { readAbsentEntries, storeAbsentEntries } from "./pending-claims.ts";
-import { endTarget, openTarget, targetsOfKey } from "./targets.ts";
+import { openTarget, targetsOfKey } from "./targets.ts";
 
 /** A ledger key of a snapshot stream. */
 interface SnapshotSubscription {
@@ -94,14 +94,6 @@ export function writeSnapshotChanges(
   }
   if (settled.some(({ proof }) => proof === "rows")) transaction.markWritten(key.stream, key.series);
   applyChanges(transaction, key, changes, touched);
-}
-
-/** Ends the target of a subscription that the settings no longer select. */
-export function endSnapshotTarget(
-  transaction: Transaction,
-  subscription: SnapshotSubscription & { readonly at: Micros },
-): void {
-  endTarget(transaction, subscriptionKey(transaction, subscription), subscription.at);
 }
 
 function subscriptionKey(transaction: Transaction, { stream, exchangeId }: SnapshotSubscription): LedgerKey {

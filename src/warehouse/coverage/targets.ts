@@ -65,11 +65,8 @@ function dropUnfetched(transaction: Transaction, row: TargetRow): void {
   const range = { from: row.from, to: row.to ?? row.from };
   if (subtract([range], told).length === 0) return;
   removeTarget(transaction, row);
-  for (const part of intersect([range], told))
-    transaction.orm
-      .insert(targets)
-      .values({ ...row, ...part })
-      .run();
+  const kept = intersect([range], told).map((part) => ({ ...row, ...part }));
+  if (kept.length > 0) transaction.orm.insert(targets).values(kept).run();
 }
 
 const targetsOfStream = (orm: Orm) => {
@@ -145,13 +142,14 @@ export function addTarget(transaction: Transaction, target: Target, to: Micros):
 }
 
 /** Stores why the open gaps of a key cannot be filled now (`forbidden`, …), for the view `gaps`; null: no obstacle. */
-export function recordBlockedReason({ orm }: Transaction, key: LedgerKey, reason: string | null): void {
-  const differs = sql`${targets.blockedReason} IS NOT ${reason}`;
-  orm
-    .update(targets)
-    .set({ blockedReason: reason })
-    .where(and(isOfKey(targets, key), differs))
-    .run();
+export function recordBlockedReason(
+  transaction: Transaction,
+  { stream, series }: LedgerKey,
+  reason: string | null,
+): void {
+  const sql = `UPDATE targets SET blocked_reason = ?
+    WHERE stream = ? AND series = ? AND blocked_reason IS NOT ?`;
+  transaction.run(sql, [reason, stream, series, reason]);
 }
 
 /** The service's clock minus this machine's, as the last daemon or backfill measured it. */

@@ -114,7 +114,11 @@ export function writeLookupPlan(
   };
   if (absent) storeAbsentEntries(transaction, "delisted", absent.list, absent.pending);
   for (const key of missing) transaction.run(show, key);
-  for (const key of delisted) delist(transaction, lookup, key, now);
+  const delist = `UPDATE ${lookup.table} SET delisted_at = ? WHERE ${whereKey(lookup)}`;
+  for (const key of delisted) {
+    transaction.run(delist, [now, ...key]);
+    recordChange(transaction, lookup, key, { field: "delisted_at", old: null, new: now, now });
+  }
   return result;
 }
 
@@ -171,12 +175,8 @@ function update(
     if (old !== latest) recordChange(transaction, lookup, after, { field, old, new: latest, now });
   });
   if (before.delistedAt !== null) {
-    recordChange(transaction, lookup, after, {
-      field: "delisted_at",
-      old: before.delistedAt,
-      new: null,
-      now,
-    });
+    const old = before.delistedAt;
+    recordChange(transaction, lookup, after, { field: "delisted_at", old, new: null, now });
   }
   transaction.run(
     `UPDATE ${lookup.table} SET ${columns.map((column) => `${column} = ?`).join(", ")}, absences = 0,
@@ -184,11 +184,6 @@ function update(
     [...after.slice(keys), ...after.slice(0, keys)],
   );
   return differs || before.delistedAt !== null;
-}
-
-function delist(transaction: Transaction, lookup: LookupTable, key: readonly SqlValue[], now: string): void {
-  transaction.run(`UPDATE ${lookup.table} SET delisted_at = ? WHERE ${whereKey(lookup)}`, [now, ...key]);
-  recordChange(transaction, lookup, key, { field: "delisted_at", old: null, new: now, now });
 }
 
 function recordChange(

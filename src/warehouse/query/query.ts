@@ -1,10 +1,10 @@
 import { findClosestWord } from "../../model/did-you-mean.ts";
 import { errorCode, Failure } from "../../model/failure.ts";
-import { rewriteTimeBounds } from "../query/time-bounds.ts";
 import type { ColumnDoc, SchemaResult } from "../schema/column-doc.ts";
 import { publicDocs, relationDocs, relationGroups } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readSqlTokens } from "./sql-tokens.ts";
+import { rewriteTimeBounds } from "./time-bounds.ts";
 
 /** What people can do about a statement that fails, in words of the place where they write it. */
 export interface QueryRemedies {
@@ -77,11 +77,7 @@ function* convertErrors<Row>(rows: IterableIterator<Row>): Generator<Row, void, 
 }
 
 function badQuery(error: unknown, remedy: string): Failure {
-  return new Failure(messageOf(error), {
-    code: "bad_query",
-    remedy,
-    cause: error,
-  });
+  return new Failure(messageOf(error), { code: "bad_query", remedy, cause: error });
 }
 
 /** Relations that users added to the file, such as their own views. */

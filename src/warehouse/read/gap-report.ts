@@ -1,24 +1,23 @@
 import { Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
-import type { Confirmations } from "../../model/status/confirmations.ts";
-import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
+import { type Confirmations, type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { computeWindowStart, historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
+import { type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
 import {
   type KnownLedgerKey,
   type LedgerKeySummary,
   namedKeyText,
   readLedgerKeys,
-} from "../coverage/ledger-keys.ts";
-import { type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
+} from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { readConfirmations } from "./confirmations.ts";
+import { readConfirmations } from "./status.ts";
 
 /** Reason of time that the service no longer has and that was never selected. */
 export const NOT_FOLLOWED_REASON = "not followed";
@@ -216,11 +215,11 @@ function selectKeys(
     const own = ofStreams.filter(({ index_id }) => index_id === named.id);
     if (!streams)
       return own.length > 0 ? own : defaultStreams(named).map((stream) => unknownKey(stream, named));
-    return streams
-      .filter(hasLedger)
-      .flatMap(
-        (stream) => own.find((key) => key.stream === stream) ?? wholeSubscription(ofStreams, stream, named),
-      );
+    return streams.filter(hasLedger).map((stream) => {
+      // A subscription to all exchanges covers each of them.
+      const all = ofStreams.find((key) => key.stream === stream && key.index_id === null);
+      return own.find((key) => key.stream === stream) ?? all ?? unknownKey(stream, named);
+    });
   });
   return [...new Map(selected.map((key) => [namedKeyText(key), key])).values()];
 }
@@ -228,16 +227,6 @@ function selectKeys(
 /** Whether the ledger covers the stream. The lookups have no history and no ledger. */
 export function hasLedger(stream: Stream): boolean {
   return streamTable[stream].kind !== "lookup";
-}
-
-/** A subscription to all exchanges covers each of them. */
-function wholeSubscription(
-  known: readonly LedgerKeySummary[],
-  stream: Stream,
-  named: NamedSeries,
-): LedgerKeySummary {
-  const all = known.find((key) => key.stream === stream && key.index_id === null);
-  return all ?? unknownKey(stream, named);
 }
 
 function defaultStreams({ indexType }: NamedSeries): readonly Stream[] {

@@ -1,11 +1,19 @@
-import type { DerivativeAsset } from "../../model/answers/derivatives.ts";
-import type { SeriesMatch } from "../../model/answers/heatmap.ts";
-import type { ExchangeSummary, PairSummary } from "../../model/answers/market.ts";
+import type { SeriesId, SeriesMatch } from "../../model/answers/heatmap.ts";
+import type {
+  DerivativeAsset,
+  ExchangeSummary,
+  PairSummary,
+  RankedAsset,
+  RankingResult,
+  Sparkline,
+} from "../../model/answers/market.ts";
 import { nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
+import { findClosestWords } from "../../model/did-you-mean.ts";
+import { splitType } from "../../model/name-index.ts";
 import { quoteText } from "../../model/sql-text.ts";
+import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { SchemaResult } from "../schema/column-doc.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import type { SeriesSearch } from "./series-search.ts";
 
 /** What can be searched besides the series. */
 export interface SearchedPages {
@@ -106,4 +114,130 @@ function best<T>(list: readonly T[], text: string, nameOf: (one: T) => string): 
     .filter((one) => place(one) >= 0)
     .sort((a, b) => Math.min(1, place(a)) - Math.min(1, place(b)))
     .slice(0, MAX_OTHERS);
+}
+
+/** A series that has ticks or daily bars in the ledger. */
+export interface ChartSeries extends Omit<SeriesMatch, "slug" | "match"> {
+  /** The full name of its asset, which also finds it. */
+  readonly title: string;
+}
+
+interface KnownSeries {
+  readonly series: ChartSeries;
+  readonly slug: string;
+  /** The name as it is compared. */
+  readonly folded: string;
+}
+
+const keyOf = ({ index_type, index_id }: SeriesId) => `${index_type}:${index_id}`;
+const fold = (text: string) => nameToSlug(text).toLowerCase();
+const EXACT = 1;
+const NO_MATCH = 4;
+
+/** Finds series by what a person types or an address contains: `BTC`, `btc-usd`, `Bitcoin`, `LX:BLX`, `GWA:<id>`. */
+export class SeriesSearch {
+  readonly #known: readonly KnownSeries[];
+  /** By `TYPE:id`. */
+  readonly #slugs: ReadonlyMap<string, string>;
+
+  /** The best-known first: of several series with one name, the first has it as its slug. */
+  constructor(list: readonly ChartSeries[]) {
+    const taken = new Set<string>();
+    this.#known = list.map((series) => {
+      const { name } = series;
+      const folded = fold(name);
+      const slug = name === "" || taken.has(folded) ? keyOf(series) : nameToSlug(name);
+      taken.add(folded);
+      return { series, slug, folded };
+    });
+    this.#slugs = new Map(this.#known.map(({ series, slug }) => [keyOf(series), slug]));
+  }
+
+  /** What the addresses of pages call a series; null if it has no chart. */
+  slugOf(series: SeriesId): string | null {
+    return this.#slugs.get(keyOf(series)) ?? null;
+  }
+
+  /** Exact matches first, then prefixes, then by rank. If nothing matches, similar names. */
+  find(text: string, limit: number): SeriesMatch[] {
+    const { type, rest: given } = splitType(text.trim());
+    const needle = fold(given);
+    const known = this.#known.filter(({ series }) => type === undefined || series.index_type === type);
+    const qualityOf = ({ series, folded }: KnownSeries) => {
+      if (nameToSlug(series.name) === nameToSlug(given) || series.index_id === given) return 0;
+      if (folded === needle) return EXACT;
+      if (folded.startsWith(needle) || series.title.toLowerCase().startsWith(needle)) return 2;
+      return folded.includes(needle) || series.title.toLowerCase().includes(needle) ? 3 : NO_MATCH;
+    };
+    const found = known
+      .map((one) => ({ one, quality: qualityOf(one) }))
+      .filter(({ quality }) => quality < NO_MATCH)
+      .sort((a, b) => a.quality - b.quality)
+      .slice(0, limit);
+    if (found.length > 0)
+      return found.map(({ one, quality }) => toMatch(one, quality <= EXACT ? "exact" : "part"));
+    const similar = findClosestWords(
+      needle,
+      known.map(({ folded }) => folded),
+    ).slice(0, limit);
+    return known
+      .filter(({ folded }) => similar.includes(folded))
+      .sort((a, b) => similar.indexOf(a.folded) - similar.indexOf(b.folded))
+      .slice(0, limit)
+      .map((one) => toMatch(one, "similar"));
+  }
+}
+
+function toMatch({ series, slug }: KnownSeries, match: SeriesMatch["match"]): SeriesMatch {
+  const { title: _, ...rest } = series;
+  return { ...rest, slug, match };
+}
+
+const rankingSql = `SELECT m.asset_id, m.symbol, a.name, m.rank, m.price, m.volume * m.price, m.market_cap,
+    coalesce(m.price_change_24h, m.change_24h), coalesce(m.price_change_7d, m.change_7d), coalesce(m.price_change_30d, m.change_30d), m.ts
+  FROM latest_market_caps m LEFT JOIN assets a ON a.id = m.asset_id WHERE m.is_live = 1
+  ORDER BY m.rank IS NULL, m.rank, m.market_cap DESC`;
+
+export function readMarketRanking(reader: Connection): RankedAsset[] {
+  return reader.tuples<RankedAsset>(rankingSql);
+}
+
+const SPARKLINE_HOURS = 168;
+/** Only the first screens of the ranking show hours: 1,500 assets have a quarter of a million. */
+const MAX_HOURLY_RANK = 200;
+const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
+const MICROS_PER_MINUTE = MICROS_PER_HOUR / 60;
+
+type PricePoint = readonly [indexId: string, ts: Micros, price: number];
+
+const hourlySql = `SELECT index_id, ts + ${MICROS_PER_HOUR}, close FROM bars_1h WHERE index_type = 'GWA'
+    AND index_id IN (SELECT asset_id FROM latest_market_caps WHERE rank <= ${MAX_HOURLY_RANK})
+    AND ts BETWEEN :from - ${MICROS_PER_HOUR} AND :now - ${MICROS_PER_HOUR} AND close IS NOT NULL ORDER BY index_id, ts`;
+const dailySql = `SELECT index_id, ts + ${MICROS_PER_DAY}, close FROM ohlcv WHERE index_type = 'GWA'
+    AND ts BETWEEN :from - ${MICROS_PER_DAY} AND :now - ${MICROS_PER_DAY} AND close IS NOT NULL ORDER BY index_id, ts`;
+const newestSql =
+  "SELECT asset_id, ts, price FROM latest_market_caps WHERE price > 0 AND ts BETWEEN :from AND :now";
+
+/** The closes of the last 168 hours up to the price of the ranking: hourly where ticks are synced, daily before and elsewhere. */
+export function readSparklines(reader: Connection, now: Micros): RankingResult["sparklines"] {
+  const from = now - SPARKLINE_HOURS * MICROS_PER_HOUR;
+  const read = (sql: string) =>
+    Map.groupBy(reader.tuples<PricePoint>(sql, { from, now }), ([indexId]) => indexId);
+  const [daily, hourly, newest] = [read(dailySql), read(hourlySql), read(newestSql)];
+  const linesOf = (id: string): readonly (readonly [string, Sparkline])[] => {
+    const hours = hourly.get(id) ?? [];
+    const days = (daily.get(id) ?? []).filter(([, ts]) => ts < (hours[0]?.[1] ?? now));
+    const points = [...days, ...hours, ...(newest.get(id) ?? [])];
+    return points.length < 2 ? [] : [[id, toSparkline(points, from)]];
+  };
+  return Object.fromEntries([...new Set([...daily.keys(), ...hourly.keys()])].flatMap(linesOf));
+}
+
+function toSparkline(points: readonly PricePoint[], from: Micros): Sparkline {
+  const prices = points.map(([, , price]) => price);
+  const [low, high] = [Math.min(...prices), Math.max(...prices)];
+  return points.flatMap(([, ts, price]) => [
+    Math.round((ts - from) / MICROS_PER_MINUTE),
+    high > low ? Math.round(((price - low) / (high - low)) * 100) : 50,
+  ]);
 }

@@ -1,11 +1,21 @@
-import { type GapState, gapStates, SETTLING_REASON } from "../../model/status/gap-state.ts";
+import {
+  type Confirmations,
+  END_REASON,
+  type GapRow,
+  type GapState,
+  gapStates,
+  NOT_FOUND_REASON,
+  SETTLING_REASON,
+} from "../../model/status/gap-state.ts";
 import type { DiskStatus, StreamStatus, WarehouseStatus } from "../../model/status/warehouse-status.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { ConfirmationRules } from "../../rule/confirm.ts";
+import type { PendingClaim } from "../../rule/answer.ts";
+import { type ConfirmationRules, isIncident, nextAskAt } from "../../rule/confirm.ts";
 import { readReportedWithdrawals } from "../coverage/pending-claims.ts";
 import { readStreamGaps } from "../coverage/series-gaps.ts";
+import { type NamedLedgerKey, namedKeyText } from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import { targets } from "../schema/coverage.ts";
@@ -17,7 +27,6 @@ import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
 import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
-import { readConfirmations } from "./confirmations.ts";
 
 /** The gaps of one state: how many, how long, and how long those of the series with the most. */
 interface GapTotals {
@@ -140,4 +149,26 @@ function readDiskStatus(connection: Connection): DiskStatus {
     free_bytes: free,
     full_in_days: days === undefined || days === Number.POSITIVE_INFINITY ? null : Math.round(days * 10) / 10,
   };
+}
+
+/**
+ * How many of the gaps are claims that the service must repeat, and when it is asked about the last of them. `keys`: of which the
+ * gaps are; undefined: all. Heads do not count.
+ */
+export function readConfirmations(
+  connection: Connection,
+  gaps: readonly Pick<GapRow, "reason">[],
+  rules: ConfirmationRules | undefined,
+  keys?: ReadonlySet<string>,
+): Confirmations {
+  const count = (reason: string) => gaps.filter((gap) => gap.reason === reason).length;
+  const [starts, not_found] = [count(END_REASON), count(NOT_FOUND_REASON)];
+  if (!rules || starts + not_found === 0) return { starts, not_found, due_at: null };
+  const sql = `SELECT m.stream, s.index_type, s.index_id, m.kind, m.last_at AS lastAt
+    FROM pending_claims m JOIN series s ON s.series = m.series WHERE m.accepted_at IS NULL`;
+  const due = connection
+    .rows<NamedLedgerKey & Pick<PendingClaim, "kind" | "lastAt">>(sql)
+    .filter((claim) => !isIncident(claim.kind) && (keys?.has(namedKeyText(claim)) ?? true))
+    .map((claim) => nextAskAt(claim, rules));
+  return { starts, not_found, due_at: due.length === 0 ? null : formatTimestamp(Math.max(...due)) };
 }

@@ -7,8 +7,8 @@ import {
 import { barWidths, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
+import { parseRowDetails } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { parseRowDetails } from "./row-details.ts";
 
 /*
  * Hourly bars of the index ticks, kept beside them: reading 120 ticks per bar would cost a hundred times as much. Every

@@ -1,6 +1,6 @@
 import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { loseExpired } from "../../rule/findings.ts";
+import { loseExpired } from "../../rule/apply.ts";
 import { applyChanges } from "../coverage/ledger.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import { hasSlotOfKey, timeOrder } from "../tables/row-parts.ts";
@@ -14,12 +14,6 @@ export type PrunableStream = "exchange_ticks" | "derivative_ticks";
 /** About ten milliseconds of work, so that other commits hardly wait. */
 const MAX_ROWS_PER_CALL = 5_000;
 
-interface PruneOptions {
-  /** Where the previous call has stopped. */
-  readonly fromKey?: number;
-  readonly maxRows?: number;
-}
-
 export interface PruneResult {
   readonly deleted: number;
   /** Where to go on; undefined: no expired row is left. */
@@ -27,14 +21,17 @@ export interface PruneResult {
 }
 
 /**
- * Deletes at most `maxRows` rows older than `before`. The first call marks the whole range `lost` with reason `retention`, so
+ * Deletes at most `maxRows` rows older than `before`. `fromKey`: where the previous call has stopped. The first call marks the whole range `lost` with reason `retention`, so
  * that the ledger never covers rows that are already deleted.
  */
 export function prune(
   transaction: Transaction,
   stream: PrunableStream,
   before: Micros,
-  { fromKey, maxRows = MAX_ROWS_PER_CALL }: PruneOptions = {},
+  {
+    fromKey,
+    maxRows = MAX_ROWS_PER_CALL,
+  }: { readonly fromKey?: number | undefined; readonly maxRows?: number } = {},
 ): PruneResult {
   if (fromKey === undefined) settleExpired(transaction, stream, before);
   const { table, storedTable, pastTable, keyColumn } = rowTables[stream];

@@ -2,13 +2,11 @@ import type { StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { SettledRange } from "../../rule/answer.ts";
-import type { LedgerChange } from "../../rule/apply.ts";
-import { reopenAt } from "../../rule/findings.ts";
+import { type LedgerChange, reopenAt } from "../../rule/apply.ts";
 import { findProofAt, findTouching, readTouched } from "../coverage/ledger.ts";
 import { isParted, slotBefore } from "../tables/row-parts.ts";
-import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import { hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { hasSameValues } from "./row-details.ts";
 import { getRowSql, ROWS_PER_STATEMENT } from "./row-sql.ts";
 import { hasSecondNote, noteSecondInDetails } from "./second-records.ts";
 

@@ -2,13 +2,12 @@ import type { StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
-import { NOT_FOUND } from "../../rule/claim.ts";
+import { NOT_FOUND } from "../../rule/answer.ts";
 import { readSettledRanges, type SeriesKey } from "../coverage/ledger.ts";
 import type { SeriesRow } from "../schema/lookups.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
-import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import { hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { hasSameValues } from "./row-details.ts";
 
 /**
  * Whether `range` has an uncovered row that a stale page lacks, or has with other values: either may be newer, so the

@@ -95,7 +95,7 @@ export function keepPastRow(
 ): void {
   const { keepPast } = getRowSql(table);
   const { commit } = transaction;
-  if (isRevision) transaction.run(keepPast, [commit, transaction.numberRevision(), key, ts]);
+  if (isRevision) transaction.run(keepPast, [commit, transaction.commits.numberRevision(), key, ts]);
   else transaction.run(`${keepPast} AND since IS NOT ?`, [commit, 0, key, ts, commit]);
 }
 

@@ -1,6 +1,4 @@
 import type { CommittedTick } from "../../model/answers/ticks.ts";
-import type { StreamRecords } from "../../model/records.ts";
-import type { RowStream } from "../../model/streams.ts";
 import { isPlainTick, type TickColumns, tickAt } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import { applyChanges } from "../coverage/ledger.ts";
@@ -8,7 +6,7 @@ import { isParted } from "../tables/row-parts.ts";
 import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { PageBars, TouchedHours } from "./kept-bars.ts";
-import { planRecords, type RecordSource, type RowPlan, type RowStep, type SeriesPlan } from "./row-plan.ts";
+import type { RecordSource, RowPlan, RowStep, SeriesPlan } from "./row-plan.ts";
 import { getPlainTickSql, getRowSql, keepPastRow, ROWS_PER_STATEMENT } from "./row-sql.ts";
 import { addRowCount } from "./stream-stats.ts";
 
@@ -26,17 +24,6 @@ export interface WriteRecordsResult {
 /** Writes what was planned before the first write of the transaction: nothing is read now. */
 export function writeRows<Row>(transaction: Transaction, plan: RowPlan<Row>): WriteRecordsResult {
   return new RowWriter(transaction, plan.table, plan.source).write(plan);
-}
-
-/** Reads, decides and writes at once. */
-export function writeRecords<S extends RowStream>(
-  transaction: Transaction,
-  stream: S,
-  records: readonly StreamRecords[S][],
-  source: RecordSource,
-  tolerance: Micros = 0,
-): WriteRecordsResult {
-  return writeRows(transaction, planRecords(transaction, stream, records, source, tolerance));
 }
 
 /** Stores the ticks of a page of REST, newest first, in whose range no row exists. */
@@ -193,7 +180,7 @@ class RowWriter<Row> {
   #insert(key: number, record: Row, slot?: number): void {
     const { stream, ts, encode } = this.#table;
     this.#touched?.add(ts(record));
-    const openSlot = isParted(stream) ? this.#transaction.openPart() + key : key;
+    const openSlot = isParted(stream) ? this.#transaction.parts.openBase(this.#transaction.at) + key : key;
     this.#pendingValues.push(slot ?? openSlot, ts(record));
     encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
     this.#pendingValues.push(this.#transaction.commit);

@@ -2,9 +2,8 @@ import type { StreamRecords } from "../../model/records.ts";
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { hasSlotOfKey } from "../tables/row-parts.ts";
-import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import { hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { hasSameValues } from "./row-details.ts";
 import { getRowSql, keepPastRow } from "./row-sql.ts";
 
 /*

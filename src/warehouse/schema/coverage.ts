@@ -1,6 +1,5 @@
 import type { RowStream, Stream } from "../../model/streams.ts";
-import type { Proof } from "../../rule/answer.ts";
-import type { ClaimKind } from "../../rule/claim.ts";
+import type { ClaimKind, Proof } from "../../rule/answer.ts";
 import type { SnapshotState } from "../../rule/snapshot.ts";
 import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 
@@ -23,13 +22,9 @@ const settledRange = {
 };
 
 /** The ledger: settled ranges, half-open and disjoint per ledger key. View: `coverage`. */
-export const settledRanges = sqliteTable(
-  "settled_ranges",
-  {
-    ...settledRange,
-  },
-  (table) => [primaryKey({ columns: [table.stream, table.series, table.from] })],
-);
+export const settledRanges = sqliteTable("settled_ranges", settledRange, (table) => [
+  primaryKey({ columns: [table.stream, table.series, table.from] }),
+]);
 export type SettledRangeRow = Omit<typeof settledRanges.$inferSelect, "since">;
 
 /** What the ledger said earlier. */
@@ -281,32 +276,24 @@ export const rejects = sqliteTable(
   (table) => [uniqueIndex("rejects_by_raw").on(table.stream, table.raw)],
 );
 
+/** `where`: the stream, or the websocket. */
+const unknown = {
+  where: text("where").notNull(),
+  name: text("name").notNull(),
+  firstSeen: text("first_seen").notNull(),
+  count: integer("count").notNull(),
+  sample: text("sample"),
+};
+
 /** Properties that this version does not know. */
-export const unknownFields = sqliteTable(
-  "unknown_fields",
-  {
-    /** The stream. */
-    where: text("where").notNull(),
-    name: text("name").notNull(),
-    firstSeen: text("first_seen").notNull(),
-    count: integer("count").notNull(),
-    sample: text("sample"),
-  },
-  (table) => [primaryKey({ columns: [table.where, table.name] })],
-);
+export const unknownFields = sqliteTable("unknown_fields", unknown, (table) => [
+  primaryKey({ columns: [table.where, table.name] }),
+]);
 
 /** Websocket events that this version does not know. */
-export const unknownEvents = sqliteTable(
-  "unknown_events",
-  {
-    where: text("where").notNull(),
-    name: text("name").notNull(),
-    firstSeen: text("first_seen").notNull(),
-    count: integer("count").notNull(),
-    sample: text("sample"),
-  },
-  (table) => [primaryKey({ columns: [table.where, table.name] })],
-);
+export const unknownEvents = sqliteTable("unknown_events", unknown, (table) => [
+  primaryKey({ columns: [table.where, table.name] }),
+]);
 
 /** The last run of each scheduled job, so that the next start can run a job that was missed. */
 export const jobRuns = sqliteTable("job_runs", {

@@ -1,3 +1,4 @@
+import type { SQLiteColumnBuilderBase } from "drizzle-orm/sqlite-core";
 import {
   derivativeTickColumns,
   exchangeTickColumns,
@@ -30,28 +31,31 @@ const past = {
   /** Its number in `revisions`, if other figures replaced it or the service withdrew it; 0: it is none. */
   revision: integer("revision").notNull().default(0),
 };
-const isRevision = sql`revision > 0`;
 
-const tickVersion = {
-  /** → series.series */
-  series: integer("series").notNull(),
-  ts,
-  ...schemaColumns(indexTickColumns),
-  details,
-  since,
-  confirmed,
-};
+/** Earlier versions of the rows of a table: what was replaced, withdrawn, or a preview (tables/known-at.ts). */
+function pastVersions(
+  name: string,
+  key: string,
+  version: Readonly<Record<string, SQLiteColumnBuilderBase>>,
+  revisions: string,
+) {
+  return sqliteTable(name, { key: integer(key).notNull(), ts, ...version, ...past }, (table) => [
+    primaryKey({ columns: [table.key, table.ts, table.until, table.revision] }),
+    uniqueIndex(revisions).on(table.revision).where(sql`revision > 0`),
+  ]);
+}
+
+/** → series.series */
+const series = integer("series").notNull();
+
+const tickVersion = { ts, ...schemaColumns(indexTickColumns), details, since, confirmed };
 
 /** View: `index_ticks`. */
-export const indexTickRows = sqliteTable("index_tick_rows", tickVersion, (table) => [
+export const indexTickRows = sqliteTable("index_tick_rows", { series, ...tickVersion }, (table) => [
   primaryKey({ columns: [table.series, table.ts] }),
 ]);
 
-/** Earlier versions of index ticks: what was replaced, withdrawn, or a preview (tables/known-at.ts). */
-export const pastTickRows = sqliteTable("past_tick_rows", { ...tickVersion, ...past }, (table) => [
-  primaryKey({ columns: [table.series, table.ts, table.until, table.revision] }),
-  uniqueIndex("tick_revisions").on(table.revision).where(isRevision),
-]);
+export const pastTickRows = pastVersions("past_tick_rows", "series", tickVersion, "tick_revisions");
 
 /**
  * The hourly bars of the index ticks; every hour with ticks has a row. Views: `bars_1h`, `bars_4h`, `bars_1d`. The key is
@@ -61,8 +65,7 @@ export const pastTickRows = sqliteTable("past_tick_rows", { ...tickVersion, ...p
 export const keptBars = sqliteTable(
   "kept_bars",
   {
-    /** → series.series */
-    series: integer("series").notNull(),
+    series,
     /** The start of the hour. */
     ts,
     open: real("open"),
@@ -87,18 +90,11 @@ export const keptBars = sqliteTable(
   ],
 );
 
-const dailyBarVersion = {
-  /** → series.series */
-  series: integer("series").notNull(),
-  /** Midnight. */
-  ts,
-  ...schemaColumns(ohlcvColumns),
-  details,
-  since,
-};
+/** `ts`: midnight. */
+const dailyBarVersion = { ts, ...schemaColumns(ohlcvColumns), details, since };
 
 /** View: `ohlcv`. The index is by the expression of its `day`, so that `day = '…'` in a query is a seek. */
-export const dailyBarRows = sqliteTable("daily_bar_rows", dailyBarVersion, (table) => [
+export const dailyBarRows = sqliteTable("daily_bar_rows", { series, ...dailyBarVersion }, (table) => [
   primaryKey({ columns: [table.series, table.ts] }),
   uniqueIndex("daily_bars_by_day").on(
     table.series,
@@ -106,14 +102,12 @@ export const dailyBarRows = sqliteTable("daily_bar_rows", dailyBarVersion, (tabl
   ),
 ]);
 
-/** Earlier versions of daily bars, those of the running day too. */
-export const pastDailyBarRows = sqliteTable(
+/** Those of the running day too. */
+export const pastDailyBarRows = pastVersions(
   "past_daily_bar_rows",
-  { ...dailyBarVersion, ...past },
-  (table) => [
-    primaryKey({ columns: [table.series, table.ts, table.until, table.revision] }),
-    uniqueIndex("daily_bar_revisions").on(table.revision).where(isRevision),
-  ],
+  "series",
+  dailyBarVersion,
+  "daily_bar_revisions",
 );
 
 /**
@@ -128,13 +122,7 @@ export const rowParts = sqliteTable("row_parts", {
   openedAt: integer("opened_at").notNull(),
 });
 
-const exchangeTickVersion = {
-  ts,
-  ...schemaColumns(exchangeTickColumns),
-  details,
-  since,
-  confirmed,
-};
+const exchangeTickVersion = { ts, ...schemaColumns(exchangeTickColumns), details, since, confirmed };
 
 /** View: `exchange_ticks`. */
 export const exchangeTickSlots = sqliteTable(
@@ -144,52 +132,29 @@ export const exchangeTickSlots = sqliteTable(
 );
 export type ExchangeTickRow = typeof exchangeTickSlots.$inferSelect;
 
-export const pastExchangeTickRows = sqliteTable(
+export const pastExchangeTickRows = pastVersions(
   "past_exchange_tick_rows",
-  {
-    /** → listings.listing */
-    listing: integer("listing").notNull(),
-    ...exchangeTickVersion,
-    ...past,
-  },
-  (table) => [
-    primaryKey({ columns: [table.listing, table.ts, table.until, table.revision] }),
-    uniqueIndex("exchange_tick_revisions").on(table.revision).where(isRevision),
-  ],
+  "listing",
+  exchangeTickVersion,
+  "exchange_tick_revisions",
 );
 
-const marketCapVersion = {
-  ts,
-  ...schemaColumns(marketCapColumns),
-  details,
-  since,
-};
+const marketCapVersion = { ts, ...schemaColumns(marketCapColumns), details, since };
 
 /** View: `market_caps`. */
 export const marketCapSlots = sqliteTable("market_cap_slots", { slot, ...marketCapVersion }, (table) => [
   primaryKey({ columns: [table.slot, table.ts] }),
 ]);
 
-export const pastMarketCapRows = sqliteTable(
+/** The series is (GWA, the asset): an asset and its USD rate share one key. */
+export const pastMarketCapRows = pastVersions(
   "past_market_cap_rows",
-  {
-    /** → series.series of (GWA, the asset): an asset and its USD rate share one key. */
-    series: integer("series").notNull(),
-    ...marketCapVersion,
-    ...past,
-  },
-  (table) => [
-    primaryKey({ columns: [table.series, table.ts, table.until, table.revision] }),
-    uniqueIndex("market_cap_revisions").on(table.revision).where(isRevision),
-  ],
+  "series",
+  marketCapVersion,
+  "market_cap_revisions",
 );
 
-const derivativeTickVersion = {
-  ts,
-  ...schemaColumns(derivativeTickColumns),
-  details,
-  since,
-};
+const derivativeTickVersion = { ts, ...schemaColumns(derivativeTickColumns), details, since };
 
 /** View: `derivative_ticks`. */
 export const derivativeTickSlots = sqliteTable(
@@ -198,16 +163,9 @@ export const derivativeTickSlots = sqliteTable(
   (table) => [primaryKey({ columns: [table.slot, table.ts] })],
 );
 
-export const pastDerivativeTickRows = sqliteTable(
+export const pastDerivativeTickRows = pastVersions(
   "past_derivative_tick_rows",
-  {
-    /** → contracts.contract */
-    contract: integer("contract").notNull(),
-    ...derivativeTickVersion,
-    ...past,
-  },
-  (table) => [
-    primaryKey({ columns: [table.contract, table.ts, table.until, table.revision] }),
-    uniqueIndex("derivative_tick_revisions").on(table.revision).where(isRevision),
-  ],
+  "contract",
+  derivativeTickVersion,
+  "derivative_tick_revisions",
 );

@@ -13,7 +13,9 @@ export function toFailure(error: unknown, path: string): unknown {
     });
   }
   if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
-    return new Failure(`another program${describeWriters(path)} holds the write lock of ${path}`, {
+    const { writers } = findLockHolders(path);
+    const pids = writers.length > 0 ? ` (pid ${writers.join(", ")})` : "";
+    return new Failure(`another program${pids} holds the write lock of ${path}`, {
       code: "db_locked",
       remedy: "end its write transaction; readers do not block the writer",
       cause: error,
@@ -55,11 +57,6 @@ export function toFailure(error: unknown, path: string): unknown {
     });
   }
   return error;
-}
-
-function describeWriters(path: string): string {
-  const { writers } = findLockHolders(path);
-  return writers.length > 0 ? ` (pid ${writers.join(", ")})` : "";
 }
 
 /** Runs `work` and turns errors of SQLite and the file system into Failures. */

@@ -21,30 +21,24 @@ export class KeyDictionary {
       const known = this.findSeriesKey(indexType, indexId);
       if (known !== undefined) return known;
       const name = this.#find<string | null>(seriesNameSql, { indexType, indexId }) ?? indexId;
-      return this.#insert("INSERT INTO series (index_type, index_id, name) VALUES (?, ?, ?)", [
-        indexType,
-        indexId,
-        name,
-      ]);
+      const sql = "INSERT INTO series (index_type, index_id, name) VALUES (?, ?, ?)";
+      return this.#insert(sql, [indexType, indexId, name]);
     });
   }
 
   /** Stores a name that is not from a lookup: no lookup lists LX indices, only their records name them. */
   nameSeries(series: number, name: string): void {
     if (this.#names.get(series) === name) return;
-    this.#connection
-      .statement(
-        "UPDATE series SET name = ?, name_from = NULL WHERE series = ? AND (name <> ? OR name_from IS NOT NULL)",
-      )
-      .run([name, series, name]);
+    const differs = "(name <> ? OR name_from IS NOT NULL)";
+    const sql = `UPDATE series SET name = ?, name_from = NULL WHERE series = ? AND ${differs}`;
+    this.#connection.run(sql, [name, series, name]);
     this.#names.set(series, name);
   }
 
   /** Stores a name that was concluded from a price, unless the series has a name. */
   nameSeriesByPrice(series: number, name: string): void {
-    this.#connection
-      .statement("UPDATE series SET name = ?, name_from = 'price' WHERE series = ? AND name = index_id")
-      .run([name, series]);
+    const sql = "UPDATE series SET name = ?, name_from = 'price' WHERE series = ? AND name = index_id";
+    this.#connection.run(sql, [name, series]);
   }
 
   /** The key of a snapshot stream's subscription: to one exchange, or to everything (null). */
@@ -53,18 +47,14 @@ export class KeyDictionary {
   }
 
   findSeriesKey(indexType: string, indexId: string): number | undefined {
-    return this.#find<number>("SELECT series FROM series WHERE index_type = ? AND index_id = ?", [
-      indexType,
-      indexId,
-    ]);
+    const sql = "SELECT series FROM series WHERE index_type = ? AND index_id = ?";
+    return this.#find<number>(sql, [indexType, indexId]);
   }
 
   getListingKey(exchangeId: string, marketId: string): number {
     return getOrCreate(this.#listings, exchangeId, marketId, () => {
-      const known = this.#find<number>(
-        "SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?",
-        [exchangeId, marketId],
-      );
+      const sql = "SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?";
+      const known = this.#find<number>(sql, [exchangeId, marketId]);
       if (known !== undefined) return known;
       return this.#insert(
         `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId, ${listingNamesSql})`,
@@ -80,10 +70,8 @@ export class KeyDictionary {
     stub: { exchangeId: string | null; marketId: string | null; firstSeen: string },
   ): number {
     return getOrCreate(this.#contracts, derivativeType, id, () => {
-      const known = this.#find<number>(
-        "SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?",
-        [derivativeType, id],
-      );
+      const sql = "SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?";
+      const known = this.#find<number>(sql, [derivativeType, id]);
       if (known !== undefined) return known;
       return this.#insert(
         `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, exchange, pair, is_described, first_seen, absences)

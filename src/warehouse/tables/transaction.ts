@@ -23,8 +23,8 @@ export class Transaction extends SqlRunner {
   readonly highWaterMarks: HighWaterMarks;
   /** What this transaction changes is entered here. */
   readonly journal: Journal;
-  readonly #commits: Commits;
-  readonly #parts: RowParts;
+  readonly commits: Commits;
+  readonly parts: RowParts;
   readonly #connection: Connection;
   readonly #undoOnRollback: (() => void)[];
   readonly #writtenKeys = new Set<string>();
@@ -36,15 +36,15 @@ export class Transaction extends SqlRunner {
     this.dictionary = memory.dictionary;
     this.highWaterMarks = memory.highWaterMarks;
     this.journal = memory.journal;
-    this.#commits = memory.commits;
-    this.#parts = memory.parts;
+    this.commits = memory.commits;
+    this.parts = memory.parts;
     this.#undoOnRollback = undoOnRollback;
     this.now = now;
   }
 
   /** Its number, which the versions get that it writes. */
   get commit(): number {
-    return this.#commits.next;
+    return this.commits.next;
   }
 
   /**
@@ -52,16 +52,7 @@ export class Transaction extends SqlRunner {
    * with.
    */
   get at(): Micros {
-    return this.#commits.at;
-  }
-
-  /** What a key must be added to, for the slot of one more live row. */
-  openPart(): number {
-    return this.#parts.openBase(this.at);
-  }
-
-  numberRevision(): number {
-    return this.#commits.numberRevision();
+    return this.commits.at;
   }
 
   override statement<Row = unknown>(sql: string): Statement<Row> {
@@ -112,7 +103,8 @@ export class Commits {
   readonly #connection: Connection;
   #last: readonly [seq: number, at: Micros] | undefined;
   #lastRevision: number | undefined;
-  #at: Micros = 0;
+  /** When the commit in progress began, by this machine's clock. */
+  at: Micros = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -131,23 +123,18 @@ export class Commits {
     return ++this.#lastRevision;
   }
 
-  /** When the commit in progress began, by this machine's clock. */
-  get at(): Micros {
-    return this.#at;
-  }
-
   /** Call it first in the database's transaction. */
   begin(machineNow: Micros): void {
-    this.#at = machineNow;
+    this.at = machineNow;
   }
 
   /** Call it in the database's transaction, if it has changed anything. */
   write(clockSkew: Micros): void {
     const [seq, before] = this.#readLast();
-    this.#last = [seq + 1, this.#at];
+    this.#last = [seq + 1, this.at];
     this.#connection.run("INSERT INTO commits (seq, at, unknown_from, clock_skew) VALUES (?, ?, ?, ?)", [
       ...this.#last,
-      this.#at < before ? before : null,
+      this.at < before ? before : null,
       clockSkew,
     ]);
   }

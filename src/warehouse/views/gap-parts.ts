@@ -1,7 +1,7 @@
 import { gapStateSql, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { streams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
-import { AGED_OUT_REASON, NOT_FOUND } from "../../rule/claim.ts";
+import { AGED_OUT_REASON, NOT_FOUND } from "../../rule/answer.ts";
 import {
   absenceSql,
   incidentKindsSql,

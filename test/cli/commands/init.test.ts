@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { fillUnit } from "../../../src/cli/commands/init.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { optionEntries } from "../../../src/config/option-table.ts";
-import { programFile } from "../../../src/runtime/package-files.ts";
+import { programFile } from "../../../src/runtime/child-process.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 

@@ -10,7 +10,6 @@ import { runProgram } from "../../../src/cli/program.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { matchesSecretHash } from "../../../src/serve/client-secrets.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { hasTool } from "../../support/has-tool.ts";
@@ -20,6 +19,7 @@ import { serveWarehouse } from "../../support/serve/filled-server.ts";
 import { WebSocketClient } from "../../support/simulator/websocket-client.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 /** Runs `serve --hash-secret` with a secret on stdin. */
 async function hash(secret: string) {

@@ -1,8 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatBar } from "../../../src/cli/output/progress-bar.ts";
-import { computeBackfillProgress, computeProgress, countsOf } from "../../../src/sync/context/progress.ts";
-import { RunStats } from "../../../src/sync/context/run-stats.ts";
+import {
+  computeBackfillProgress,
+  computeProgress,
+  countsOf,
+  RunStats,
+} from "../../../src/sync/context/run-stats.ts";
 
 describe("progress", () => {
   it("is one line of at most 80 columns: percentage, rows, rows per second, time left", () => {

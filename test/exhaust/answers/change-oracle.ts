@@ -1,5 +1,4 @@
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import type { Proof } from "../../../src/rule/answer.ts";
 import {
   type Claim,
   type ClaimKind,
@@ -7,7 +6,8 @@ import {
   NO_RECORDS,
   NOT_FOUND,
   NOTHING_OLDER,
-} from "../../../src/rule/claim.ts";
+  type Proof,
+} from "../../../src/rule/answer.ts";
 import { MemorySeries } from "../memory-series.ts";
 
 // What an accepted or pending claim changes, moment by moment: each moment of a short line is settled in some way, and has a row or not.

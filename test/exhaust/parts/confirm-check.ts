@@ -6,7 +6,7 @@ import {
   NOT_FOUND,
   NOTHING_OLDER,
   type PendingClaim,
-} from "../../../src/rule/claim.ts";
+} from "../../../src/rule/answer.ts";
 import { type ConfirmationRules, confirm, type Evidence, nextAskAt } from "../../../src/rule/confirm.ts";
 import { type Agreement, specifyAnswer } from "./confirm-specification.ts";
 import type { PartCheck, PartResult } from "./part-check.ts";

@@ -1,6 +1,6 @@
 import { MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "../../../src/rule/claim.ts";
+import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "../../../src/rule/answer.ts";
 import type { ConfirmationRules, Evidence } from "../../../src/rule/confirm.ts";
 
 // The confirmation as docs/promise.md tells it: a claim about an absence counts when the last n answers about it agree, none

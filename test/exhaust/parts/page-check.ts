@@ -1,13 +1,14 @@
 import { MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import type { PageAnswer, SeriesRules } from "../../../src/rule/answer.ts";
 import {
   type Claim,
   NO_LONGER_SERVED,
   NO_RECORDS,
   NOT_FOUND,
   NOTHING_OLDER,
-} from "../../../src/rule/claim.ts";
+  type PageAnswer,
+  type SeriesRules,
+} from "../../../src/rule/answer.ts";
 import { claimNotFound, claimRecords, findContradiction, interpret } from "../../../src/rule/interpret.ts";
 import {
   moments,

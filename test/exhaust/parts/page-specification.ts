@@ -1,7 +1,13 @@
 import { MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import type { PageAnswer, SeriesRules, SettledRange } from "../../../src/rule/answer.ts";
-import { NO_RECORDS, NOT_FOUND, NOTHING_OLDER } from "../../../src/rule/claim.ts";
+import {
+  NO_RECORDS,
+  NOT_FOUND,
+  NOTHING_OLDER,
+  type PageAnswer,
+  type SeriesRules,
+  type SettledRange,
+} from "../../../src/rule/answer.ts";
 import { endsAbove, isIn, type StoredContent } from "./stored-content.ts";
 
 // What a page says, moment by moment: for small pages whose bounds are whole numbers. `interpret` says it by ranges.

@@ -1,7 +1,13 @@
 import type { Micros } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import type { Proof, SettledRange, StoredSeries } from "../../../src/rule/answer.ts";
-import { NO_LONGER_SERVED, NOTHING_OLDER, type PendingClaim } from "../../../src/rule/claim.ts";
+import {
+  NO_LONGER_SERVED,
+  NOTHING_OLDER,
+  type PendingClaim,
+  type Proof,
+  type SettledRange,
+  type StoredSeries,
+} from "../../../src/rule/answer.ts";
 
 /** A small warehouse: its rows, its ledger, and since when the series is selected. */
 export interface StoredContent {

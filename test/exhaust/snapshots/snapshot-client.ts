@@ -2,8 +2,7 @@ import type { ExchangeTick } from "../../../src/model/records.ts";
 import type { Micros } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import type { SettledRange } from "../../../src/rule/answer.ts";
-import type { LedgerChange } from "../../../src/rule/apply.ts";
-import { assertValidLedger, changeRanges } from "../../../src/rule/ledger-ranges.ts";
+import { assertValidLedger, changeRanges, type LedgerChange } from "../../../src/rule/apply.ts";
 import {
   interruptFeed,
   type LiveFeed,

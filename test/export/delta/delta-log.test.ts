@@ -7,7 +7,6 @@ import { openFolderStore } from "../../../src/export/folder-store.ts";
 import { type Manifest, readManifest } from "../../../src/export/manifest.ts";
 import { ParquetWriter } from "../../../src/export/parquet-writer.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import {
   type Objects,
@@ -20,6 +19,7 @@ import { monthStart } from "../../support/export/sample-data.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const table = (folder: string, relation: string) => join(folder, "export/versions", relation);
 const log = (folder: string, relation: string) => join(table(folder, relation), "_delta_log");

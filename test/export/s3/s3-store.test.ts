@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import type { ExportOptions, ExportStep } from "../../../src/export/export-warehouse.ts";
 import { Failure } from "../../../src/model/failure.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { readSnapshot, readTableRows } from "../../support/export/delta-reader.ts";
@@ -15,6 +14,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const to = "s3://lake/a dir/mds";
 const prefix = "a dir/mds/";

@@ -9,8 +9,8 @@ import {
 } from "../../../src/ingest/commit/bookkeeping.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { NOT_FOUND } from "../../../src/rule/claim.ts";
-import { reopenNotFound } from "../../../src/warehouse/coverage/not-found.ts";
+import { NOT_FOUND } from "../../../src/rule/answer.ts";
+import { reopenNotFound } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   hasNoContracts,
   readDueRechecks,

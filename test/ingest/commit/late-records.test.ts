@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { findLateness } from "../../../src/ingest/commit/late-records.ts";
+import { findLateness } from "../../../src/ingest/commit/stored-series.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
 import { readLateness, recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 import { at, SECOND } from "../../support/ingest/pages.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const noon = at("12:00:00");
 

@@ -7,11 +7,11 @@ import {
   LiveState,
 } from "../../../src/ingest/commit/live.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { at, liveMessage, tickRecord } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const exchangeTick = (time: string, more: object = {}) =>
   JSON.stringify({

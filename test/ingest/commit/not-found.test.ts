@@ -1,17 +1,17 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { commitNotFound } from "../../../src/ingest/commit/not-found.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
+import { commitNotFound } from "../../../src/ingest/commit/walk-page.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { onlyPage } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
 import { at, btc, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { bar } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const MINUTE = 60 * SECOND;
 const [ten, eleven, half, twelve] = [at("10:00:00"), at("11:00:00"), at("11:30:00"), at("12:00:00")];

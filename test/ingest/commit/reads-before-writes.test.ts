@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { commitLiveMessages, LiveState } from "../../../src/ingest/commit/live.ts";
 import { commitLookup } from "../../../src/ingest/commit/lookup.ts";
-import { commitNotFound } from "../../../src/ingest/commit/not-found.ts";
 import { commitSnapshot, commitSnapshotCoverage } from "../../../src/ingest/commit/snapshot.ts";
+import { commitNotFound } from "../../../src/ingest/commit/walk-page.ts";
 import { type Page, readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import type { Connection, Statement } from "../../../src/warehouse/sqlite/connection.ts";

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import {
   commitPage,
   coverageSql,
@@ -19,6 +18,7 @@ import {
   tickRecord,
 } from "../../support/ingest/pages.ts";
 import { tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 describe("a page with records from the future", () => {
   it("H11: proves its range, even if most of its records are from the future", async () => {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { TickServer } from "../../support/serve/tick-server.ts";
 import type { WebSocketClient } from "../../support/simulator/websocket-client.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { decimal, parseTs } from "../../support/warehouse/records.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const fixture = new TickServer();
 const at = (time: string) => parseTs(`2026-02-01T${time}Z`);

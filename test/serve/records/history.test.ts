@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ServeServer } from "../../../src/serve/serve-server.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { serveWarehouse } from "../../support/serve/filled-server.ts";
@@ -11,6 +10,7 @@ import { sendRequest } from "../../support/simulator/rest-client.ts";
 import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
 import { fill, STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-serve-"));
 const path = join(folder, "mds.sqlite");

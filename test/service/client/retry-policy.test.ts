@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { failureCode } from "../../../src/model/failure.ts";
 import { noListFailure } from "../../../src/model/response-body.ts";
-import { RetryBudget } from "../../../src/service/client/retry-budget.ts";
+import { RetryBudget } from "../../../src/service/client/failure-counts.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
 import { createTestClient } from "../../support/service/client-harness.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { parseHttpDate, parseRetryAfter } from "../../../src/service/http/http-headers.ts";
+import { parseHttpDate, parseRetryAfter } from "../../../src/service/http/transport.ts";
 import { MAX_RETRY_AFTER_MS } from "../../../src/service/limits.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Subscription } from "../../../src/service/live/messages.ts";
-import { SubscriptionStates } from "../../../src/service/live/subscription-states.ts";
+import { type Subscription, SubscriptionStates } from "../../../src/service/live/subscription-states.ts";
 import { gwa, kraken, lx, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 import type { Json } from "../../support/service/websocket-server.ts";
 

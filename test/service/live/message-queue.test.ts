@@ -5,7 +5,7 @@ import {
   MessageQueue,
   type QueueLimits,
 } from "../../../src/service/live/message-queue.ts";
-import type { FeedMessage } from "../../../src/service/live/messages.ts";
+import type { FeedMessage } from "../../../src/service/live/subscription-states.ts";
 import { startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
 const tight: QueueLimits = {

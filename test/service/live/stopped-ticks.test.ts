@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import type { Subscription } from "../../../src/service/live/messages.ts";
-import { SubscriptionStates } from "../../../src/service/live/subscription-states.ts";
+import { type Subscription, SubscriptionStates } from "../../../src/service/live/subscription-states.ts";
 import { gwa, kraken, lx, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 import { type Json, sendDefaultAnswer } from "../../support/service/websocket-server.ts";
 

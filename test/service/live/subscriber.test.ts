@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FeedTokens } from "../../../src/service/live/feed.ts";
-import type { Subscription } from "../../../src/service/live/messages.ts";
+import type { Subscription } from "../../../src/service/live/subscription-states.ts";
 import {
   type FeedHarness,
   type FeedHarnessOptions,

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll } from "vitest";
 import type { CommitNews } from "../../../src/model/answers/ticks.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { fillEverything, ticks } from "../export/sample-data.ts";
 import { present } from "../present.ts";
 import { DAY, openFilledWarehouse, STEP } from "../warehouse/filled-warehouse.ts";
+import { writeRecords } from "../warehouse/write-records.ts";
 import { serveDashboard } from "./dashboard-harness.ts";
 
 /** Rows of all streams, and the last day of three indices. */

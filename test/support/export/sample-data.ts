@@ -4,7 +4,6 @@ import type { DerivativeTick, IndexTick, MarketCap } from "../../../src/model/re
 import type { Micros } from "../../../src/model/time.ts";
 import { periodOf, periodRange } from "../../../src/warehouse/read/export-periods.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../empty-record.ts";
@@ -20,6 +19,7 @@ import {
 } from "../warehouse/filled-warehouse.ts";
 import { bar, decimal, exchangeTick, tick } from "../warehouse/records.ts";
 import { settleSnapshot } from "../warehouse/settle-snapshot.ts";
+import { writeRecords } from "../warehouse/write-records.ts";
 
 /** The first moment of the month that lies so many months back, counted from the newest that has at least ten days. */
 export function monthStart(back: number): Micros {

@@ -3,11 +3,11 @@ import { barWidths, MICROS_PER_DAY, type Micros } from "../../../src/model/time.
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { matchPreviews, removePreviews } from "../../../src/warehouse/rows/previews.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/row-sql.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { readNotedDetails, writeNotedDetails } from "../../../src/warehouse/rows/second-records.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { bar, decimal, parseTs, tick } from "../warehouse/records.ts";
 import { retract, settle, settleAsLost } from "../warehouse/settle.ts";
+import { writeRecords } from "../warehouse/write-records.ts";
 
 /* Random commits as a sync makes them: pages, live ticks, corrections, withdrawals, late pages, and what they prove. */
 

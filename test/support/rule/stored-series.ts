@@ -1,7 +1,12 @@
 import type { Micros } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import type { Publication, SettledRange, StoredSeries } from "../../../src/rule/answer.ts";
-import { NO_LONGER_SERVED, NOTHING_OLDER } from "../../../src/rule/claim.ts";
+import {
+  NO_LONGER_SERVED,
+  NOTHING_OLDER,
+  type Publication,
+  type SettledRange,
+  type StoredSeries,
+} from "../../../src/rule/answer.ts";
 
 export interface StoredContent {
   /** Rows that REST has served. */

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { serviceScopes } from "../../../src/model/streams.ts";
 import { hashSecret } from "../../../src/serve/client-secrets.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import type { Fault } from "../../simulator/fault.ts";
 import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { writeRecords } from "../warehouse/write-records.ts";
 import { serveWarehouse, startFilledWarehouse } from "./filled-server.ts";
 
 /** Each comparison with a hash of the usual cost takes 50 ms of CPU. */

@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Micros } from "../../../src/model/time.ts";
 import type { ServeServer } from "../../../src/serve/serve-server.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { WebSocketClient } from "../simulator/websocket-client.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { fill, STEP } from "../warehouse/filled-warehouse.ts";
 import { tick } from "../warehouse/records.ts";
+import { writeRecords } from "../warehouse/write-records.ts";
 import { serveWarehouse } from "./filled-server.ts";
 
 /** A warehouse with a writer of its own, and a server that reads it: both on a manual clock at noon. */

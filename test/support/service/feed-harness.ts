@@ -3,9 +3,13 @@ import { onTestFinished } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
 import { ServerClock } from "../../../src/service/http/server-clock.ts";
-import type { FeedTokens } from "../../../src/service/live/feed.ts";
-import { type FeedEvent, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
-import type { FeedMessage, Subscription } from "../../../src/service/live/messages.ts";
+import {
+  type FeedEvent,
+  type FeedOptions,
+  type FeedTokens,
+  followFeed,
+} from "../../../src/service/live/feed.ts";
+import type { FeedMessage, Subscription } from "../../../src/service/live/subscription-states.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { timeLimit } from "../time-limit.ts";

@@ -1,5 +1,5 @@
-import type { Random } from "../../../src/runtime/backoff.ts";
-import { RetryBudget } from "../../../src/service/client/retry-budget.ts";
+import type { Random } from "../../../src/runtime/clock.ts";
+import { RetryBudget } from "../../../src/service/client/failure-counts.ts";
 import type { LoadSign } from "../../../src/service/http/pace.ts";
 import { seededRandom } from "../seeded-random.ts";
 

@@ -4,12 +4,12 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import type { ShareOptions } from "../../../src/share/share-once.ts";
 import { runShareLoop } from "../../../src/share/thread/share-loop.ts";
 import type { ShareReport } from "../../../src/share/thread/share-messages.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { waitUntil } from "../wait-until.ts";
 import { exchangeTick } from "../warehouse/records.ts";
 import { settleSnapshot } from "../warehouse/settle-snapshot.ts";
+import { writeRecords } from "../warehouse/write-records.ts";
 import { HOURS_BEGIN, shareOptions } from "./share-harness.ts";
 
 /** The period of the snapshots. */

@@ -7,13 +7,13 @@ import {
   type ShareResult,
   shareOnce,
 } from "../../../src/share/share-once.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ticks } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { timeLimit } from "../time-limit.ts";
 import { tick } from "../warehouse/records.ts";
 import { settle } from "../warehouse/settle.ts";
+import { writeRecords } from "../warehouse/write-records.ts";
 
 /** The options with which a test forwards a warehouse to a database of its server. */
 export function shareOptions(

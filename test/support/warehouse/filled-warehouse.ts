@@ -13,7 +13,6 @@ import { type HistoryStream, historyStreams, type Stream } from "../../../src/mo
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { declareTargets, type StreamRules } from "../../../src/warehouse/coverage/targets.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../empty-record.ts";
@@ -24,6 +23,7 @@ import { bar, tick } from "./records.ts";
 import { settle } from "./settle.ts";
 import { settleSnapshot } from "./settle-snapshot.ts";
 import { writeContracts, writeLookup } from "./write-lists.ts";
+import { writeRecords } from "./write-records.ts";
 
 export const HOUR = 3600 * MICROS_PER_SECOND;
 export const DAY = MICROS_PER_DAY;

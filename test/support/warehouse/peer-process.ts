@@ -12,7 +12,7 @@ const print = (line: string) => void writeSync(1, `${line}\n`);
 async function asWriter(): Promise<() => void> {
   const [{ openWriter }, { writeRecords }, { tick }] = await Promise.all([
     import("../../../src/warehouse/writer.ts"),
-    import("../../../src/warehouse/rows/row-writer.ts"),
+    import("./write-records.ts"),
     import("./records.ts"),
   ]);
   const warehouse = openWriter(path, { clock: systemClock });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { exitCode, Failure, type FailureCode } from "../../../src/model/failure.ts";
 import { serviceScopes } from "../../../src/model/streams.ts";
-import { classifyError, isWriterLost } from "../../../src/sync/context/error-policy.ts";
+import { classifyError, isWriterLost } from "../../../src/sync/context/context.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 

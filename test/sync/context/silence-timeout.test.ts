@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { SILENCE_TIMEOUT_MS, SilenceTimeout } from "../../../src/sync/context/retry.ts";
+import { createSilenceTimeout, SILENCE_TIMEOUT_MS } from "../../../src/sync/context/context.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 // Times whose sum is rounded: so long after the last success, the timeout seemed to be over and not over, for ever.
@@ -12,7 +12,7 @@ it.each([
   async (start, answered) => {
     const clock = new ManualClock();
     clock.jump(start);
-    const silence = new SilenceTimeout(clock);
+    const silence = createSilenceTimeout(clock);
     clock.jump(answered);
     silence.onEvent({ kind: "request", endpoint: "/asset", status: 200 } as never);
     await clock.advance(SILENCE_TIMEOUT_MS - 1);

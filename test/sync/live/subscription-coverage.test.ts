@@ -1,7 +1,10 @@
 import { expect, it } from "vitest";
 import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
 import type { SyncContext } from "../../../src/sync/context/context.ts";
-import { CoverageCommitter, SubscriptionCoverage } from "../../../src/sync/live/subscription-coverage.ts";
+import {
+  createCoverageCommitter,
+  SubscriptionCoverage,
+} from "../../../src/sync/live/subscription-coverage.ts";
 import { startIngest } from "../../support/ingest/ingest-harness.ts";
 
 const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
@@ -18,7 +21,7 @@ async function startCommitter() {
   const { ingest, query } = await startIngest();
   const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND);
   const { signal } = new AbortController();
-  const committer = new CoverageCommitter({ ingest, signal } as SyncContext, coverage);
+  const committer = createCoverageCommitter({ ingest, signal } as SyncContext, coverage);
   const subscriptions = btc && eth ? [btc, eth] : [];
   coverage.setDesired({
     indices: [],

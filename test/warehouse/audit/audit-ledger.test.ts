@@ -3,7 +3,6 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { auditLedger, repairLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -11,6 +10,7 @@ import { openTestWarehouse, queryRows } from "../../support/warehouse/open-wareh
 import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle, settleAsLost } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const now = parseTs("2026-03-01T12:00:00Z");
 const SECOND = MICROS_PER_SECOND;

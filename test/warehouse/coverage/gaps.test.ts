@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../../src/model/time-range.ts";
-import { loseAgedOut } from "../../../src/rule/findings.ts";
+import { loseAgedOut } from "../../../src/rule/apply.ts";
 import { applyChanges } from "../../../src/warehouse/coverage/ledger.ts";
-import { readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
+import { readLedgerKeys } from "../../../src/warehouse/coverage/series-queries.ts";
 import {
   declareTargets,
   recordBlockedReason,

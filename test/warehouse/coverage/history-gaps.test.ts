@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { NOT_FOUND } from "../../../src/rule/claim.ts";
+import { NOT_FOUND } from "../../../src/rule/answer.ts";
 import { auditLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
 import { storeClaim } from "../../../src/warehouse/coverage/pending-claims.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";

@@ -10,13 +10,13 @@ import {
   readSettledRanges,
 } from "../../../src/warehouse/coverage/ledger.ts";
 import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { readChanges, readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { retract, settle, settleAsLost } from "../../support/warehouse/settle.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const MAX_TS = 30;
 const range = fc

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { NOT_FOUND } from "../../../src/rule/claim.ts";
+import { NOT_FOUND } from "../../../src/rule/answer.ts";
 import {
   beginLiveSpans,
   clearLiveSpans,

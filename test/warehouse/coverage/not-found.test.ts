@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { NOT_FOUND } from "../../../src/rule/claim.ts";
-import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
+import { NOT_FOUND } from "../../../src/rule/answer.ts";
 import {
   readNotFoundSeries,
+  readSettledRanges,
   reopenNotFound,
   wasNotFound,
-} from "../../../src/warehouse/coverage/not-found.ts";
+} from "../../../src/warehouse/coverage/ledger.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
-import type { ClaimKind, PendingClaim } from "../../../src/rule/claim.ts";
+import type { ClaimKind, PendingClaim } from "../../../src/rule/answer.ts";
 import {
-  dropAgedOutClaims,
   dropClaims,
+  dropPendingClaims,
   readClaims,
   readPendingClaims,
   readReportedWithdrawals,
@@ -60,7 +60,7 @@ describe("the claims of a series", () => {
     store(btc, "end moved", 10, 20, { acceptedAt: now });
     warehouse.transaction((t) => dropClaims(t, [dropped]));
     expect(rangesOf(btc)).toHaveLength(4);
-    warehouse.transaction((t) => dropAgedOutClaims(t, btc, { from: 0, to: 30 }));
+    warehouse.transaction((t) => dropPendingClaims(t, btc, 30));
     // What is accepted stays, if a later answer depends on it, and what the service may still repeat.
     expect(rangesOf(btc)).toEqual([
       [15, 31],

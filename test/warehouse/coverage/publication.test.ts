@@ -10,7 +10,6 @@ import {
   readPublication,
   recordHeadPage,
   recordLowerPage,
-  recordRunningDay,
 } from "../../../src/warehouse/coverage/publication.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
@@ -129,7 +128,7 @@ describe("a stream that serves the bar of a running day", () => {
         (stream) => readStreamTiming(warehouse.connection, stream)?.servesRunningDay === 1,
       );
     expect(serves()).toEqual([false, false]);
-    warehouse.transaction((t) => recordRunningDay(t, "ohlcv"));
+    warehouse.transaction((t) => recordStreamState(t, "ohlcv", { servesRunningDay: 1 }));
     expect(serves()).toEqual([true, false]);
   });
 });

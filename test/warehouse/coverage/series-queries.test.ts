@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { namedKeyText, readLedgerKeys } from "../../../src/warehouse/coverage/ledger-keys.ts";
 import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
 import {
   indexKey,
+  namedKeyText,
   readIndexLedgers,
+  readLedgerKeys,
   readSeriesCoverage,
   readSeriesHeads,
 } from "../../../src/warehouse/coverage/series-queries.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { forbidPeriod } from "../../../src/rule/snapshot.ts";
 import {
-  endSnapshotTarget,
   planSnapshotChanges,
   readStoredSnapshots,
   writeSnapshotChanges,
 } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
+import { endTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
@@ -71,9 +71,14 @@ describe("a snapshot", () => {
     observe(100);
     observe(110);
     expect(targets()).toEqual([[100, null, 20, 1, null, 1]]);
-    warehouse.transaction((t) => endSnapshotTarget(t, { ...kraken, exchangeId: null, at: 115 }));
+    const end = (exchangeId: string | null) =>
+      warehouse.transaction((t) => {
+        const series = t.dictionary.getSubscriptionKey(exchangeId);
+        endTarget(t, { stream: "exchange_ticks", series }, 115);
+      });
+    end(null);
     expect(targets()).toEqual([[100, null, 20, 1, null, 1]]);
-    warehouse.transaction((t) => endSnapshotTarget(t, { ...kraken, at: 115 }));
+    end("kraken");
     expect(targets()).toEqual([[100, 115, 20, 1, null, 1]]);
   });
 

@@ -5,8 +5,7 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { auditLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
 import type { LedgerKey } from "../../../src/warehouse/coverage/ledger.ts";
 import { readKeyRanges } from "../../../src/warehouse/coverage/series-gaps.ts";
-import { endSnapshotTarget } from "../../../src/warehouse/coverage/snapshot-coverage.ts";
-import { readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
+import { endTarget, readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
 import { prune } from "../../../src/warehouse/rows/retention.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
@@ -39,8 +38,10 @@ describe("the ranges of snapshot streams", () => {
           for (const { stream, exchangeId, after, act } of steps) {
             at += Math.round(after * CADENCE);
             if (act === "snapshot") settleSnapshot(transaction, { stream, exchangeId, at, cadence: CADENCE });
-            else if (act === "end") endSnapshotTarget(transaction, { stream, exchangeId, at });
-            else prune(transaction, "exchange_ticks", at - 5 * CADENCE);
+            else if (act === "end") {
+              const series = transaction.dictionary.getSubscriptionKey(exchangeId);
+              endTarget(transaction, { stream, series }, at);
+            } else prune(transaction, "exchange_ticks", at - 5 * CADENCE);
           }
         });
         expect(findBrokenTiling(warehouse)).toEqual([]);

@@ -7,13 +7,13 @@ import type {
   Market,
 } from "../../../src/model/records.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { writeContracts, writeLookup } from "../../support/warehouse/write-lists.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const noQualityOrExtra = { quality: null, extra: null };
 

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../../src/model/time.ts";
 import { runReadQuery } from "../../../src/warehouse/query/query.ts";
 import { rewriteTimeBounds } from "../../../src/warehouse/query/time-bounds.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const DAY = "2026-03-01";
 const midnight = parseTs(`${DAY}T00:00:00Z`);

@@ -4,13 +4,13 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { buildGrid, buildMonthGrid, CellSums } from "../../../src/warehouse/read/heatmap-grid.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { midnight, present } from "../../support/present.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 import { readWholeHeatmap } from "../../support/warehouse/whole-heatmap.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const DAY = MICROS_PER_DAY;
 const HOUR = DAY / 24;

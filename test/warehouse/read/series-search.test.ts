@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { searchPages } from "../../../src/warehouse/read/page-search.ts";
-import { type ChartSeries, SeriesSearch } from "../../../src/warehouse/read/series-search.ts";
+import { type ChartSeries, SeriesSearch, searchPages } from "../../../src/warehouse/read/page-search.ts";
 
 const series = (index_type: string, index_id: string, name: string, title = ""): ChartSeries => ({
   ...{ index_type, index_id, name, title },

@@ -2,13 +2,13 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type MovePosition, moveLiveRows } from "../../../src/warehouse/rows/move-live-rows.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
 import { newestRow } from "../../../src/warehouse/tables/row-parts.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { makeTempFolder, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { exchangeTick, parseTs } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T11:00:00Z");
 const MINUTE_MS = 60_000;

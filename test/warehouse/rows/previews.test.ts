@@ -4,11 +4,11 @@ import type { TimeRange } from "../../../src/model/time-range.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { findRowsBeside } from "../../../src/warehouse/rows/previews.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/row-sql.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { readChanges, readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T11:00:00Z");
 const key = { stream: "index_ticks", series: 1 } as const;

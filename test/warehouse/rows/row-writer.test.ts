@@ -5,12 +5,12 @@ import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import type { RecordSource } from "../../../src/warehouse/rows/row-plan.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const write = (warehouse: WarehouseWriter, ticks: readonly IndexTick[], source: RecordSource = "rest") =>
   warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", ticks, source));

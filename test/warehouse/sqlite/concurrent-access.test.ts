@@ -4,7 +4,6 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { openReader } from "../../../src/warehouse/reader.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { MIN_FREE_BYTES } from "../../../src/warehouse/sqlite/disk.ts";
 import { findLockHolders } from "../../../src/warehouse/sqlite/lock-holders.ts";
 import { readWalBytes, truncateWal } from "../../../src/warehouse/sqlite/wal.ts";
@@ -20,6 +19,7 @@ import {
 } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { startPeerProcess } from "../../support/warehouse/start-peer-process.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const page = (from: number) => Array.from({ length: 500 }, (_, i) => tick(from + i, "1.5"));
 const write = (warehouse: WarehouseWriter, from = 0) =>

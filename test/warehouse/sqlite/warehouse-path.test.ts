@@ -17,7 +17,6 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { backUp } from "../../../src/warehouse/backup.ts";
 import { restoreWarehouse } from "../../../src/warehouse/restore.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { recordCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
 import { MIN_FREE_BYTES } from "../../../src/warehouse/sqlite/disk.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
@@ -30,6 +29,7 @@ import {
   queryRows,
 } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const clock = new ManualClock();
 const open = (path: string) => openWriter(path, { clock });

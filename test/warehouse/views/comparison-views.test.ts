@@ -6,7 +6,6 @@ import type { ExchangeTick, MarketCap } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { findRowsBeside } from "../../../src/warehouse/rows/previews.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/row-sql.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -14,6 +13,7 @@ import { queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T00:00:00Z");
 const HALF_MINUTE = 30_000_000;

@@ -3,10 +3,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseDecimal, toPlainNotation } from "../../../src/model/decimal.ts";
 import { formatTimestamp } from "../../../src/model/time.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { hasTool } from "../../support/has-tool.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../../support/warehouse/records.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const decimalText = fc
   .tuple(

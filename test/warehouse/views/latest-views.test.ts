@@ -2,11 +2,11 @@ import { describe, expect, it } from "vitest";
 import type { DerivativeContract, DerivativeTick } from "../../../src/model/records.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../../support/warehouse/records.ts";
 import { writeContracts } from "../../support/warehouse/write-lists.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 /** The views use the time of the query, and a new warehouse has no clock skew. */
 const now = Math.floor((systemClock.now() * MICROS_PER_MS) / MICROS_PER_SECOND) * MICROS_PER_SECOND;

@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { writeRecords } from "../../../src/warehouse/rows/row-writer.ts";
 import { publicDocs } from "../../../src/warehouse/schema/column-docs.ts";
 import { views } from "../../../src/warehouse/views/views.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
+import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 const SERIES = 10;
 const ROWS = 500;

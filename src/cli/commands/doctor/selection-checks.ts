@@ -3,9 +3,8 @@ import { MICROS_PER_MS } from "../../../model/time.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 import type { SyncSettings } from "../../../sync/context/context.ts";
-import { collectNotices } from "../../../sync/selection/exchanges.ts";
 import { fetchAllRecords, fetchDirectory } from "../../../sync/selection/fetch-directory.ts";
-import { describeNotice, type SelectorNotice } from "../../../sync/selection/targets.ts";
+import { collectNotices, describeNotice, type SelectorNotice } from "../../../sync/selection/targets.ts";
 import {
   countShared,
   isSameService,

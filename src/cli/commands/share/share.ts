@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { requireSharedSettings } from "../../../config/shared-settings.ts";
+import { requireSharedSettings } from "../../../config/service-settings.ts";
 import type { ShareResult } from "../../../share/share-once.ts";
-import type { ProgressCounts } from "../../../sync/context/progress.ts";
+import type { ProgressCounts } from "../../../sync/context/run-stats.ts";
 import { drawBars, isTerminal } from "../../output/progress-bar.ts";
 import { formatNumber, pluralize } from "../../output/text.ts";
 import type { CommandContext } from "../../support/context.ts";

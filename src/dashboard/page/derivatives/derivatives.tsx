@@ -1,5 +1,3 @@
-// Futures, perpetuals and options of one asset, as of any moment that was observed.
-
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import uPlot from "uplot";
 import type {
@@ -7,7 +5,7 @@ import type {
   FutureQuote,
   OptionQuote,
   PerpetualQuote,
-} from "../../../model/answers/derivatives.ts";
+} from "../../../model/answers/market.ts";
 import { DAYS_PER_YEAR } from "../../../model/time.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
@@ -25,6 +23,8 @@ import {
   quote,
   signOf,
 } from "../shared/text-format.ts";
+
+// Futures, perpetuals and options of one asset, as of any moment that was observed.
 
 const MAX_CURVES = 6;
 const FUNDINGS_PER_YEAR = 3 * DAYS_PER_YEAR;

@@ -1,9 +1,9 @@
-// One line of proof: what is stored, since when it is whole, and what is missing of it. Pure functions without access to the page.
-
-import { describeConfirmations } from "../../../model/status/confirmations.ts";
+import { describeConfirmations } from "../../../model/status/gap-state.ts";
 import type { StreamStatus, WarehouseStatus } from "../../../model/status/warehouse-status.ts";
 import type { BackfillAnswer } from "../../api-answers.ts";
 import { brief, count, countNoun, duration, momentText, title } from "./text-format.ts";
+
+// One line of proof: what is stored, since when it is whole, and what is missing of it. Pure functions without access to the page.
 
 interface ProvenStatus extends Pick<WarehouseStatus, "confirmations" | "generated_at"> {
   readonly streams: readonly Pick<

@@ -1,13 +1,14 @@
-// The state of the sync: what is missing first, then the coverage of each series, the streams and the last errors.
-
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
-import { describeConfirmations } from "../../../model/status/confirmations.ts";
-import { gapStates } from "../../../model/status/gap-state.ts";
-import type { ServeStatus } from "../../../model/status/serve-status.ts";
+import { describeConfirmations, gapStates } from "../../../model/status/gap-state.ts";
 import { describeLimit, HOST_SCOPE, type ServiceCondition } from "../../../model/status/service-condition.ts";
-import { describeShare, listShareParts, type ShareStatus } from "../../../model/status/share-status.ts";
+import {
+  describeShare,
+  listShareParts,
+  type ServeStatus,
+  type ShareStatus,
+} from "../../../model/status/share-status.ts";
 import type {
   StreamStatus,
   WarehouseStatus,
@@ -30,6 +31,8 @@ import {
   zoneName,
 } from "../shared/text-format.ts";
 import { Coverage } from "./coverage-map.tsx";
+
+// The state of the sync: what is missing first, then the coverage of each series, the streams and the last errors.
 
 const MISSING_STEP = 8;
 

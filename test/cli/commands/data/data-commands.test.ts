@@ -10,11 +10,11 @@ import { openWarehouse, type Warehouse } from "../../../../src/library/open-ware
 import { Failure } from "../../../../src/model/failure.ts";
 import { formatTimestamp } from "../../../../src/model/time.ts";
 import { systemClock } from "../../../../src/runtime/clock.ts";
-import { writeRecords } from "../../../../src/warehouse/rows/row-writer.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
 import { fillTicks, getStart, MINUTE } from "../../../support/library/ticks-warehouse.ts";
 import { DAY, HOUR, nowTs, openForWriting } from "../../../support/warehouse/filled-warehouse.ts";
 import { tick } from "../../../support/warehouse/records.ts";
+import { writeRecords } from "../../../support/warehouse/write-records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-data-"));
 const path = join(folder, "mds.sqlite");
