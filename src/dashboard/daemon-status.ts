@@ -65,22 +65,17 @@ function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[]
   ];
 }
 
-function countNoun(number: number, noun: string): string {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
-}
+const countNoun = (number: number, noun: string): string =>
+  `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 function joinStreams(streams: readonly StreamStatus[]): string {
   const words = streams.map(({ stream }) => stream.replaceAll("_", " "));
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
-function withoutFinalPeriod(text: string): string {
-  return text.trim().replace(/\.$/, "");
-}
+const withoutFinalPeriod = (text: string): string => text.trim().replace(/\.$/, "");
 
-function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** What the dashboard may read of the daemon. Every method must return at once: pages call them often. */
 export interface DaemonView {

@@ -77,6 +77,5 @@ export class LiveEvents {
   }
 }
 
-function toEvent<K extends keyof LiveEventData>(name: K, data: LiveEventData[K]): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
-}
+const toEvent = <K extends keyof LiveEventData>(name: K, data: LiveEventData[K]): string =>
+  `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;

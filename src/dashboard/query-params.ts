@@ -40,13 +40,10 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
   return { indexType, indexId, width, from, to: end };
 }
 
-function readTime(text: string | null, defaultTs: Micros, now: Micros): Micros | undefined {
-  return text === null ? defaultTs : parseUserTime(text, now);
-}
+const readTime = (text: string | null, defaultTs: Micros, now: Micros): Micros | undefined =>
+  text === null ? defaultTs : parseUserTime(text, now);
 
-function isBarLength(text: string): text is BarWidth {
-  return Object.hasOwn(barWidths, text);
-}
+const isBarLength = (text: string): text is BarWidth => Object.hasOwn(barWidths, text);
 
 const MAX_NAME_LENGTH = 80;
 

@@ -68,6 +68,4 @@ export class ReaderThread {
   }
 }
 
-function readFailure(reason: string): Failure {
-  return new Failure(reason, { code: "not_readable" });
-}
+const readFailure = (reason: string): Failure => new Failure(reason, { code: "not_readable" });

@@ -103,6 +103,5 @@ export class TtlCache<T> {
   }
 }
 
-function tooManyFailure(): Failure {
-  return new Failure("too many requests at once; try again", { code: "too_many" });
-}
+const tooManyFailure = (): Failure =>
+  new Failure("too many requests at once; try again", { code: "too_many" });

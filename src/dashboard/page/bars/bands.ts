@@ -127,9 +127,11 @@ export class Bands implements ISeriesPrimitive<Time> {
   }
 }
 
-function toBand({ state, reason, ...range }: ChartRange): Band {
-  return { ...range, state, text: state === "unconfirmed" ? reason : `${state}: ${reason}` };
-}
+const toBand = ({ state, reason, ...range }: ChartRange): Band => ({
+  ...range,
+  state,
+  text: state === "unconfirmed" ? reason : `${state}: ${reason}`,
+});
 
 function drawTint(pen: Pen, { left, right, height }: Box, { state }: Band): void {
   const colour = cssColour(`band-${state}`);

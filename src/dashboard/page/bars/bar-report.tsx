@@ -89,9 +89,8 @@ function describeSlot(slot: Slot): string {
 }
 
 /** Shows 100 % only for a complete bar. */
-function percent(fraction: number): string {
-  return `${fraction >= 1 ? 100 : Math.min(99, Math.floor(fraction * 100))} %`;
-}
+const percent = (fraction: number): string =>
+  `${fraction >= 1 ? 100 : Math.min(99, Math.floor(fraction * 100))} %`;
 
 /** Short ranges with seconds; the date of the end is omitted if it equals that of the start. */
 function formatRange(from: number, to: number): string {

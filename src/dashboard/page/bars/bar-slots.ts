@@ -83,9 +83,8 @@ export function buildSlots({ from, to, width, bars, days, spans }: LoadedBars): 
 
 export const dayStart = (seconds: number) => Math.floor(seconds / DAY_SECONDS) * DAY_SECONDS;
 
-function listDays({ from, to }: SecondsRange): number[] {
-  return Array.from({ length: (to - from) / DAY_SECONDS }, (_, i) => from + i * DAY_SECONDS);
-}
+const listDays = ({ from, to }: SecondsRange): number[] =>
+  Array.from({ length: (to - from) / DAY_SECONDS }, (_, i) => from + i * DAY_SECONDS);
 
 /** Where a time is among the slots: 2.5 is the middle of the third one. Before the first one it is negative. */
 export function positionOf(slots: readonly Slot[], time: number): number {
@@ -190,9 +189,8 @@ export function precisionOf(bars: readonly ChartBar[]): number {
 }
 
 /** The spans to list: not what only awaits confirmation, and not what is not selected. */
-export function listGaps<T extends ChartRange>(spans: readonly T[]): T[] {
-  return spans.filter(({ state }) => state === "open" || state === "lost" || state === "empty");
-}
+export const listGaps = <T extends ChartRange>(spans: readonly T[]): T[] =>
+  spans.filter(({ state }) => state === "open" || state === "lost" || state === "empty");
 
 /** A price at the end of a bar. */
 export interface Close {

@@ -42,9 +42,8 @@ function summarize({ count: rows, ms, is_cut: isCut }: QueryAnswer): string {
 const readHash = () => new URLSearchParams(location.hash.slice(1));
 
 /** A link holds the SQL, or the number of a question of the cookbook. */
-function linkedQuery(hash: URLSearchParams): string | undefined {
-  return hash.get("sql") ?? questions[Number(hash.get("question")) - 1]?.sql;
-}
+const linkedQuery = (hash: URLSearchParams): string | undefined =>
+  hash.get("sql") ?? questions[Number(hash.get("question")) - 1]?.sql;
 
 export class QueryState {
   readonly #onChange: () => void;

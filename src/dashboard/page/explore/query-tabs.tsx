@@ -23,9 +23,8 @@ export interface HistoryEntry {
   readonly at?: string;
 }
 
-export function readHistory(): HistoryEntry[] {
-  return (readList(HISTORY_KEY) as HistoryEntry[]).filter(({ sql }) => typeof sql === "string");
-}
+export const readHistory = (): HistoryEntry[] =>
+  (readList(HISTORY_KEY) as HistoryEntry[]).filter(({ sql }) => typeof sql === "string");
 
 export const wasRun = (sql: string): boolean => readHistory().some((one) => one.sql === sql);
 
@@ -59,9 +58,8 @@ export function openLinked({ list }: OpenTabs, linked: string): OpenTabs {
 export const saveTabs = ({ list }: OpenTabs): void => store(TABS_KEY, JSON.stringify(list));
 
 /** What a statement reads, as its title. */
-function titleOf(sql: string): string {
-  return /\bfrom\s+(\w+)/i.exec(sql)?.[1] ?? (sql.trim() === "" ? "empty" : sql.trim().slice(0, 20));
-}
+const titleOf = (sql: string): string =>
+  /\bfrom\s+(\w+)/i.exec(sql)?.[1] ?? (sql.trim() === "" ? "empty" : sql.trim().slice(0, 20));
 
 interface QueryTabsProps {
   readonly tabs: OpenTabs;

@@ -51,9 +51,8 @@ function guessAxes({ columns, rows }: Table): Axes {
   return { x, y, split: split ?? "" };
 }
 
-export function canDrawCandles({ columns }: Table): boolean {
-  return prices.every((name) => columns.includes(name)) && columns.some((name) => timeColumn.test(name));
-}
+export const canDrawCandles = ({ columns }: Table): boolean =>
+  prices.every((name) => columns.includes(name)) && columns.some((name) => timeColumn.test(name));
 
 /** One ascending list of x, and a list of y for each line, with null where a line has no value. */
 function pivot({ columns, rows }: Table, { x, y, split }: Axes) {

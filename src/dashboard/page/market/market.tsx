@@ -3,20 +3,11 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { RankedAsset, RankingResult, Sparkline } from "../../../model/answers/market.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
-import type { CommittedTick } from "../../../model/answers/ticks.ts";
+import type { CommitNews, CommittedTick } from "../../../model/answers/ticks.ts";
 import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
-import {
-  Card,
-  Checkbox,
-  Dot,
-  EmptyPage,
-  mountPage,
-  PageHead,
-  SearchField,
-  TrendLine,
-} from "../shared/page.tsx";
+import { Card, Checkbox, Dot, EmptyPage, mountPage, Page, SearchField, TrendLine } from "../shared/page.tsx";
 import { describeProof } from "../shared/proof.ts";
 import { useRedraw } from "../shared/redraw.ts";
 import {
@@ -109,10 +100,7 @@ const columnsOf = (
   live: LivePrices,
   sparklines: RankingResult["sparklines"],
 ): readonly DataColumn<MarketAsset>[] => [
-  {
-    ...{ label: "#", key: "rank", field: "rank", className: "rank soft wide", isAscending: true },
-    format: count,
-  },
+  { label: "#", key: "rank", field: "rank", className: "rank soft wide", isAscending: true, format: count },
   {
     ...{ label: "Asset", key: "asset", field: "symbol", className: "asset", isAscending: true },
     cell: ({ symbol, name, href }) => (
@@ -174,32 +162,14 @@ function Market() {
   const [view, go] = useAddress(undefined, { q: "", sort: "rank", without: "", scale: "" });
   const live = useLivePrices();
   // Commits are told by events; the interval is only for a page that has none.
-  const market = useLivePoll(
-    "market",
-    {},
-    {
-      ...{ what: "the market", seconds: 60 },
-      on: ({ streams }) => streams.includes("market_caps"),
-    },
-  );
+  const on = ({ streams }: CommitNews) => streams.includes("market_caps");
+  const market = useLivePoll("market", {}, { what: "the market", seconds: 60, on });
   const assets = useMemo(() => toAssets(market.value?.assets ?? []), [market.value]);
-  const head = (
-    <>
-      <PageHead name="market" title="Market">
-        <Reading of={[market]} isQuiet>
-          {() => assets.length > 0 && describeMarket(assets)}
-        </Reading>
-      </PageHead>
-      <Proof />
-    </>
-  );
-  if (market.note === "" && assets.length === 0)
-    return (
-      <>
-        {head}
-        <EmptyPage text="No market caps are synced yet." />
-      </>
-    );
+  const none = market.note === "" &&
+    assets.length === 0 && [
+      <Proof key="proof" />,
+      <EmptyPage key="empty" text="No market caps are synced yet." />,
+    ];
   const isSquareRoot = view.scale === "sqrt";
   const first = assets.find(({ marketCap }) => (marketCap ?? 0) > 0)?.symbol ?? "the first";
   const options = (
@@ -221,8 +191,11 @@ function Market() {
     </form>
   );
   return (
-    <>
-      {head}
+    <Page
+      {...{ name: "market", title: "Market", instead: none }}
+      note={market.note === "" && assets.length > 0 && describeMarket(assets)}
+    >
+      <Proof />
       <Card name="map" title="By market capitalisation" controls={options}>
         <div class="treemap" id="treemap">
           <Reading of={[market]} room="line">
@@ -231,17 +204,13 @@ function Market() {
         </div>
       </Card>
       <Card
-        name="ranking"
-        title="Ranking"
+        {...{ name: "ranking", title: "Ranking", of: [market], room: "page" }}
         controls={
           <SearchField
-            label="Search by symbol or name"
-            value={view.q}
+            {...{ label: "Search by symbol or name", value: view.q }}
             onSearch={(q) => go({ q }, "replace")}
           />
         }
-        of={[market]}
-        room="page"
       >
         {({ sparklines }) => (
           <DataTable
@@ -250,14 +219,13 @@ function Market() {
             attributes={({ id }) => ({ key: id, "data-id": id })}
             sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
             search={{
-              text: view.q,
+              ...{ text: view.q, none: "No asset has this name." },
               of: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
-              none: "No asset has this name.",
             }}
           />
         )}
       </Card>
-    </>
+    </Page>
   );
 }
 

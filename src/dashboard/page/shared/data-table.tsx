@@ -41,7 +41,7 @@ interface DataTableProps<Row> {
   readonly columns: readonly DataColumn<Row>[];
   readonly rows: readonly Row[];
   /** Of a row: its `key`, class and data. */
-  readonly attributes: (row: Row) => { readonly key: string; readonly [name: string]: string | undefined };
+  readonly attributes?: (row: Row) => { readonly key: string; readonly [name: string]: string | undefined };
   /** `by`: the key of a column, with a minus if the largest is first; `usual` if no column has it. */
   readonly sort?: {
     readonly by: string;
@@ -102,16 +102,26 @@ function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const { id, label, columns, rows, attributes, sort, search, step = Number.POSITIVE_INFINITY } = props;
+  const {
+    id,
+    label,
+    columns,
+    rows,
+    attributes,
+    sort,
+    search,
+    empty,
+    step = Number.POSITIVE_INFINITY,
+  } = props;
   const [shown, setShown] = useState(step);
   const searched = search?.text.trim().toLowerCase() ?? "";
   useEffect(() => setShown(step), [searched, step]);
-  if (rows.length === 0 && props.empty !== undefined)
-    return (
-      <p class="soft empty" id={`no-${id}`}>
-        {props.empty}
-      </p>
-    );
+  const nothing = (name: string, text: string) => (
+    <p class="soft empty" id={`no-${name}`}>
+      {text}
+    </p>
+  );
+  if (rows.length === 0 && empty !== undefined) return nothing(id, empty);
   const columnOf = (by: string) =>
     columns.find(({ key }) => key !== undefined && key === by.replace("-", ""));
   const by = sort && columnOf(sort.by) ? sort.by : (sort?.usual ?? "");
@@ -150,8 +160,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             </tr>
           </thead>
           <tbody>
-            {ordered.slice(0, shown).map((row) => {
-              const { key, ...own } = attributes(row);
+            {ordered.slice(0, shown).map((row, at) => {
+              const { key = at, ...own } = attributes?.(row) ?? {};
               return (
                 <tr key={key} {...own}>
                   {columns.map((column) => (
@@ -163,11 +173,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           </tbody>
         </table>
       </div>
-      {search && found.length === 0 && (
-        <p class="soft empty" id="no-match">
-          {search.none}
-        </p>
-      )}
+      {search && found.length === 0 && nothing("match", search.none)}
       {found.length > shown && (
         <button type="button" class="more" id="more" onClick={() => setShown(shown + step)}>
           {`Show more (${count(found.length - shown)})`}

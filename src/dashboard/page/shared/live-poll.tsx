@@ -19,6 +19,9 @@ export interface LiveAnswer<T> {
   readonly hasFailed: boolean;
 }
 
+/** The value, if it may be told. */
+export const told = <T,>({ value, note }: LiveAnswer<T>): T | undefined => (note === "" ? value : undefined);
+
 /** Calls the last `listener` with each commit, while somebody sees the page. */
 export function useCommits(listener: (news: CommitNews) => void): void {
   const latest = useRef(listener);
@@ -60,20 +63,15 @@ export function useThrottled<T>(value: T, seconds: number): T {
   return taken;
 }
 
-const toQuery = (params: ApiParams | undefined) => params && String(new URLSearchParams(params));
-
 /** Asks at an interval, after the commits that `on` picks, and after events that were missed. No `params`: nothing to ask yet. */
 export function useLivePoll<K extends keyof ApiAnswers>(
   kind: K,
   params: ApiParams | undefined,
   { what, seconds, on, throttleSeconds = 5, after, question }: LivePollOptions,
 ): LiveAnswer<ApiAnswers[K]> {
-  const query = toQuery(params);
+  const query = params && String(new URLSearchParams(params));
   const asked = question ?? query;
-  const [answer, setAnswer] = useState<{
-    readonly asked: string | undefined;
-    readonly value: ApiAnswers[K];
-  }>();
+  const [answer, setAnswer] = useState<{ asked: string | undefined; value: ApiAnswers[K] }>();
   const [failure, setFailure] = useState("");
   const latest = useRef({ on, asked });
   latest.current = { on, asked };
@@ -117,9 +115,9 @@ export function useLivePoll<K extends keyof ApiAnswers>(
 export interface ReadingProps<T extends readonly unknown[]> {
   readonly of: readonly [...{ readonly [I in keyof T]: LiveAnswer<T[I]> }];
   /** The room that it will take, so that nothing below it moves. */
-  readonly room?: keyof typeof ROOMS_PX;
+  readonly room?: keyof typeof ROOMS_PX | undefined;
   /** It says nothing: another one does. */
-  readonly isQuiet?: boolean;
+  readonly isQuiet?: boolean | undefined;
   readonly isInline?: boolean;
   readonly children: (...values: NoInfer<T>) => ComponentChildren;
 }
@@ -132,21 +130,16 @@ export function Reading<T extends readonly unknown[]>(props: ReadingProps<T>) {
     const values = answers.map(({ value }) => value);
     return values.includes(undefined) ? null : children(...(values as unknown as T));
   }
-  if (isInline)
-    return (
-      <span class="reading" role="status">
-        {note}
-      </span>
-    );
-  const told = !isQuiet && (
-    <p class="soft reading" role="status">
+  const Tag = isInline ? "span" : "p";
+  const said = !isQuiet && (
+    <Tag class={isInline ? "reading" : "soft reading"} role="status">
       {note}
-    </p>
+    </Tag>
   );
-  if (!room) return told;
+  if (!room) return said;
   return (
     <div class="room" style={{ minHeight: `${ROOMS_PX[room]}px` }}>
-      {told}
+      {said}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-// The parts of a page. `mountPage(<Exchanges />)` renders into the layout; a page is a <PageHead>, then <Card>s, or an <EmptyPage>.
+// The parts of a page. `mountPage(<Exchanges />)` renders into the layout; a page is a <Page> of <Card>s.
 
 import { type ComponentChildren, render, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
@@ -10,34 +10,38 @@ import { byId } from "./page-base.ts";
 
 const MAX_NEAR_NAMES = 5;
 
-export function mountPage(page: VNode): void {
-  render(page, byId("main"));
-}
+export const mountPage = (page: VNode): void => render(page, byId("main"));
 
-interface PageHeadProps {
+interface PageProps {
   /** The ids are `NAME-title` and `NAME-note`. */
   readonly name: string;
   readonly title: string;
   /** What stands beside the title. */
   readonly subtitle?: string;
+  readonly note?: ComponentChildren;
+  /** What is said in place of the cards. */
+  readonly instead?: ComponentChildren;
   readonly children?: ComponentChildren;
 }
 
-/** The heading, which is the title of the window too, with what is said beside it. */
-export function PageHead({ name, title, subtitle, children }: PageHeadProps) {
+/** The heading, which is the title of the window too, with what is said beside it, and the cards. */
+export function Page({ name, title, subtitle, note, instead, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · mds-sync`;
   }, [title]);
   return (
-    <div class="page-head row spread">
-      <h1>
-        <span id={`${name}-title`}>{title}</span>
-        {subtitle && <span class="soft">{subtitle}</span>}
-      </h1>
-      <p class="soft" id={`${name}-note`} role="status">
-        {children}
-      </p>
-    </div>
+    <>
+      <div class="page-head row spread">
+        <h1>
+          <span id={`${name}-title`}>{title}</span>
+          {subtitle && <span class="soft">{subtitle}</span>}
+        </h1>
+        <p class="soft" id={`${name}-note`} role="status">
+          {note}
+        </p>
+      </div>
+      {instead || children}
+    </>
   );
 }
 
@@ -55,8 +59,9 @@ interface CardProps<T extends readonly unknown[]> extends Partial<Omit<ReadingPr
 }
 
 export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
-  const { name, title, label, note, controls, of, room, isQuiet, children } = props;
+  const { name, title, label, note, controls, of, children, ...reading } = props;
   const labelled = title === undefined ? { "aria-label": label } : { "aria-labelledby": `${name}-title` };
+  const isRead = of && typeof children === "function";
   return (
     <section class="card" {...labelled}>
       {title !== undefined && (
@@ -70,12 +75,12 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
           {controls}
         </div>
       )}
-      {of && typeof children === "function" ? (
-        <Reading of={of} {...(room && { room })} isQuiet={isQuiet}>
+      {isRead ? (
+        <Reading {...reading} of={of}>
           {children as ReadingProps<T>["children"]}
         </Reading>
       ) : (
-        children
+        (children as ComponentChildren)
       )}
     </section>
   );
@@ -137,6 +142,18 @@ export function TrendLine({ points, label, tone = "", hasArea = false }: TrendLi
   );
 }
 
+/** A field with its label above. */
+export function Field({ id, label, children }: { id: string; label: string; children: ComponentChildren }) {
+  return (
+    <div class="box">
+      <label class="small" for={id}>
+        {label}
+      </label>{" "}
+      {children}
+    </div>
+  );
+}
+
 interface ChoiceProps {
   readonly id: string;
   readonly label: string;
@@ -149,10 +166,7 @@ interface ChoiceProps {
 /** A select with its label. */
 export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
   return (
-    <div class="box">
-      <label class="small" for={id}>
-        {label}
-      </label>{" "}
+    <Field id={id} label={label}>
       <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
         {options.map(([one, text]) => (
           <option key={one} value={one} selected={one === value}>
@@ -160,7 +174,7 @@ export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
           </option>
         ))}
       </select>
-    </div>
+    </Field>
   );
 }
 
@@ -192,12 +206,8 @@ export function TabList<K extends string>(props: TabListProps<K>) {
       {keys.map((key) => (
         <button
           key={key}
-          type="button"
-          role="tab"
-          id={`tab-${key}`}
-          data-view={key}
-          aria-controls={controls}
-          aria-selected={key === selected}
+          {...{ type: "button", role: "tab", id: `tab-${key}`, "data-view": key }}
+          {...{ "aria-controls": controls, "aria-selected": key === selected }}
           tabIndex={key === selected ? 0 : -1}
           onClick={() => onSelect(key)}
         >
@@ -273,13 +283,11 @@ interface UnknownNameProps {
   readonly known: readonly string[];
   /** What is not synced of it, in the plural. */
   readonly what: string;
-  /** Said if nothing at all is known. */
-  readonly none: string;
 }
 
 /** In place of the cards about one thing, if the address names another; it leads to names that are nearly the same. */
-export function UnknownName({ page, name, known, what, none }: UnknownNameProps) {
+export function UnknownName({ page, name, known, what }: UnknownNameProps) {
   const near = findClosestWords(name, known.map(nameToSlug)).slice(0, MAX_NEAR_NAMES);
-  const text = known.length > 0 ? `No ${what} are synced of “${name}”.` : none;
+  const text = known.length > 0 ? `No ${what} are synced of “${name}”.` : `No ${what} are synced yet.`;
   return <EmptyPage text={text} near={near.map((label) => ({ label, href: pagePath(page, label) }))} />;
 }

@@ -41,9 +41,8 @@ export function describeProof(status: ProvenStatus, backfill: BackfillAnswer | n
 }
 
 /** The day alone would claim up to 24 hours that nobody has proven. */
-function firstWholeMinute(time: string): string {
-  return momentText(Math.ceil(Date.parse(time) / 60_000) * 60_000_000, 16);
-}
+const firstWholeMinute = (time: string): string =>
+  momentText(Math.ceil(Date.parse(time) / 60_000) * 60_000_000, 16);
 
 /** first fill 65 %, about 10 min left, 81K rows/s */
 export function describeBackfill({ percent, seconds_left, rows_per_second }: BackfillAnswer): string {

@@ -17,14 +17,11 @@ const units = [
 ] as const;
 
 /** 1,234,567 */
-export function count(number: number): string {
-  return whole.format(number);
-}
+export const count = (number: number): string => whole.format(number);
 
 /** 1.2M */
-export function brief(number: number): string {
-  return number < 10_000 ? whole.format(number) : compact.format(number);
-}
+export const brief = (number: number): string =>
+  number < 10_000 ? whole.format(number) : compact.format(number);
 
 /** 1.23M, 45.6K, 789: an amount of a column, with three digits each. */
 export function amount(number: number | null | undefined): string {
@@ -42,9 +39,8 @@ export function duration(length: number): string {
 }
 
 /** 12 ranges, 1 range */
-export function countNoun(number: number, noun: string): string {
-  return `${brief(number)} ${number === 1 ? noun : `${noun}s`}`;
-}
+export const countNoun = (number: number, noun: string): string =>
+  `${brief(number)} ${number === 1 ? noun : `${noun}s`}`;
 
 /** index_ticks → Index ticks */
 export function title(stream: string): string {
@@ -70,14 +66,10 @@ export function tellLocalTime(local: boolean): void {
 export const aheadOfUtc = (ms: number): number => (isLocal ? -new Date(ms).getTimezoneOffset() * 60_000 : 0);
 
 /** ISO 8601 in the chosen zone, without its name. */
-function zonedIso(ms: number): string {
-  return new Date(ms + aheadOfUtc(ms)).toISOString().slice(0, 23);
-}
+const zonedIso = (ms: number): string => new Date(ms + aheadOfUtc(ms)).toISOString().slice(0, 23);
 
 /** What to add to a moment so that the browser's own zone, in which charts place their marks, reads as the chosen one. */
-export function offsetOfZone(ms: number): number {
-  return isLocal ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
-}
+export const offsetOfZone = (ms: number): number => (isLocal ? 0 : new Date(ms).getTimezoneOffset() * 60_000);
 
 /** UTC, or UTC+2 */
 export function zoneName(ms = Date.now()): string {
@@ -114,9 +106,8 @@ export function dayText(ms: number, isFirst = false): string {
 }
 
 /** Seconds from one time to another, at least 0. */
-export function secondsBetween(earlier: string, later: string): number {
-  return Math.max(0, (Date.parse(later) - Date.parse(earlier)) / 1000);
-}
+export const secondsBetween = (earlier: string, later: string): number =>
+  Math.max(0, (Date.parse(later) - Date.parse(earlier)) / 1000);
 
 /** Figures that are older than the rest of their page by more than this say of which moment they are. */
 const MAX_AGE_SECONDS = 30;
@@ -161,14 +152,12 @@ export function basisPoints(value: number, isSigned = false): string {
 }
 
 /** A figure whose sign is that of `toFixed` with a real minus sign; what rounds to 0 has none. */
-export function withMinusSign(figure: string): string {
-  return figure.replace(/^-/, /[1-9]/.test(figure) ? "−" : "");
-}
+export const withMinusSign = (figure: string): string =>
+  figure.replace(/^-/, /[1-9]/.test(figure) ? "−" : "");
 
 /** `up` or `down`, by the sign that a figure shows: what rounds to 0 has none. */
-export function signOf(text: string): "up" | "down" | "" {
-  return text.startsWith("+") ? "up" : text.startsWith("−") ? "down" : "";
-}
+export const signOf = (text: string): "up" | "down" | "" =>
+  text.startsWith("+") ? "up" : text.startsWith("−") ? "down" : "";
 
 /** `up` or `down`, for the colour of a change. */
 export function direction(value: number | null | undefined): "up" | "down" | "" {

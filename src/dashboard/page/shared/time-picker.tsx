@@ -66,9 +66,11 @@ export function rangeOf({ range, from, to }: PickedTime, now: number): PickedRan
 export const toMinute = (seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 16)}Z`;
 
 /** What a reader has scrolled to. */
-export function pickExactly({ from, to }: PickedRange): PickedTime {
-  return { range: "exact", from: toMinute(from), to: to === undefined ? "" : toMinute(to) };
-}
+export const pickExactly = ({ from, to }: PickedRange): PickedTime => ({
+  range: "exact",
+  from: toMinute(from),
+  to: to === undefined ? "" : toMinute(to),
+});
 
 const dayOf = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 10);
 

@@ -13,9 +13,8 @@ const stateLabels: Readonly<Record<CellState, string>> = {
 export type HeatmapCell = readonly number[];
 
 /** Expands run lengths to one cell per column. */
-export function expand(runs: readonly CellRun[]): HeatmapCell[] {
-  return runs.flatMap(([columns, ...fractions]) => Array.from({ length: columns }, () => fractions));
-}
+export const expand = (runs: readonly CellRun[]): HeatmapCell[] =>
+  runs.flatMap(([columns, ...fractions]) => Array.from({ length: columns }, () => fractions));
 
 /** Describes a cell in words. */
 export function describeCell(fractions: HeatmapCell): string {
