@@ -1,12 +1,7 @@
 // What the dashboard's API answers. The pages are compiled against these types, so this file imports nothing that needs Node.
 
 import type { ChartBarsResult } from "../model/answers/chart-bars.ts";
-import type {
-  DerivativeAsset,
-  FutureQuote,
-  OptionQuote,
-  PerpetualQuote,
-} from "../model/answers/derivatives.ts";
+import type * as derivatives from "../model/answers/derivatives.ts";
 import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
 import type { BestPrices, PairSummary, Quote, RankingResult, SpreadPoint } from "../model/answers/market.ts";
 import type { SearchMatch } from "../model/answers/page-address.ts";
@@ -27,8 +22,12 @@ export interface ViewRows {
   quotes: { quotes: Quote; best: BestPrices };
   /** Across exchanges, over the last day. */
   spreads: { spreads: SpreadPoint };
-  "derivative-assets": { assets: DerivativeAsset };
-  derivatives: { futures: FutureQuote; perpetuals: PerpetualQuote; options: OptionQuote };
+  "derivative-assets": { assets: derivatives.DerivativeAsset };
+  derivatives: {
+    futures: derivatives.FutureQuote;
+    perpetuals: derivatives.PerpetualQuote;
+    options: derivatives.OptionQuote;
+  };
   asset: Record<AssetPart, ViewRow>;
 }
 export type ViewKind = keyof ViewRows;

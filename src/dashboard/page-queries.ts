@@ -21,16 +21,12 @@ export interface CoverageParams {
   readonly onlyProblems: boolean;
 }
 
-interface Named {
-  readonly name: string;
-}
-
 /** The parameters of each query. */
 export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKind ? ViewParams : object } & {
   readonly coverage: CoverageParams;
   readonly bars: ChartBarsOptions;
-  readonly series: Named;
-  readonly search: Named;
+  readonly series: { readonly name: string };
+  readonly search: { readonly name: string };
 };
 
 export type PageQuery = {
@@ -84,8 +80,7 @@ export class PageQueries {
         return readStatus(reader, query.now, query.confirmation);
       case "coverage":
         return (await heatmap()).toResult({
-          ...query.params,
-          defaultLimit: DEFAULT_ROWS,
+          ...{ ...query.params, defaultLimit: DEFAULT_ROWS },
           byGroup: new Map(Object.entries(query.params.shown)),
         });
       case "missing":

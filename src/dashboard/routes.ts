@@ -17,12 +17,14 @@ import { type PageKind, pageRequests } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { TtlCache } from "./ttl-cache.ts";
 
+type Reader = Pick<ReaderThread, "query" | "queryBytes">;
+
 interface RoutesOptions {
   readonly view: DaemonView;
   /** Reads the ledger. */
-  readonly reader: Pick<ReaderThread, "query" | "queryBytes">;
+  readonly reader: Reader;
   /** Reads prices: a heat map that takes long must not delay them. */
-  readonly marketReader: Pick<ReaderThread, "query" | "queryBytes">;
+  readonly marketReader: Reader;
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
   /** Takes what is to be called after each commit of the daemon. */
@@ -36,14 +38,8 @@ const METRICS_TTL_MS = 500;
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
 
 /** Everything that is served over HTTP, by path. */
-export function createRoutes({
-  view,
-  reader,
-  marketReader,
-  metrics,
-  clock,
-  onCommit = () => {},
-}: RoutesOptions): Map<string, RequestHandler> {
+export function createRoutes(options: RoutesOptions): Map<string, RequestHandler> {
+  const { view, reader, marketReader, metrics, clock, onCommit } = options;
   const statuses = new TtlCache<StatusReport>(clock);
   const expositions = new TtlCache<HttpResponse>(clock);
 
@@ -52,7 +48,7 @@ export function createRoutes({
     version: view.version,
     problem: () => view.problem() ?? (view.isCutOff() ? "the service does not answer" : undefined),
   });
-  onCommit((news) => live.notify(news));
+  onCommit?.((news) => live.notify(news));
 
   const readStatus = () =>
     statuses.get("status", STATUS_TTL, async () => ({
@@ -62,6 +58,11 @@ export function createRoutes({
       shared: view.shared?.() ?? null,
     }));
   const readStatusIfPossible = () => readStatus().catch(() => undefined);
+  const readMetrics = async () => {
+    const status = await readStatusIfPossible();
+    const render = () => renderMetrics(view, metrics, status);
+    return expositions.get("metrics", { minTtlMs: METRICS_TTL_MS }, render);
+  };
   /** Each kind has a cache of its own: a flood of variants of one must not block the others. */
   const answer = <K extends PageKind>(kind: K): [path: string, RequestHandler] => {
     const { minTtlMs, hasPrices, parse } = pageRequests[kind];
@@ -79,20 +80,8 @@ export function createRoutes({
   };
   const routes: [string, RequestHandler][] = [
     ["/healthz", () => healthResponse(view)],
-    [
-      "/readyz",
-      () =>
-        view.isReady() ? textResponse(200, "ready") : textResponse(503, `not ready: ${view.activity()}`),
-    ],
-    [
-      "/metrics",
-      async () => {
-        const status = await readStatusIfPossible();
-        return expositions.get("metrics", { minTtlMs: METRICS_TTL_MS }, () =>
-          renderMetrics(view, metrics, status),
-        );
-      },
-    ],
+    ["/readyz", () => readyResponse(view)],
+    ["/metrics", readMetrics],
     ["/api/status", () => respond(readStatus().then((report) => jsonResponse(report)))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
     ["/api/events", () => live.open()],
@@ -106,10 +95,13 @@ function healthResponse(view: DaemonView): HttpResponse {
   return problem === undefined ? textResponse(200, "ok") : textResponse(503, problem);
 }
 
+const readyResponse = (view: DaemonView) =>
+  view.isReady() ? textResponse(200, "ready") : textResponse(503, `not ready: ${view.activity()}`);
+
 async function renderMetrics(
   view: DaemonView,
   metrics: Metrics,
-  status: WarehouseStatus | undefined,
+  status?: WarehouseStatus,
 ): Promise<HttpResponse> {
   if (status) metrics.setStreams(status.streams);
   metrics.set("ready", view.isReady() ? 1 : 0);
@@ -117,7 +109,8 @@ async function renderMetrics(
   return { type: METRICS_TYPE, body: await metrics.exposition() };
 }
 
-function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): DaemonAnswer {
+function daemonJson(view: DaemonView, status?: WarehouseStatus): DaemonAnswer {
+  const toTime = (ms: number) => formatTimestamp(Math.floor(ms) * MICROS_PER_MS);
   return {
     generated_at: formatTimestamp(view.now()),
     version: view.version,
@@ -130,9 +123,7 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): Daem
     requests_per_second: view.requestsPerSecond(),
     serve: view.serve?.() ?? null,
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
-      ...error,
-      first_at: formatTimestamp(Math.floor(firstAt) * MICROS_PER_MS),
-      last_at: formatTimestamp(Math.floor(lastAt) * MICROS_PER_MS),
+      ...{ ...error, first_at: toTime(firstAt), last_at: toTime(lastAt) },
     })),
   };
 }

@@ -10,19 +10,8 @@ import { cssColour } from "../shared/layout.tsx";
 import { Reading, told, useCommits, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, EmptyPage, Facts, mountPage, Page } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import {
-  amount,
-  basisPoints,
-  count,
-  duration,
-  minuteOf,
-  momentText,
-  percentChange,
-  quote,
-  signOf,
-  title,
-  zoneName,
-} from "../shared/text-format.ts";
+import { amount, basisPoints, count, percentChange, quote, signOf, title } from "../shared/text-format.ts";
+import { duration, minuteOf, momentText, zoneName } from "../shared/time-format.ts";
 
 type Row = ViewPart["rows"][number];
 type Parts = ApiAnswers["asset"]["parts"];

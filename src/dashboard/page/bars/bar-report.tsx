@@ -3,16 +3,8 @@
 import type { ChartBarsResult, ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Mark } from "../shared/page.tsx";
-import {
-  amount,
-  count,
-  countNoun,
-  direction,
-  duration,
-  momentText,
-  percentChange,
-  price,
-} from "../shared/text-format.ts";
+import { amount, count, countNoun, direction, percentChange, price, title } from "../shared/text-format.ts";
+import { duration, momentText } from "../shared/time-format.ts";
 import { listGaps, type Slot, stateOf } from "./bar-slots.ts";
 
 const TABLE_ROWS = 200;
@@ -100,21 +92,13 @@ function formatRange(from: number, to: number): string {
   return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
 }
 
-interface SpanInView extends ChartRange {
-  readonly whole: ChartRange;
-}
-
 /** The spans, as far as they are in view. */
-function spansIn({ spans }: ShownBars, view: SecondsRange): SpanInView[] {
-  return spans
-    .filter(({ from, to }) => from < view.to && to > view.from)
-    .map((span) => ({
-      ...span,
-      whole: span,
-      from: Math.max(span.from, view.from),
-      to: Math.min(span.to, view.to),
-    }));
+function spansIn({ spans }: ShownBars, view: SecondsRange) {
+  const visible = spans.filter(({ from, to }) => from < view.to && to > view.from);
+  const cut = ({ from, to }: ChartRange) => ({ from: Math.max(from, view.from), to: Math.min(to, view.to) });
+  return visible.map((whole) => ({ ...whole, whole, ...cut(whole) }));
 }
+type SpanInView = ReturnType<typeof spansIn>[number];
 
 export function describeGaps(bars: ShownBars, view: SecondsRange): string {
   const gaps = listGaps(spansIn(bars, view));
@@ -126,13 +110,11 @@ export function describeGaps(bars: ShownBars, view: SecondsRange): string {
 const gapColumns = (hrefOf: (gap: SecondsRange) => string): readonly DataColumn<SpanInView>[] => [
   {
     label: "State",
-    cell: ({ state, reason, stream }) => (
-      <>
-        <Mark state={state} />
-        {state}
-        <span class="soft">{` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`}</span>
-      </>
-    ),
+    cell: ({ state, reason, stream }) => [
+      <Mark key="mark" state={state} />,
+      state,
+      <span key="reason" class="soft">{` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`}</span>,
+    ],
   },
   { label: "Length", value: ({ from, to }) => to - from, format: duration },
   {
@@ -160,9 +142,7 @@ export function Gaps({ bars, view, hrefOf }: GapsProps) {
   const spans = spansIn(bars, view);
   return (
     <DataTable
-      id="gaps"
-      label="Gaps in view"
-      columns={gapColumns(hrefOf)}
+      {...{ id: "gaps", label: "Gaps in view", columns: gapColumns(hrefOf) }}
       rows={listGaps(spans).toReversed().slice(0, GAPS_SHOWN)}
       empty={describeNoGaps(spans, bars.bars.length > 0)}
       attributes={({ state, stream, from }) => ({ key: `${stream} ${from}`, "data-state": state })}
@@ -183,12 +163,9 @@ function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string 
 }
 
 const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
-  const figure = (value: number) => price(value.toFixed(precision));
   const part = (name: "open" | "high" | "low" | "close") => ({
-    label: name.charAt(0).toUpperCase() + name.slice(1),
-    value: ({ candle }: Slot) => candle?.[name],
-    format: figure,
-    isWide: name !== "close",
+    ...{ label: title(name), isWide: name !== "close", value: ({ candle }: Slot) => candle?.[name] },
+    format: (value: number) => price(value.toFixed(precision)),
   });
   return [
     { label: "Start (UTC)", className: "wraps", cell: ({ time }) => minute(time) },
@@ -207,9 +184,7 @@ const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
 export function BarTable({ slots, precision }: ShownBars) {
   return (
     <DataTable
-      id="bars"
-      label="Bars"
-      columns={barColumns(precision)}
+      {...{ id: "bars", label: "Bars", columns: barColumns(precision) }}
       rows={slots.slice(-TABLE_ROWS).toReversed()}
       attributes={(slot) => ({
         ...{ key: String(slot.time), "data-time": String(slot.time) },

@@ -13,38 +13,19 @@ export const DAY_SECONDS = 86_400;
 /** The length of a bar in seconds. */
 export const secondsOf = (width: BarWidth): number => barWidths[width] / MICROS_PER_SECOND;
 
-/** The prices of a bar. */
-interface Candle {
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-}
-
-/** What is known about a bar. */
-interface BarFigures {
-  /** Null: a daily bar of the service. */
-  readonly ticks: number | null;
-  readonly expected: number;
-  readonly coverage: number;
-  readonly isComplete: boolean;
-  readonly volume: number | null;
-}
-
-/** The place of one possible bar. */
-export interface Slot extends Partial<BarFigures> {
+/** The place of one possible bar, and what is known about the bar. */
+export interface Slot extends Partial<ReturnType<typeof parseBar>> {
   readonly time: number;
   /** In seconds: that of a bar, or a day where daily bars take the place of bars from ticks. */
   readonly length: number;
   /** It has a daily bar of the service, or could have one. */
   readonly isDaily: boolean;
-  readonly candle?: Candle | undefined;
   /** The worst span that overlaps the slot; undefined if the bar is proven complete. */
   readonly span: ChartRange | undefined;
 }
 
-/** The daemon sends a bar as an array. */
-function parseBar(bar: ChartBar): Omit<Slot, "time" | "length" | "isDaily" | "span"> {
+/** The daemon sends a bar as an array. Without `ticks` it is a daily bar of the service. */
+function parseBar(bar: ChartBar) {
   const [, open, high, low, close, ticks, expected, coverage, isComplete, volume] = bar;
   const hasPrices = open !== null && high !== null && low !== null && close !== null;
   const candle = hasPrices ? { open, high, low, close } : undefined;
@@ -142,16 +123,12 @@ function worstSpan(spans: readonly ChartRange[], from: number, to: number): Char
 /** Replaces a part of the loaded range by a newer response, or adds an earlier or later part that touches it. */
 export function merge<T extends LoadedBars>(loaded: T, part: Omit<LoadedBars, "width">): T {
   const isOutside = (time: number) => time < part.from || time >= part.to;
-  const cut = <R extends SecondsRange>(ranges: readonly R[], added: readonly R[]): R[] =>
-    [
-      ...ranges
-        .filter((range) => range.from < part.from)
-        .map((range) => ({ ...range, to: Math.min(range.to, part.from) })),
-      ...added,
-      ...ranges
-        .filter((range) => range.to > part.to)
-        .map((range) => ({ ...range, from: Math.max(range.from, part.to) })),
-    ].sort((a, b) => a.from - b.from);
+  const cut = <R extends SecondsRange>(ranges: readonly R[], added: readonly R[]): R[] => {
+    const before = ranges.map((range) => ({ ...range, to: Math.min(range.to, part.from) }));
+    const after = ranges.map((range) => ({ ...range, from: Math.max(range.from, part.to) }));
+    const kept = [...before, ...after].filter(({ from, to }) => from < to);
+    return [...kept, ...added].sort((a, b) => a.from - b.from);
+  };
   return {
     ...loaded,
     from: Math.min(loaded.from, part.from),
@@ -192,15 +169,8 @@ export function precisionOf(bars: readonly ChartBar[]): number {
 export const listGaps = <T extends ChartRange>(spans: readonly T[]): T[] =>
   spans.filter(({ state }) => state === "open" || state === "lost" || state === "empty");
 
-/** A price at the end of a bar. */
-export interface Close {
-  readonly start: number;
-  readonly end: number;
-  readonly close: number;
-}
-
-/** The closes of bars; where there are no ticks, those of whole days. */
-export function closesOf({ bars, width }: Pick<LoadedBars, "bars" | "width">): Close[] {
+/** The closes of bars, and when they were; where there are no ticks, those of whole days. */
+export function closesOf({ bars, width }: Pick<LoadedBars, "bars" | "width">) {
   return bars.flatMap(([start, , , , close, ticks]) => {
     const end = start + (ticks === null ? DAY_SECONDS : secondsOf(width));
     return close !== null && close > 0 ? [{ start, end, close }] : [];
@@ -211,10 +181,7 @@ export function closesOf({ bars, width }: Pick<LoadedBars, "bars" | "width">): C
  * What another series was worth at the end of each candle, up to its last close. Only there: the chart takes the first value in
  * view of each series as its base, which must be of one moment.
  */
-export function toPoints(
-  slots: readonly Slot[],
-  closes: readonly Close[],
-): { time: number; value: number }[] {
+export function toPoints(slots: readonly Slot[], closes: ReturnType<typeof closesOf>) {
   let next = 0;
   return slots.flatMap(({ time, length, candle }) => {
     while ((closes[next]?.end ?? Number.POSITIVE_INFINITY) <= time + length) next++;

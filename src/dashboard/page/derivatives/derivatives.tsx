@@ -10,21 +10,14 @@ import type {
 } from "../../../model/answers/derivatives.ts";
 import { DAYS_PER_YEAR } from "../../../model/time.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
+import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, Field, mountPage, Page, UnknownName } from "../shared/page.tsx";
+import { Card, Choice, mountPage, Page, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import {
-  amount,
-  brief,
-  count,
-  countNoun,
-  momentText,
-  percentChange,
-  quote,
-  signOf,
-} from "../shared/text-format.ts";
+import { amount, brief, count, countNoun, percentChange, quote, signOf } from "../shared/text-format.ts";
+import { momentText } from "../shared/time-format.ts";
 
 const MAX_CURVES = 6;
 const FUNDINGS_PER_YEAR = 3 * DAYS_PER_YEAR;

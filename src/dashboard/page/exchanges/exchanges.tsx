@@ -3,21 +3,14 @@
 import { useLayoutEffect } from "preact/hooks";
 import type { BestPrices, Quote, SpreadPoint } from "../../../model/answers/market.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
+import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, Facts, Field, mountPage, Page, SearchField, UnknownName } from "../shared/page.tsx";
+import { Card, Choice, Facts, mountPage, Page, SearchField, UnknownName } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
 import { usePhone } from "../shared/redraw.ts";
-import {
-  amount,
-  basisPoints,
-  countNoun,
-  direction,
-  duration,
-  momentText,
-  quote,
-  signOf,
-} from "../shared/text-format.ts";
+import { amount, basisPoints, countNoun, direction, quote, signOf } from "../shared/text-format.ts";
+import { duration, momentText } from "../shared/time-format.ts";
 
 /** The scale of deviations: a dead exchange is hundreds of points away, and the others are not one pixel. */
 const SCALE_BPS = 20;
@@ -211,7 +204,7 @@ function Exchanges() {
             onChoose={(name) => go({ name })}
           />
           <Field id="search" label="Exchange">
-            <SearchField label="Search" value={view.q} onSearch={(q) => go({ q }, "replace")} />
+            <SearchField label="Search" value={view.q} onChoose={(q) => go({ q }, "replace")} />
           </Field>
           <Reading of={[quotes]} isQuiet room="figure">
             {({ parts }) => <Facts id="facts" of={listFacts(parts.best.rows[0], rows)} />}

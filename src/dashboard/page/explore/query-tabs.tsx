@@ -1,38 +1,10 @@
-// Several statements side by side, and those that were run. Both stay in this browser.
+// Several statements side by side, which stay in this browser.
 
-import { readStored, store } from "../shared/page-base.ts";
+import { store } from "../shared/page-base.ts";
+import { readList, wasRun } from "./query-history.ts";
 
 const TABS_KEY = "explore-tabs";
-const HISTORY_KEY = "explore-history";
 const MAX_TABS = 9;
-const MAX_HISTORY = 50;
-
-function readList(key: string): unknown[] {
-  try {
-    const stored: unknown = JSON.parse(readStored(key) ?? "[]");
-    return Array.isArray(stored) ? stored : [];
-  } catch {
-    return [];
-  }
-}
-
-/** A query that was run here. */
-export interface HistoryEntry {
-  readonly sql: string;
-  readonly note?: string;
-  readonly at?: string;
-}
-
-export const readHistory = (): HistoryEntry[] =>
-  (readList(HISTORY_KEY) as HistoryEntry[]).filter(({ sql }) => typeof sql === "string");
-
-export const wasRun = (sql: string): boolean => readHistory().some((one) => one.sql === sql);
-
-export function rememberQuery(sql: string, note: string): void {
-  const entry = { sql, note, at: new Date().toISOString() };
-  const others = readHistory().filter((one) => one.sql !== sql);
-  store(HISTORY_KEY, JSON.stringify([entry, ...others].slice(0, MAX_HISTORY)));
-}
 
 /** The statements that are open, and the one that is shown. */
 export interface OpenTabs {

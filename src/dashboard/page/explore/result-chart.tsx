@@ -6,7 +6,8 @@ import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Choice } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import { brief, momentText } from "../shared/text-format.ts";
+import { brief } from "../shared/text-format.ts";
+import { momentText } from "../shared/time-format.ts";
 import { isNumeric } from "./result-grid.tsx";
 
 const MAX_LINES = 12;
@@ -76,12 +77,8 @@ function pivot({ columns, rows }: Table, { x, y, split }: Axes) {
     line.set(at, typeof value === "number" ? value : null);
   }
   const xs = [...new Set([...lines.values()].flatMap((line) => [...line.keys()]))].sort((a, b) => a - b);
-  return {
-    xs,
-    labels,
-    isTime,
-    lines: [...lines].map(([name, line]) => ({ name, ys: xs.map((at) => line.get(at) ?? null) })),
-  };
+  const toYs = (line: ReadonlyMap<number, number | null>) => xs.map((at) => line.get(at) ?? null);
+  return { xs, labels, isTime, lines: [...lines].map(([name, line]) => ({ name, ys: toYs(line) })) };
 }
 
 const number = (value: number) =>
@@ -121,11 +118,8 @@ function drawCandles(plot: uPlot): void {
   pen.restore();
 }
 
-function toDrawing(
-  { xs, lines, labels, isTime }: ReturnType<typeof pivot>,
-  x: string,
-  kind: ChartKind,
-): PlotDrawing {
+function toDrawing(pivoted: ReturnType<typeof pivot>, x: string, kind: ChartKind): PlotDrawing {
+  const { xs, lines, labels, isTime } = pivoted;
   return {
     data: [xs, ...lines.map(({ ys }) => ys)],
     xLabel: x,
@@ -162,9 +156,7 @@ export function ResultChart({ answer, kind }: { answer: Table; kind: ChartKind }
   const numeric = columns.filter((_, at) => isNumeric(rows, at));
   const choice = (axis: keyof Axes, label: string, options: readonly string[]) => (
     <Choice
-      id={`axis-${axis}`}
-      label={label}
-      value={axes[axis]}
+      {...{ id: `axis-${axis}`, label, value: axes[axis] }}
       options={options.map((value) => [value, value || "–"])}
       onChoose={(value) => setAxes({ ...axes, [axis]: value })}
     />
@@ -178,9 +170,8 @@ export function ResultChart({ answer, kind }: { answer: Table; kind: ChartKind }
       </form>
       <Plot
         {...{ id: "canvas", label: "The result as a chart", of: drawing }}
+        {...{ "data-points": xs.length, "data-lines": lines.length }}
         draw={(of) => of.pivoted && toDrawing(of.pivoted, axes.x, kind)}
-        data-points={xs.length}
-        data-lines={lines.length}
       />
     </div>
   );

@@ -10,21 +10,13 @@ import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Checkbox, Dot, EmptyPage, mountPage, Page, SearchField, TrendLine } from "../shared/page.tsx";
 import { describeProof } from "../shared/proof.ts";
 import { useRedraw } from "../shared/redraw.ts";
-import {
-  amount,
-  asOf,
-  count,
-  direction,
-  momentText,
-  percentChange,
-  quote,
-  signOf,
-} from "../shared/text-format.ts";
+import { amount, count, direction, percentChange, quote, signOf } from "../shared/text-format.ts";
+import { asOf, momentText } from "../shared/time-format.ts";
 import { Treemap } from "./treemap.tsx";
 
 const MINUTES_PER_WEEK = 168 * 60;
 
-type MarketAsset = ReturnType<typeof toAssets>[number];
+export type MarketAsset = ReturnType<typeof toAssets>[number];
 
 function toAssets(assets: readonly RankedAsset[]) {
   // Of several assets with one symbol, the best-ranked has it in its address.
@@ -175,11 +167,11 @@ function Market() {
   const options = (
     <form class="row" id="map-options">
       <Checkbox
-        {...{ id: "without-first", label: `without ${first}`, isChecked: view.without !== "" }}
+        {...{ id: "without-first", label: `without ${first}`, value: view.without !== "" }}
         onChoose={(isChecked) => go({ without: isChecked ? "1" : "" }, "replace")}
       />
       <Checkbox
-        {...{ id: "square-root", label: "square root", isChecked: isSquareRoot }}
+        {...{ id: "square-root", label: "square root", value: isSquareRoot }}
         onChoose={(isChecked) => go({ scale: isChecked ? "sqrt" : "" }, "replace")}
       />
       <span class="soft">size: {isSquareRoot && "square root of the "}market cap · 24 h:</span>
@@ -208,7 +200,7 @@ function Market() {
         controls={
           <SearchField
             {...{ label: "Search by symbol or name", value: view.q }}
-            onSearch={(q) => go({ q }, "replace")}
+            onChoose={(q) => go({ q }, "replace")}
           />
         }
       >

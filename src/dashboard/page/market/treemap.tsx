@@ -3,16 +3,7 @@
 import { hierarchy, treemap } from "d3-hierarchy";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { amount, percentChange, quote, signOf } from "../shared/text-format.ts";
-
-interface TileAsset {
-  readonly id: string;
-  readonly symbol: string;
-  readonly name: string | null;
-  readonly price: number | null;
-  readonly marketCap: number | null;
-  readonly change24h: number | null;
-  readonly href: string;
-}
+import type { MarketAsset } from "./market.tsx";
 
 const MAX_TILES = 80;
 /** A change of so many percent has the strongest colour. */
@@ -25,12 +16,12 @@ const PADDING_PX = 8;
 
 /** The root has only children, the leaves have only an asset. */
 interface TreeNode {
-  readonly asset?: TileAsset;
+  readonly asset?: MarketAsset;
   readonly children?: readonly TreeNode[];
 }
 
 interface TreemapProps {
-  readonly assets: readonly TileAsset[];
+  readonly assets: readonly MarketAsset[];
   readonly isWithoutFirst: boolean;
   /** The square root of the market cap, so that one asset does not take all the room. */
   readonly isSquareRoot: boolean;
@@ -70,12 +61,7 @@ function Tile({ asset, ...place }: ReturnType<typeof layOutTiles>[number]) {
     <a class="tile" href={href} title={title} aria-label={label} style={style}>
       {hasLabel && <b>{symbol}</b>}
       {/* The space is not shown: it separates the words of the text. */}
-      {hasLabel && hasChange && (
-        <>
-          {" "}
-          <span>{change}</span>
-        </>
-      )}
+      {hasLabel && hasChange && [" ", <span key="change">{change}</span>]}
     </a>
   );
 }

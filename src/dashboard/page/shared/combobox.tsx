@@ -1,29 +1,33 @@
 // A field with a list of what its text finds: type, then choose with the arrow keys and Enter, or a tap.
 //   <SeriesBox id="series" label="Series" … />, and the <SearchDialog> that “/” opens on any page.
 
-import { Fragment } from "preact";
+import { Fragment, type RenderableProps } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
+import type { SearchMatch } from "../../../model/answers/page-address.ts";
 import { TYPING_SECONDS, throttle } from "./live.ts";
 import { byId, describeError, fetchJson } from "./page-base.ts";
 import { useRedraw } from "./redraw.ts";
 
-interface ComboboxProps<T> {
-  readonly id: string;
-  readonly listId: string;
-  readonly label: string;
-  readonly placeholder: string;
+/** A field with its label above. */
+export function Field({ id, label, children }: Record<"id" | "label", string> & RenderableProps<object>) {
+  return (
+    <div class="box">
+      <label class="small" for={id}>
+        {label}
+      </label>{" "}
+      {children}
+    </div>
+  );
+}
+
+interface ComboboxProps<T> extends Readonly<Record<"id" | "listId" | "label" | "placeholder", string>> {
   /** What the field has while nobody types. */
   readonly value?: string;
   readonly find: (text: string) => Promise<readonly T[]>;
   /** Said above what was found; without a word, Enter alone chooses the first one. */
   readonly describe: (text: string, found: readonly T[]) => string;
-  readonly toOption: (one: T) => {
-    readonly name: string;
-    readonly note: string;
-    readonly href?: string;
-    readonly group?: string;
-  };
+  readonly toOption: (one: T) => Pick<SearchMatch, "name" | "note"> & Partial<SearchMatch>;
   readonly onChoose: (one: T) => void;
 }
 
@@ -151,10 +155,7 @@ interface SeriesBoxProps extends Pick<ComboboxProps<SeriesMatch>, "id" | "label"
 
 export function SeriesBox({ heading, onChoose, ...own }: SeriesBoxProps) {
   return (
-    <div class="box">
-      <label class="small" for={own.id}>
-        {heading}
-      </label>
+    <Field id={own.id} label={heading}>
       <Combobox<SeriesMatch>
         {...own}
         listId={`${own.id}-list`}
@@ -172,7 +173,7 @@ export function SeriesBox({ heading, onChoose, ...own }: SeriesBoxProps) {
           byId(own.id).blur();
         }}
       />
-    </div>
+    </Field>
   );
 }
 

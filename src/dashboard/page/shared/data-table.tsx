@@ -7,6 +7,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { compareValues, sortNames } from "./page-base.ts";
 import { count } from "./text-format.ts";
 
 export interface DataColumn<Row> {
@@ -65,20 +66,6 @@ function valueIn<Row>({ field, value }: DataColumn<Row>, row: Row): string | num
   return typeof found === "string" || typeof found === "number" ? found : null;
 }
 
-function sortRows<Row>(
-  rows: readonly Row[],
-  column: DataColumn<Row>,
-  sign: 1 | -1,
-  isLast: (row: Row) => boolean,
-) {
-  return rows.toSorted((a, b) => {
-    if (isLast(a) !== isLast(b)) return Number(isLast(a)) - Number(isLast(b));
-    const [first, second] = [valueIn(column, a), valueIn(column, b)];
-    if (first === null || second === null) return Number(first === null) - Number(second === null);
-    return (first < second ? -1 : first > second ? 1 : 0) * sign;
-  });
-}
-
 /** What a cell tells. */
 export function textIn<Row>(column: DataColumn<Row>, row: Row): string {
   const value = valueIn(column, row);
@@ -126,15 +113,16 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     columns.find(({ key }) => key !== undefined && key === by.replace("-", ""));
   const by = sort && columnOf(sort.by) ? sort.by : (sort?.usual ?? "");
   const sorted = columnOf(by);
-  const isDescending = by.startsWith("-");
+  const sign = by.startsWith("-") ? -1 : 1;
   const found = search ? rows.filter((row) => search.of(row).toLowerCase().includes(searched)) : rows;
-  const ordered = sorted
-    ? sortRows(found, sorted, isDescending ? -1 : 1, sort?.isLast ?? (() => false))
-    : found;
+  const rankOf = (row: Row) => Number(sort?.isLast?.(row) ?? false);
+  const order = (column: (typeof columns)[number]) => (a: Row, b: Row) =>
+    rankOf(a) - rankOf(b) || compareValues(valueIn(column, a), valueIn(column, b), sign);
+  const ordered = sorted ? found.toSorted(order(sorted)) : found;
   const head = (column: DataColumn<Row>) => {
     if (column.key === undefined) return column.label;
-    const isFirstAscending = column === sorted ? isDescending : column.isAscending;
-    const arrow = column === sorted ? (isDescending ? " ↓" : " ↑") : "";
+    const isFirstAscending = column === sorted ? sign < 0 : column.isAscending;
+    const arrow = column === sorted ? sortNames[sign].arrow : "";
     return (
       <button type="button" onClick={() => sort?.onSort(`${isFirstAscending ? "" : "-"}${column.key}`)}>
         {`${column.label}${arrow}`}
@@ -152,7 +140,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
                 <th
                   scope="col"
                   class={classOf(column)}
-                  aria-sort={column !== sorted ? undefined : isDescending ? "descending" : "ascending"}
+                  aria-sort={column === sorted ? sortNames[sign].name : undefined}
                 >
                   {head(column)}
                 </th>

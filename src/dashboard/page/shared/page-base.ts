@@ -40,13 +40,10 @@ export function describeError(error: unknown): string {
 export type ApiParams = URLSearchParams | Readonly<Record<string, string>>;
 
 /** Fetches an answer of the daemon's API. */
-export async function fetchJson<K extends keyof ApiAnswers>(
-  kind: K,
-  params: ApiParams = {},
-): Promise<ApiAnswers[K]> {
+export async function fetchJson<K extends keyof ApiAnswers>(kind: K, params: ApiParams = {}) {
   const query = String(new URLSearchParams(params));
-  const path = `/api/${kind}${query && `?${query}`}`;
-  const response = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  const response = await fetch(`/api/${kind}${query && `?${query}`}`, { cache: "no-store", signal });
   if (!response.ok) throw await toError(response);
   return (await response.json()) as ApiAnswers[K];
 }
@@ -108,3 +105,14 @@ export function repeatWhileVisible(
   };
   return { now: run, stop };
 }
+
+/** Nothing is last, numbers come before texts. */
+export function compareValues(a: string | number | null, b: string | number | null, sign: 1 | -1): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  if (typeof a !== typeof b) return typeof a === "number" ? -sign : sign;
+  return (a < b ? -1 : a > b ? 1 : 0) * sign;
+}
+export const sortNames = {
+  1: { name: "ascending", arrow: " ↑" },
+  "-1": { name: "descending", arrow: " ↓" },
+} as const;

@@ -4,6 +4,7 @@ import { type ComponentChildren, render, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
 import { findClosestWords } from "../../../model/did-you-mean.ts";
+import { Field } from "./combobox.tsx";
 import "./layout.tsx";
 import { Reading, type ReadingProps } from "./live-poll.tsx";
 import { byId } from "./page-base.ts";
@@ -142,25 +143,17 @@ export function TrendLine({ points, label, tone = "", hasArea = false }: TrendLi
   );
 }
 
-/** A field with its label above. */
-export function Field({ id, label, children }: { id: string; label: string; children: ComponentChildren }) {
-  return (
-    <div class="box">
-      <label class="small" for={id}>
-        {label}
-      </label>{" "}
-      {children}
-    </div>
-  );
-}
-
-interface ChoiceProps {
+/** What a person can choose. */
+interface ChosenProps<V> {
   readonly id: string;
   readonly label: string;
-  readonly value: string;
+  readonly value: V;
+  readonly onChoose: (value: V) => void;
+}
+
+interface ChoiceProps extends ChosenProps<string> {
   /** By value: what is shown. */
   readonly options: readonly (readonly [value: string, text: string])[];
-  readonly onChoose: (value: string) => void;
 }
 
 /** A select with its label. */
@@ -178,27 +171,23 @@ export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
   );
 }
 
-interface TabListProps<K extends string> {
-  readonly id: string;
-  readonly label: string;
+interface TabListProps<K extends string> extends ChosenProps<K> {
   readonly names: Readonly<Record<K, string>>;
-  readonly selected: K;
   readonly isHidden?: (key: K) => boolean;
   /** The element that a tab shows. */
   readonly controls: string;
-  readonly onSelect: (key: K) => void;
 }
 
 /** Tabs with the arrow keys, as a screen reader expects them. */
 export function TabList<K extends string>(props: TabListProps<K>) {
-  const { id, label, names, selected, isHidden = () => false, controls, onSelect } = props;
+  const { id, label, names, value, isHidden = () => false, controls, onChoose } = props;
   const keys = (Object.keys(names) as K[]).filter((key) => !isHidden(key));
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    const next = keys[(keys.indexOf(selected) + step + keys.length) % keys.length];
+    const next = keys[(keys.indexOf(value) + step + keys.length) % keys.length];
     if (step === 0 || next === undefined) return;
     event.preventDefault();
-    onSelect(next);
+    onChoose(next);
     event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
   };
   return (
@@ -207,9 +196,9 @@ export function TabList<K extends string>(props: TabListProps<K>) {
         <button
           key={key}
           {...{ type: "button", role: "tab", id: `tab-${key}`, "data-view": key }}
-          {...{ "aria-controls": controls, "aria-selected": key === selected }}
-          tabIndex={key === selected ? 0 : -1}
-          onClick={() => onSelect(key)}
+          {...{ "aria-controls": controls, "aria-selected": key === value }}
+          tabIndex={key === value ? 0 : -1}
+          onClick={() => onChoose(key)}
         >
           {names[key]}
         </button>
@@ -218,37 +207,23 @@ export function TabList<K extends string>(props: TabListProps<K>) {
   );
 }
 
-interface SearchFieldProps {
-  readonly id?: string;
-  readonly label: string;
-  readonly value: string;
-  readonly onSearch: (text: string) => void;
-}
-
 /** The field that a list is searched with. */
-export function SearchField({ id = "search", label, value, onSearch }: SearchFieldProps) {
+export function SearchField({ id = "search", label, value, onChoose }: Partial<ChosenProps<string>>) {
   return (
     <input
       {...{ id, type: "search", placeholder: label, "aria-label": label, value }}
       {...{ autocomplete: "off", autocapitalize: "off", spellcheck: false }}
-      onInput={(event) => onSearch(event.currentTarget.value)}
+      onInput={(event) => onChoose?.(event.currentTarget.value)}
     />
   );
 }
 
-interface CheckboxProps {
-  readonly id: string;
-  readonly label: string;
-  readonly isChecked: boolean;
-  readonly isDisabled?: boolean;
-  readonly onChoose: (isChecked: boolean) => void;
-}
-
-export function Checkbox({ id, label, isChecked, isDisabled = false, onChoose }: CheckboxProps) {
+export function Checkbox(props: ChosenProps<boolean> & { readonly isDisabled?: boolean }) {
+  const { id, label, value, isDisabled = false, onChoose } = props;
   return (
     <label class="check soft">
       <input
-        {...{ type: "checkbox", id, checked: isChecked, disabled: isDisabled }}
+        {...{ type: "checkbox", id, checked: value, disabled: isDisabled }}
         onChange={(event) => onChoose(event.currentTarget.checked)}
       />
       {label}

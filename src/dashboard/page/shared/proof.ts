@@ -3,7 +3,8 @@
 import { describeConfirmations } from "../../../model/status/confirmations.ts";
 import type { StreamStatus, WarehouseStatus } from "../../../model/status/warehouse-status.ts";
 import type { BackfillAnswer } from "../../api-answers.ts";
-import { brief, count, countNoun, duration, momentText, title } from "./text-format.ts";
+import { brief, count, countNoun, title } from "./text-format.ts";
+import { duration, momentText } from "./time-format.ts";
 
 interface ProvenStatus extends Pick<WarehouseStatus, "confirmations" | "generated_at"> {
   readonly streams: readonly Pick<

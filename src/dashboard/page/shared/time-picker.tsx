@@ -2,6 +2,7 @@
 //   const picked = readPicked(params, "1w", now);  rangeOf(picked, now);  <TimePicker picked={picked} now={now} onPick={…} />
 
 import { MICROS_PER_SECOND, parseUserTime } from "../../../model/time.ts";
+import { Field } from "./combobox.tsx";
 import { Choice } from "./page.tsx";
 
 const DAY = 86_400;
@@ -89,11 +90,8 @@ export function TimePicker({ picked, now, onPick }: TimePickerProps) {
   ];
   const choose = (value: string) => {
     const { from, to = now } = rangeOf(picked, now);
-    onPick(
-      isLength(value)
-        ? { range: value, from: "", to: "" }
-        : { range: "days", from: dayOf(from), to: dayOf(to) },
-    );
+    const days = { range: "days", from: dayOf(from), to: dayOf(to) } as const;
+    onPick(isLength(value) ? { range: value, from: "", to: "" } : days);
   };
   const chooseDays = ({ currentTarget }: { currentTarget: HTMLElement }) => {
     const [from = "", to = ""] = [...currentTarget.querySelectorAll("input")].map(({ value }) => value);
@@ -103,16 +101,13 @@ export function TimePicker({ picked, now, onPick }: TimePickerProps) {
     <div class="row" id="picker">
       <Choice id="range" label="Range" value={picked.range} options={options} onChoose={choose} />
       {picked.range === "days" && (
-        <div class="box dates" id="dates">
-          <label class="small" for="from">
-            From, to (UTC)
-          </label>
+        <Field id="from" label="From, to (UTC)">
           {/* A date that is being typed has no value, which a new drawing must not fill in. */}
-          <div key={`${picked.from} ${picked.to}`} onChange={chooseDays}>
+          <div key={`${picked.from} ${picked.to}`} class="dates" id="dates" onChange={chooseDays}>
             <input type="date" id="from" defaultValue={picked.from} />{" "}
             <input type="date" id="to" aria-label="To, this day included" defaultValue={picked.to} />
           </div>
-        </div>
+        </Field>
       )}
     </div>
   );

@@ -2,21 +2,16 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import {
-  type CellRun,
-  cellStates,
-  type HeatmapGroup,
-  type HeatmapResult,
-} from "../../../model/answers/heatmap.ts";
+import { cellStates, type HeatmapGroup, type HeatmapResult } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { useAddress } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.tsx";
 import { TYPING_SECONDS } from "../shared/live.ts";
-import { type LiveAnswer, Reading, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading, told, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
 import { Card, Checkbox, Mark, SearchField } from "../shared/page.tsx";
 import { useRedraws } from "../shared/redraw.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
-import { axis, describeCell, expand, type HeatmapCell, summarize } from "./heat-map.ts";
+import { axis, describeCell, expand, type HeatmapCell, stateLabels, summarize } from "./heat-map.ts";
 
 interface Filter {
   readonly name: string;
@@ -73,7 +68,7 @@ function draw(canvas: HTMLCanvasElement, cells: readonly HeatmapCell[]): void {
 
 interface StripProps {
   readonly name: string;
-  readonly runs: readonly CellRun[];
+  readonly runs: HeatmapGroup["summary"];
   readonly labels: readonly string[];
   readonly isSummary?: boolean;
   readonly href?: string | undefined;
@@ -169,9 +164,7 @@ function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupP
         {(isFolded ? [] : rows).map((row) => (
           <Strip
             key={`${row.index_id} ${row.name}`}
-            name={row.name ?? row.index_id ?? "everything"}
-            runs={row.runs}
-            labels={labels}
+            {...{ name: row.name ?? row.index_id ?? "everything", runs: row.runs, labels }}
             href={row.slug ? pagePath("bars", row.slug) : undefined}
           />
         ))}
@@ -186,13 +179,7 @@ function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupP
   );
 }
 
-const legend = {
-  covered: "covered",
-  unconfirmed: "awaiting confirmation",
-  open: "open",
-  lost: "lost",
-  none: "not selected",
-};
+const legend = { ...stateLabels, none: "not selected" };
 
 interface CoverageProps {
   /** Says how old the map is. */
@@ -222,7 +209,7 @@ export function Coverage({ age }: CoverageProps) {
     setRequestedRows({});
     go(change, "replace");
   };
-  const note = coverage.note === "" && coverage.value ? describeFilter(coverage.value, filter) : "";
+  const answer = told(coverage);
   return (
     <Card
       name="coverage"
@@ -241,14 +228,14 @@ export function Coverage({ age }: CoverageProps) {
       <form class="controls row" id="filter">
         <SearchField
           {...{ id: "filter-name", label: "Filter series", value: view.name }}
-          onSearch={(name) => choose({ name })}
+          onChoose={(name) => choose({ name })}
         />
         <Checkbox
-          {...{ id: "only-problems", label: "only problems", isChecked: view.problems === "1" }}
+          {...{ id: "only-problems", label: "only problems", value: view.problems === "1" }}
           onChoose={(isChecked) => choose({ problems: isChecked ? "1" : "" })}
         />
         <span class="soft" id="filter-note" role="status">
-          {note}
+          {answer && describeFilter(answer, filter)}
         </span>
       </form>
       <div id="coverage">
@@ -258,9 +245,7 @@ export function Coverage({ age }: CoverageProps) {
               {groups.map((group) => (
                 <Group
                   key={group.key}
-                  group={group}
-                  labels={columns[group.step]}
-                  isFiltered={isFiltered(filter)}
+                  {...{ group, labels: columns[group.step], isFiltered: isFiltered(filter) }}
                   isUnfolded={unfolded.includes(group.key)}
                   onMore={(rows) => {
                     if (rows !== undefined) setRequestedRows({ ...requestedRows, [group.key]: rows });

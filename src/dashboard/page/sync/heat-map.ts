@@ -2,7 +2,7 @@
 
 import { type CellRun, type CellState, cellStates } from "../../../model/answers/heatmap.ts";
 
-const stateLabels: Readonly<Record<CellState, string>> = {
+export const stateLabels: Readonly<Record<CellState, string>> = {
   covered: "covered",
   unconfirmed: "awaiting confirmation",
   open: "open",
