@@ -12,7 +12,6 @@ import type { ShareStatus } from "../model/status/share-status.ts";
 import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
 import type { SchemaResult } from "../warehouse/schema/column-doc.ts";
 
-/** A value of a row. */
 export type ViewValue = string | number | null;
 type ViewRow = Readonly<Record<string, ViewValue>>;
 
@@ -44,10 +43,7 @@ export type AssetPart =
   | "perpetuals";
 
 /** Rows, and the SQL that reads them in any tool. */
-export interface ViewPart<Row = ViewRow> {
-  readonly sql: string;
-  readonly rows: readonly Row[];
-}
+export type ViewPart<Row = ViewRow> = { readonly sql: string; readonly rows: readonly Row[] };
 
 export interface ViewResult<Parts> {
   readonly generated_at: string;
@@ -58,7 +54,6 @@ export interface ViewResult<Parts> {
   readonly parts: { readonly [Part in keyof Parts]: ViewPart<Parts[Part]> };
 }
 
-/** The results of the dashboard's queries, by kind. */
 export interface QueryResults extends ViewResults {
   status: WarehouseStatus;
   coverage: HeatmapResult;
@@ -69,7 +64,6 @@ export interface QueryResults extends ViewResults {
   series: readonly SeriesMatch[];
   /** The pages whose subject contains a text. */
   search: readonly SearchMatch[];
-  /** The relations and columns with their meaning. */
   schema: SchemaResult;
   market: RankingResult;
 }
@@ -82,11 +76,7 @@ export type ApiAnswers = { [K in keyof QueryResults]: NonNullable<QueryResults[K
 };
 
 /** `well`: nothing to do; `busy`: work in progress, a failing stream or a missing scope; `ill`: the operator must act. */
-export interface DaemonState {
-  readonly tone: "well" | "busy" | "ill";
-  /** The state in one sentence for people. */
-  readonly sentence: string;
-}
+export type DaemonState = { readonly tone: "well" | "busy" | "ill"; readonly sentence: string };
 
 /** What the daemon knows; the answer `status` has what the warehouse knows. */
 export interface DaemonAnswer extends DaemonState {

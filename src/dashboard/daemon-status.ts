@@ -85,7 +85,6 @@ export interface DaemonView {
   now(): Micros;
   /** The warehouse is open and the service has answered. */
   isReady(): boolean;
-  /** What the settings select is known. */
   hasSelection(): boolean;
   /** Why the daemon is unhealthy, in one line without secrets; undefined while it is healthy. */
   problem(): string | undefined;
@@ -97,11 +96,9 @@ export interface DaemonView {
   backfill?(): BackfillAnswer | undefined;
   /** Requests that ended in each of the last seconds, oldest first. */
   requestsPerSecond(): readonly number[];
-  /** How the service bears the requests. */
   service(): ServiceCondition;
   /** How forwarding to the shared warehouse goes; undefined: there is none. */
   shared?(): ShareStatus | undefined;
-  /** Newest first. */
   recentErrors(): readonly RecentError[];
   /** Who reads the warehouse through `serve`; undefined if the settings leave it out. */
   serve?(): ServeStatus | undefined;

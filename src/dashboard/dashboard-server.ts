@@ -96,7 +96,6 @@ type QueryFormat = "rows" | "lines" | "csv" | "json" | "parquet";
 
 /** Runs SQL that people write; the daemon provides it. */
 interface QueryService {
-  /** `body` is the JSON that the page sent. */
   answer(
     body: string,
     signal: AbortSignal,

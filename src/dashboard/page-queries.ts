@@ -13,15 +13,11 @@ import { readPageView, type ViewParams } from "./page-views.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {
-  /** The number of rows by group, where it is not the default. */
   readonly shown: Readonly<Record<string, number>>;
-  /** Only series whose name or id contains this text. */
   readonly name: string;
-  /** Only series with gaps. */
   readonly onlyProblems: boolean;
 }
 
-/** The parameters of each query. */
 export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKind ? ViewParams : object } & {
   readonly coverage: CoverageParams;
   readonly bars: ChartBarsOptions;

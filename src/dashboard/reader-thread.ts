@@ -7,7 +7,6 @@ import { Thread } from "../runtime/thread.ts";
 import type { QueryResults } from "./api-answers.ts";
 import type { PageParams, PageQuery } from "./page-queries.ts";
 
-/** What the thread answers. */
 export interface ReaderCalls {
   query(query: PageQuery): unknown;
 }

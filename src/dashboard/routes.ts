@@ -21,7 +21,6 @@ type Reader = Pick<ReaderThread, "query" | "queryBytes">;
 
 interface RoutesOptions {
   readonly view: DaemonView;
-  /** Reads the ledger. */
   readonly reader: Reader;
   /** Reads prices: a heat map that takes long must not delay them. */
   readonly marketReader: Reader;
@@ -31,7 +30,6 @@ interface RoutesOptions {
   readonly onCommit?: (listener: LiveEvents["notify"]) => void;
 }
 
-/** The text format of Prometheus. */
 const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */

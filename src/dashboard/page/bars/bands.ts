@@ -21,10 +21,7 @@ const MIN_SOURCE_PX = 60;
 
 type Pen = CanvasRenderingContext2D;
 type TimeScale = ITimeScaleApi<Time>;
-interface Band extends SecondsRange {
-  readonly state: ChartRange["state"] | "covered";
-  readonly text: string;
-}
+type Band = SecondsRange & { readonly state: ChartRange["state"] | "covered"; readonly text: string };
 type Box = Readonly<Record<"left" | "right" | "height", number>>;
 type Size = Readonly<Record<"width" | "height", number>>;
 

@@ -11,10 +11,7 @@ const TABLE_ROWS = 200;
 const GAPS_SHOWN = 12;
 
 /** What was read last, and what is shown of it. */
-export interface ShownBars extends ChartBarsResult {
-  readonly slots: readonly Slot[];
-  readonly precision: number;
-}
+export type ShownBars = ChartBarsResult & { readonly slots: readonly Slot[]; readonly precision: number };
 
 const minute = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 

@@ -55,7 +55,6 @@ export class BarsState {
   /** What to say in place of the bars; empty: they may be told. */
   note = "";
   hasFailed = false;
-  /** Said above the chart. */
   remark = "";
   #chart: ReturnType<typeof barChart> | undefined;
   #feed: BarFeed | undefined;
@@ -71,21 +70,16 @@ export class BarsState {
 
   constructor(onChange: () => void) {
     this.#onChange = onChange;
-    this.overlays = new SeriesOverlays(
-      () => this.now(),
-      (lines) => {
-        this.#chart?.showOverlays(lines);
-        this.lines = lines.filter(({ points }) => points.length > 0).length;
-        onChange();
-      },
-    );
+    this.overlays = new SeriesOverlays(this.now, (lines) => {
+      this.#chart?.showOverlays(lines);
+      this.lines = lines.filter(({ points }) => points.length > 0).length;
+      onChange();
+    });
     this.picked = readPicked(new URLSearchParams(location.search), "1w", this.now());
     this.#begin();
   }
 
-  now(): number {
-    return Date.now() / 1000 + this.#clockOffset;
-  }
+  readonly now = () => Date.now() / 1000 + this.#clockOffset;
 
   /** Draws into `container`, and reads as long as the page is open. */
   start(container: HTMLElement): void {
@@ -108,8 +102,6 @@ export class BarsState {
     this.#chart?.applyTheme();
     void this.overlays.load();
   }
-
-  // ---- the address
 
   #addressOf(range: Readonly<Record<string, string>>): string {
     const query = new URLSearchParams({
@@ -139,15 +131,12 @@ export class BarsState {
     return this.#addressOf({ from: toMinute(2 * from - to), to: toMinute(2 * to - from) });
   }
 
-  /** After Back and Forward. */
   navigate(): void {
     this.series = undefined;
     this.#readFromUrl();
     this.#begin();
     this.#readNow();
   }
-
-  // ---- what is loaded
 
   #begin(): void {
     clearTimeout(this.#viewTimer);
@@ -162,11 +151,8 @@ export class BarsState {
     this.#onChange();
   }
 
-  #tell(note: string, hasFailed = false): void {
-    this.#set({ note, hasFailed });
-  }
+  readonly #tell = (note: string, hasFailed = false) => this.#set({ note, hasFailed });
 
-  /** A person chose a series, a width or a range. */
   #choose(): void {
     this.#begin();
     this.#saveToUrl("push");
@@ -191,7 +177,7 @@ export class BarsState {
     if (!this.isAvailable(this.width)) this.width = "1d";
     this.#saveToUrl("replace");
     const { series, width } = this;
-    const own = new BarFeed({ series, width, now: () => this.now(), read: fetchBars });
+    const own = new BarFeed({ series, width, now: this.now, read: fetchBars });
     this.#feed = own;
     const range = rangeOf(this.picked, this.now());
     await own.start(range);
@@ -253,8 +239,6 @@ export class BarsState {
     this.#tell("");
   }
 
-  // ---- what was committed
-
   follow({ ticks, ranges }: CommitNews): void {
     const { series } = this;
     const own = ticks.findLast(([type, id]) => type === series?.index_type && id === series.index_id);
@@ -276,8 +260,6 @@ export class BarsState {
     this.#changedFrom = 0;
     this.#readNow();
   }
-
-  // ---- what a person chooses
 
   isAvailable(one: BarWidth): boolean {
     return this.series?.has_ticks !== false || one === "1d";
@@ -322,13 +304,9 @@ export class BarsState {
     if (candidates.length <= 1 && only) this.setWidth(only);
   }
 
-  setLog(isLog: boolean): void {
-    this.isLog = isLog;
-    this.rescale();
-  }
-
   /** The scale or the compared series have changed. */
-  rescale(): void {
+  rescale(isLog = this.isLog): void {
+    this.isLog = isLog;
     this.#saveToUrl("push");
     this.#showScale();
     this.#onChange();

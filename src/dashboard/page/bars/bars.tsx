@@ -109,7 +109,7 @@ function Controls({ state }: { state: BarsState }) {
       <Checkbox
         {...{ id: "log", label: "Log scale", value: state.isLog }}
         isDisabled={state.overlays.list.length > 0}
-        onChoose={(isLog) => state.setLog(isLog)}
+        onChoose={(isLog) => state.rescale(isLog)}
       />
       <Compared state={state} />
     </form>
@@ -171,7 +171,7 @@ function Bars() {
       </div>
       {unknown && <EmptyPage text={unknown.text} near={unknown.near} />}
       {/* A chart stays where it is: it would forget what it shows. */}
-      <div class="cards" hidden={unknown !== undefined}>
+      <div class="work" hidden={unknown !== undefined}>
         <Card name="chart" label="Bars">
           <Controls state={state} />
           <p class="alert" id="note" hidden={note !== "" || state.remark === ""}>

@@ -24,9 +24,7 @@ interface Overlay {
 }
 
 /** What the chart shows. */
-interface ComparedBars extends Pick<ChartBarsResult, "from" | "to" | "width"> {
-  readonly slots: readonly Slot[];
-}
+type ComparedBars = Pick<ChartBarsResult, "from" | "to" | "width"> & { readonly slots: readonly Slot[] };
 
 /** The compared series and what was read of them. */
 export class SeriesOverlays {

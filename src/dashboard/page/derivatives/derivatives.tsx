@@ -76,7 +76,6 @@ const perpetualColumns: readonly DataColumn<PerpetualQuote>[] = [
   interest,
 ];
 
-/** A strike with its call and its put. */
 interface ChainLine {
   readonly strike: number;
   readonly call: OptionQuote | undefined;

@@ -17,7 +17,6 @@ import { SidePanel } from "./side-panel.tsx";
 /** One row of so many columns is shown as large figures. */
 const MAX_FIGURES = 6;
 const COPIED_MS = 1_500;
-/** Relations change rarely. */
 const SCHEMA_SECONDS = 3_600;
 
 interface CopyButtonProps {
@@ -92,7 +91,6 @@ function QueryForm({ state }: { state: QueryState }) {
   );
 }
 
-/** A number as it is, with its thousands apart. */
 const figureText = (value: ScreenValue) =>
   typeof value === "number" ? value.toLocaleString("en", { maximumFractionDigits: 12 }) : (value ?? "NULL");
 

@@ -14,12 +14,7 @@ export function readList(key: string): unknown[] {
   }
 }
 
-/** A query that was run here. */
-export interface HistoryEntry {
-  readonly sql: string;
-  readonly note?: string;
-  readonly at?: string;
-}
+export type HistoryEntry = { readonly sql: string; readonly note?: string; readonly at?: string };
 
 export const readHistory = (): HistoryEntry[] =>
   (readList(HISTORY_KEY) as HistoryEntry[]).filter(({ sql }) => typeof sql === "string");

@@ -43,7 +43,6 @@ export class QueryState {
   picked: PickedTime;
   view: ResultView;
   answer: QueryAnswer | undefined;
-  /** How many answers there were. */
   answers = 0;
   /** The answer is that of an earlier statement: it is dimmed, and called what it is. */
   isEarlier = false;
@@ -72,7 +71,6 @@ export class QueryState {
     return Date.now() / 1000;
   }
 
-  /** The names of the parameters of the statement. */
   get names(): string[] {
     return findParameters(this.#text());
   }
@@ -136,7 +134,6 @@ export class QueryState {
     this.#onChange();
   }
 
-  /** Whether the answer cannot be shown so. */
   isHidden(view: ResultView): boolean {
     if (!this.answer || view === "grid") return false;
     return this.answer.count < 2 || (view === "candles" && !canDrawCandles(this.answer));

@@ -7,12 +7,8 @@ const TABS_KEY = "explore-tabs";
 const MAX_TABS = 9;
 
 /** The statements that are open, and the one that is shown. */
-export interface OpenTabs {
-  readonly list: readonly string[];
-  readonly active: number;
-}
+export type OpenTabs = { readonly list: readonly string[]; readonly active: number };
 
-/** Those of the last visit. */
 export function readTabs(): OpenTabs {
   const list = readList(TABS_KEY).filter((sql) => typeof sql === "string");
   return { list, active: Math.max(0, list.length - 1) };
@@ -33,11 +29,7 @@ export const saveTabs = ({ list }: OpenTabs): void => store(TABS_KEY, JSON.strin
 const titleOf = (sql: string): string =>
   /\bfrom\s+(\w+)/i.exec(sql)?.[1] ?? (sql.trim() === "" ? "empty" : sql.trim().slice(0, 20));
 
-interface QueryTabsProps {
-  readonly tabs: OpenTabs;
-  /** Opens other tabs, or another one of them. */
-  readonly onOpen: (tabs: OpenTabs) => void;
-}
+type QueryTabsProps = { readonly tabs: OpenTabs; readonly onOpen: (tabs: OpenTabs) => void };
 
 export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
   const action = (label: string, name: string, next: OpenTabs) => (

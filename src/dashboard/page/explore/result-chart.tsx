@@ -16,10 +16,8 @@ const timeColumn = /^(ts|time|day)$|_(ts|time|at)$|^(expiration|listing)$/;
 const prices = ["open", "high", "low", "close"];
 const preferred = /^(price|close|last|value|market_cap|mid|basis|funding_rate)$/;
 
-/** The part of an answer that is drawn. */
 type Table = Pick<QueryAnswer, "columns" | "rows">;
 
-/** The columns that are drawn. */
 interface Axes {
   readonly x: string;
   readonly y: string;
@@ -138,7 +136,6 @@ function toDrawing(pivoted: ReturnType<typeof pivot>, x: string, kind: ChartKind
   };
 }
 
-/** The room of half a bar. */
 const halfStep = (xs: readonly number[]) =>
   xs.length > 1 ? ((xs.at(-1) ?? 0) - (xs[0] ?? 0)) / (xs.length - 1) / 2 : 0.5;
 

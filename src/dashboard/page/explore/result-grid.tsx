@@ -30,10 +30,7 @@ function widthOf(name: string, rows: readonly Row[], column: number): number {
 }
 
 /** Ascending, descending, then as the query returned them. */
-interface Sort {
-  readonly column: number;
-  readonly sign: 1 | -1;
-}
+type Sort = { readonly column: number; readonly sign: 1 | -1 };
 const UNSORTED: Sort = { column: -1, sign: 1 };
 
 function nextSort(sort: Sort, column: number): Sort {

@@ -23,10 +23,7 @@ interface RelationActions {
 const matches = ({ name, columns }: Relation, text: string) =>
   name.includes(text) || columns.some((column) => column.name.includes(text));
 
-interface RelationItemProps extends RelationActions {
-  readonly relation: Relation;
-  readonly text: string;
-}
+type RelationItemProps = RelationActions & { readonly relation: Relation; readonly text: string };
 
 /** It opens to its columns. */
 function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps) {
@@ -94,9 +91,7 @@ function HistoryItem({
 
 const panels = { relations: "Relations", questions: "Questions", history: "History" };
 
-interface SidePanelProps extends RelationActions {
-  readonly schema: LiveAnswer<SchemaGroups>;
-}
+type SidePanelProps = RelationActions & { readonly schema: LiveAnswer<SchemaGroups> };
 
 export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
   const [panel, setPanel] = useState<keyof typeof panels>("relations");

@@ -102,7 +102,6 @@ const toOption = ({ name, type, meaning }: Relation["columns"][number]): Complet
   ...{ label: name, type: "property", detail: type, info: meaning, boost: 2 },
 });
 
-/** Relations and columns for the completion after a dot. */
 function toNamespace(relations: readonly Relation[]): SQLNamespace {
   const toEntry = ({ name, summary, columns }: Relation) => {
     const self = { label: name, type: "type", detail: "relation", info: summary, boost: 1 };
@@ -126,13 +125,8 @@ function columnSource(relations: readonly Relation[]): CompletionSource {
   };
 }
 
-interface SqlEditorOptions {
-  /** Ctrl-Enter or Cmd-Enter was pressed. */
-  readonly onRun: () => void;
-  readonly onChange: () => void;
-}
+type SqlEditorOptions = { readonly onRun: () => void; readonly onChange: () => void };
 
-/** Creates the editor in `host`. */
 export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptions) {
   const root = host.attachShadow({ mode: "open" });
   const language = new Compartment();

@@ -30,10 +30,7 @@ function toAssets(assets: readonly RankedAsset[]) {
 }
 
 /** The newest tick of each asset's index since the page was opened, and who shows it. */
-interface LivePrices {
-  readonly ticks: Map<string, CommittedTick>;
-  readonly redraws: Map<string, () => void>;
-}
+type LivePrices = { readonly ticks: Map<string, CommittedTick>; readonly redraws: Map<string, () => void> };
 
 /** New prices between two market caps: the index of the asset. */
 function useLivePrices(): LivePrices {

@@ -15,10 +15,7 @@ const CHARACTER_PX = 6.8;
 const PADDING_PX = 8;
 
 /** The root has only children, the leaves have only an asset. */
-interface TreeNode {
-  readonly asset?: MarketAsset;
-  readonly children?: readonly TreeNode[];
-}
+type TreeNode = { readonly asset?: MarketAsset; readonly children?: readonly TreeNode[] };
 
 interface TreemapProps {
   readonly assets: readonly MarketAsset[];
@@ -27,7 +24,6 @@ interface TreemapProps {
   readonly isSquareRoot: boolean;
 }
 
-/** The places of the assets with a market cap. */
 function layOutTiles({ assets, isWithoutFirst, isSquareRoot }: TreemapProps, size: [number, number]) {
   const children = assets.filter(({ marketCap }) => (marketCap ?? 0) > 0).map((asset) => ({ asset }));
   const first = isWithoutFirst ? 1 : 0;

@@ -9,7 +9,6 @@ import { TYPING_SECONDS, throttle } from "./live.ts";
 import { byId, describeError, fetchJson } from "./page-base.ts";
 import { useRedraw } from "./redraw.ts";
 
-/** A field with its label above. */
 export function Field({ id, label, children }: Record<"id" | "label", string> & RenderableProps<object>) {
   return (
     <div class="box">
@@ -144,11 +143,9 @@ function Combobox<T>(props: ComboboxProps<T>) {
   );
 }
 
-/** Says that a name is unknown. */
 export const describeUnknown = (name: string) => `No synced series is named “${name}”.`;
 
 interface SeriesBoxProps extends Pick<ComboboxProps<SeriesMatch>, "id" | "label" | "placeholder" | "value"> {
-  /** Above the field. */
   readonly heading: string;
   readonly onChoose: (series: SeriesMatch) => void;
 }

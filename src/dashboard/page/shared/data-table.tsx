@@ -22,11 +22,9 @@ export interface DataColumn<Row> {
   readonly format?: (figure: number) => string;
   /** More than the text: without it the value is told as it is. */
   readonly cell?: (row: Row, text: string) => ComponentChildren;
-  /** What names the row. */
   readonly isHeading?: boolean;
   /** The colour of a figure, by its text: `signOf`. */
   readonly tone?: (text: string, row: Row) => string;
-  /** The colour behind it. */
   readonly shade?: (row: Row, text: string) => string;
   /** Names and ranks begin with the first, figures with the largest. */
   readonly isAscending?: boolean;
@@ -37,7 +35,6 @@ export interface DataColumn<Row> {
 
 interface DataTableProps<Row> {
   readonly id: string;
-  /** Says what the rows are. */
   readonly label: string;
   readonly columns: readonly DataColumn<Row>[];
   readonly rows: readonly Row[];
@@ -54,7 +51,6 @@ interface DataTableProps<Row> {
   readonly search?: { readonly text: string; readonly of: (row: Row) => string; readonly none: string };
   /** Shows so many rows, and as many more on request. */
   readonly step?: number;
-  /** In place of a table without rows. */
   readonly empty?: string;
 }
 
@@ -66,7 +62,6 @@ function valueIn<Row>({ field, value }: DataColumn<Row>, row: Row): string | num
   return typeof found === "string" || typeof found === "number" ? found : null;
 }
 
-/** What a cell tells. */
 export function textIn<Row>(column: DataColumn<Row>, row: Row): string {
   const value = valueIn(column, row);
   return value === null ? "–" : (column.format?.(Number(value)) ?? String(value));

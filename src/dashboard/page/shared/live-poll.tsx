@@ -10,16 +10,13 @@ import type { ApiAnswers } from "../../api-answers.ts";
 import { noteReading, onCommit, onMissed, throttle } from "./live.ts";
 import { type ApiParams, describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "./page-base.ts";
 
-/** What is known of something that a page reads. */
 export interface LiveAnswer<T> {
-  /** Undefined until there is one. */
   readonly value: T | undefined;
   /** What to say in place of the value; empty: it may be told. */
   readonly note: string;
   readonly hasFailed: boolean;
 }
 
-/** The value, if it may be told. */
 export const told = <T,>({ value, note }: LiveAnswer<T>): T | undefined => (note === "" ? value : undefined);
 
 /** Calls the last `listener` with each commit, while somebody sees the page. */
@@ -40,7 +37,6 @@ export function useNote(note: string, hasFailed: boolean): void {
 const ROOMS_PX = { line: 42, figure: 53, plot: 260, table: 420, page: 900 };
 
 interface LivePollOptions {
-  /** For people. */
   readonly what: string;
   readonly seconds: number;
   /** Which commits are a reason to ask at once. */

@@ -3,7 +3,6 @@
 import type { ErrorAnswer } from "../../../model/answers/query.ts";
 import type { ApiAnswers } from "../../api-answers.ts";
 
-/** Throws if the page has no such element. */
 export function byId(id: string): HTMLElement {
   const found = document.getElementById(id);
   if (found) return found;
@@ -36,10 +35,8 @@ export function describeError(error: unknown): string {
   return error instanceof TypeError || name === "TimeoutError" ? "the daemon does not answer" : message;
 }
 
-/** The parameters of a request. */
 export type ApiParams = URLSearchParams | Readonly<Record<string, string>>;
 
-/** Fetches an answer of the daemon's API. */
 export async function fetchJson<K extends keyof ApiAnswers>(kind: K, params: ApiParams = {}) {
   const query = String(new URLSearchParams(params));
   const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
@@ -48,7 +45,6 @@ export async function fetchJson<K extends keyof ApiAnswers>(kind: K, params: Api
   return (await response.json()) as ApiAnswers[K];
 }
 
-/** The daemon refused a request. */
 export class RequestError extends Error {
   readonly warnings: readonly string[];
 
@@ -70,10 +66,7 @@ export async function toError(response: Response): Promise<Error> {
 }
 
 /** Work that repeats itself; `now` does it at once, `stop` ends it. */
-export interface Repetition {
-  readonly now: () => Promise<void>;
-  readonly stop: () => void;
-}
+export type Repetition = { readonly now: () => Promise<void>; readonly stop: () => void };
 
 /** Runs `work` at once and then at an interval, sooner after a failure, while the page is visible. */
 export function repeatWhileVisible(

@@ -20,7 +20,6 @@ interface PageProps {
   /** What stands beside the title. */
   readonly subtitle?: string;
   readonly note?: ComponentChildren;
-  /** What is said in place of the cards. */
   readonly instead?: ComponentChildren;
   readonly children?: ComponentChildren;
 }
@@ -109,13 +108,11 @@ export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
   );
 }
 
-/** The colour of a state. */
 export function Mark({ state }: { state: string }) {
   return <i class="mark" data-state={state} style={{ background: `var(--${state}, var(--soft))` }} />;
 }
 
 const toneColours = { well: "covered", busy: "open", ill: "lost" };
-/** How well the daemon is. */
 export function Dot({ tone }: { tone: keyof typeof toneColours }) {
   return <span class="dot" style={{ background: `var(--${toneColours[tone]})` }} />;
 }
@@ -128,7 +125,6 @@ interface TrendLineProps {
   readonly hasArea?: boolean;
 }
 
-/** A line without axes. */
 export function TrendLine({ points, label, tone = "", hasArea = false }: TrendLineProps) {
   const [width, height] = [110, 30];
   const line = points
@@ -143,7 +139,6 @@ export function TrendLine({ points, label, tone = "", hasArea = false }: TrendLi
   );
 }
 
-/** What a person can choose. */
 interface ChosenProps<V> {
   readonly id: string;
   readonly label: string;
@@ -156,7 +151,6 @@ interface ChoiceProps extends ChosenProps<string> {
   readonly options: readonly (readonly [value: string, text: string])[];
 }
 
-/** A select with its label. */
 export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
   return (
     <Field id={id} label={label}>
@@ -207,7 +201,6 @@ export function TabList<K extends string>(props: TabListProps<K>) {
   );
 }
 
-/** The field that a list is searched with. */
 export function SearchField({ id = "search", label, value, onChoose }: Partial<ChosenProps<string>>) {
   return (
     <input
@@ -233,11 +226,9 @@ export function Checkbox(props: ChosenProps<boolean> & { readonly isDisabled?: b
 
 interface EmptyPageProps {
   readonly text: string;
-  /** Names that are nearly the same, and where they lead. */
   readonly near?: readonly { readonly label: string; readonly href: string }[];
 }
 
-/** What is shown in place of the cards. */
 export function EmptyPage({ text, near = [] }: EmptyPageProps) {
   return (
     <section class="card" id="empty" aria-label="Nothing to show">

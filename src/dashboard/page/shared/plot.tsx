@@ -10,7 +10,6 @@ import { aheadOfUtc, clockText, dayText, offsetOfZone } from "./time-format.ts";
 
 interface PlotProps<T> {
   readonly id: string;
-  /** What a screen reader says of it. */
   readonly label: string;
   readonly of: T;
   /** Undefined: there is nothing to draw, and no room for it. */
@@ -59,15 +58,12 @@ export interface PlotDrawing {
   readonly yValue: (value: number, digits: number) => string;
   readonly lines: readonly (string | uPlot.Series)[];
   readonly hasPoints?: boolean;
-  /** A drag zooms in. */
   readonly isZoomable?: boolean;
-  /** Seconds since 1970. */
   readonly isTime?: boolean;
   /** How far the x axis goes beyond the first and the last place: bars have halves there. */
   readonly xMargin?: number;
   /** The scale on the right, for the lines that name it. */
   readonly right?: Record<"scale" | "label", string> & { readonly value: (value: number) => string };
-  /** Adds to what is drawn. */
   readonly onDraw?: (plot: uPlot) => void;
 }
 

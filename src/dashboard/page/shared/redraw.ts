@@ -1,6 +1,5 @@
 import { useEffect, useReducer } from "preact/hooks";
 
-/** Draws the component again. */
 export function useRedraw(): () => void {
   const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
   return () => redraw(undefined);
@@ -23,7 +22,6 @@ export function useRedraws(): number {
   return redraws;
 }
 
-/** Whether the window is as narrow as a phone. */
 export function usePhone(): boolean {
   useRedraws();
   return matchMedia("(max-width: 760px)").matches;

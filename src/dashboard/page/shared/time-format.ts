@@ -51,7 +51,6 @@ export function momentText(micros: number, digits = 19): string {
 
 const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** 1 Nov, of an ISO date. */
 const dayAndMonth = (iso: string) => `${Number(iso.slice(8, 10))} ${monthNames[Number(iso.slice(5, 7)) - 1]}`;
 
 /** 12:00, or 1 Nov at midnight: for the marks of an axis. `isFirst`: with the day in any case. */
@@ -70,7 +69,6 @@ export function dayText(ms: number, isFirst = false): string {
   return isFirst || day.startsWith("1 ") ? day : day.slice(0, -4);
 }
 
-/** Seconds from one time to another, at least 0. */
 export const secondsBetween = (earlier: string, later: string): number =>
   Math.max(0, (Date.parse(later) - Date.parse(earlier)) / 1000);
 

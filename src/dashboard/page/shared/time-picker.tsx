@@ -22,17 +22,10 @@ const ranges = {
 type RangeName = keyof typeof ranges | "days" | "exact";
 const isLength = (text: string): text is keyof typeof ranges => Object.hasOwn(ranges, text);
 
-export interface PickedTime {
-  readonly range: RangeName;
-  readonly from: string;
-  readonly to: string;
-}
+export type PickedTime = { readonly range: RangeName; readonly from: string; readonly to: string };
 
 /** Seconds since 1970; `to` is undefined if the range ends now. */
-export interface PickedRange {
-  readonly from: number;
-  readonly to?: number;
-}
+export type PickedRange = { readonly from: number; readonly to?: number };
 
 /** In seconds; NaN: it is no time. */
 const timeOf = (text: string, now: number) =>
@@ -48,7 +41,6 @@ export function readPicked(params: URLSearchParams, usual: RangeName, now: numbe
   return isExact ? { range: "exact", from, to } : { range: usual, from: "", to: "" };
 }
 
-/** For the URL, so that the range can be shared. */
 export function pickedParams({ range, from, to }: PickedTime): Record<string, string> {
   if (isLength(range)) return { range };
   if (range === "days") return { range, from, to };
@@ -77,7 +69,6 @@ const dayOf = (seconds: number) => new Date(seconds * 1000).toISOString().slice(
 
 interface TimePickerProps {
   readonly picked: PickedTime;
-  /** The daemon's clock in seconds. */
   readonly now: number;
   readonly onPick: (picked: PickedTime) => void;
 }

@@ -13,10 +13,7 @@ import { useRedraws } from "../shared/redraw.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
 import { axis, describeCell, expand, type HeatmapCell, stateLabels, summarize } from "./heat-map.ts";
 
-interface Filter {
-  readonly name: string;
-  readonly onlyProblems: boolean;
-}
+type Filter = { readonly name: string; readonly onlyProblems: boolean };
 
 const isFiltered = ({ name, onlyProblems }: Filter) => name !== "" || onlyProblems;
 
@@ -28,18 +25,12 @@ function describeFilter({ groups }: HeatmapResult, filter: Filter): string {
   return `No ${filter.onlyProblems ? "incomplete " : ""}series has “${filter.name}” in its name.`;
 }
 
-/**
- * Draws at the resolution of the canvas. Every state that occurs gets at least one pixel: one lost minute in a day must not
- * vanish by rounding.
- */
+/** Every state that occurs gets at least one pixel: one lost minute in a day must not vanish by rounding. */
 function draw(canvas: HTMLCanvasElement, cells: readonly HeatmapCell[]): void {
-  const ratio = devicePixelRatio || 1;
-  const width = Math.round(canvas.clientWidth * ratio);
-  const height = Math.round(canvas.clientHeight * ratio);
-  const pen = canvas.getContext("2d");
-  if (width === 0 || !pen) return;
-  canvas.width = width;
-  canvas.height = height;
+  const [ratio, pen] = [devicePixelRatio || 1, canvas.getContext("2d")];
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight].map((px) => Math.round(px * ratio));
+  if (!width || !height || !pen) return;
+  Object.assign(canvas, { width, height });
   const colours = cellStates.map(cssColour);
   const none = cssColour("none");
   const minPixels = Math.ceil(1.5 * ratio);
@@ -51,9 +42,8 @@ function draw(canvas: HTMLCanvasElement, cells: readonly HeatmapCell[]): void {
     pen.fillStyle = none;
     pen.fillRect(left, 0, across, height);
     // Worst state on top, so that even a small fraction is fully visible.
-    const present = colours
-      .map((colour, i) => ({ colour, fraction: fractions[i] ?? 0 }))
-      .filter(({ fraction }) => fraction > 0);
+    const parts = colours.map((colour, i) => ({ colour, fraction: fractions[i] ?? 0 }));
+    const present = parts.filter(({ fraction }) => fraction > 0);
     const total = present.reduce((sum, { fraction }) => sum + fraction, 0);
     let top = total >= 99 ? 0 : height - Math.round((height * total) / 100);
     for (const part of present.toReversed()) {
@@ -74,7 +64,6 @@ interface StripProps {
   readonly href?: string | undefined;
 }
 
-/** Says what is under the pointer. */
 function Tip({ text, x, top }: { text: string; x: number; top: number }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -128,12 +117,13 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
 interface GroupProps {
   readonly group: HeatmapGroup;
   readonly labels: readonly string[];
-  readonly isFiltered: boolean;
+  /** Only a part of the series is shown. */
+  readonly isPart: boolean;
   readonly isUnfolded: boolean;
   readonly onMore: (rows: number | undefined) => void;
 }
 
-function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupProps) {
+function Group({ group, labels, isPart, isUnfolded, onMore }: GroupProps) {
   const { key, stream, index_type, step, lines, whole, rows } = group;
   const period = {
     hour: `last ${labels.length} hours`,
@@ -181,15 +171,11 @@ function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupP
 
 const legend = { ...stateLabels, none: "not selected" };
 
-interface CoverageProps {
-  /** Says how old the map is. */
-  readonly age: (coverage: LiveAnswer<HeatmapResult>) => ComponentChildren;
-}
+type CoverageProps = { readonly age: (coverage: LiveAnswer<HeatmapResult>) => ComponentChildren };
 
 /** The URL keeps the filter, so that it can be shared. */
 export function Coverage({ age }: CoverageProps) {
   const [view, go] = useAddress(undefined, { name: "", problems: "" });
-  /** The requested number of rows, by group. */
   const [requestedRows, setRequestedRows] = useState<Readonly<Record<string, number>>>({});
   /** The groups without a gap whose series are shown all the same. */
   const [unfolded, setUnfolded] = useState<readonly string[]>([]);
@@ -245,7 +231,7 @@ export function Coverage({ age }: CoverageProps) {
               {groups.map((group) => (
                 <Group
                   key={group.key}
-                  {...{ group, labels: columns[group.step], isFiltered: isFiltered(filter) }}
+                  {...{ group, labels: columns[group.step], isPart: isFiltered(filter) }}
                   isUnfolded={unfolded.includes(group.key)}
                   onMore={(rows) => {
                     if (rows !== undefined) setRequestedRows({ ...requestedRows, [group.key]: rows });

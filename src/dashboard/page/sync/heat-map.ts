@@ -12,11 +12,9 @@ export const stateLabels: Readonly<Record<CellState, string>> = {
 /** The percentage of each state, in the order of `cellStates`. */
 export type HeatmapCell = readonly number[];
 
-/** Expands run lengths to one cell per column. */
 export const expand = (runs: readonly CellRun[]): HeatmapCell[] =>
   runs.flatMap(([columns, ...fractions]) => Array.from({ length: columns }, () => fractions));
 
-/** Describes a cell in words. */
 export function describeCell(fractions: HeatmapCell): string {
   const parts = cellStates.flatMap((state, i) => {
     const fraction = fractions[i] ?? 0;

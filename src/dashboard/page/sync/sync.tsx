@@ -81,7 +81,6 @@ interface FigureProps<T> {
   readonly of: LiveAnswer<T>;
   readonly isQuiet?: boolean;
   readonly figure: (value: T) => ComponentChildren;
-  /** Below the figure. */
   readonly children: (value: T) => ComponentChildren;
 }
 
@@ -103,7 +102,6 @@ function Figure<T>({ label, name, of, isQuiet = false, figure, children }: Figur
   );
 }
 
-/** What there is to say. */
 const joined = (parts: readonly (string | null | undefined)[]) => parts.filter(Boolean).join(" · ");
 
 /** In short; the pointer tells it in full. */
@@ -252,9 +250,7 @@ function remarkOf(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[]
   return joined([scopes, stream.last_error, ...own.slice(0, 3).map(withdrawalRemark), more, offset]);
 }
 
-interface StreamRow extends StreamStatus {
-  readonly remark: string;
-}
+type StreamRow = StreamStatus & { readonly remark: string };
 
 const streamColumns: readonly DataColumn<StreamRow>[] = [
   {
