@@ -110,7 +110,6 @@ const contentTypes: Readonly<Record<QueryFormat, string>> = {
   parquet: "application/vnd.apache.parquet",
 };
 
-/** Answers with the result of a query, or with what is wrong with it. */
 export function createQueryPost(service: QueryService): PostHandler {
   return async (body, signal) => {
     try {

@@ -14,9 +14,7 @@ export interface ReaderCalls {
 interface ReaderThreadOptions {
   /** The warehouse file; it may not exist yet. */
   readonly path: string;
-  /** By the service's clock. */
   readonly now: () => Micros;
-  /** When the service is asked again about what it must repeat. */
   readonly confirmation?: PageQuery["confirmation"];
   readonly clock: Clock;
   readonly log: Log;

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import type { ErrorAnswer } from "../model/answers/query.ts";
 import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
@@ -35,7 +35,6 @@ const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
 
-/** Everything that is served over HTTP, by path. */
 export function createRoutes(options: RoutesOptions): Map<string, RequestHandler> {
   const { view, reader, marketReader, metrics, clock, onCommit } = options;
   const statuses = new TtlCache<StatusReport>(clock);
@@ -58,8 +57,12 @@ export function createRoutes(options: RoutesOptions): Map<string, RequestHandler
   const readStatusIfPossible = () => readStatus().catch(() => undefined);
   const readMetrics = async () => {
     const status = await readStatusIfPossible();
-    const render = () => renderMetrics(view, metrics, status);
-    return expositions.get("metrics", { minTtlMs: METRICS_TTL_MS }, render);
+    return expositions.get("metrics", { minTtlMs: METRICS_TTL_MS }, async () => {
+      if (status) metrics.setStreams(status.streams);
+      metrics.set("ready", view.isReady() ? 1 : 0);
+      metrics.set("healthy", view.problem() === undefined ? 1 : 0);
+      return { type: METRICS_TYPE, body: await metrics.exposition() };
+    });
   };
   /** Each kind has a cache of its own: a flood of variants of one must not block the others. */
   const answer = <K extends PageKind>(kind: K): [path: string, RequestHandler] => {
@@ -96,17 +99,6 @@ function healthResponse(view: DaemonView): HttpResponse {
 const readyResponse = (view: DaemonView) =>
   view.isReady() ? textResponse(200, "ready") : textResponse(503, `not ready: ${view.activity()}`);
 
-async function renderMetrics(
-  view: DaemonView,
-  metrics: Metrics,
-  status?: WarehouseStatus,
-): Promise<HttpResponse> {
-  if (status) metrics.setStreams(status.streams);
-  metrics.set("ready", view.isReady() ? 1 : 0);
-  metrics.set("healthy", view.problem() === undefined ? 1 : 0);
-  return { type: METRICS_TYPE, body: await metrics.exposition() };
-}
-
 function daemonJson(view: DaemonView, status?: WarehouseStatus): DaemonAnswer {
   const toTime = (ms: number) => formatTimestamp(Math.floor(ms) * MICROS_PER_MS);
   return {
@@ -127,21 +119,13 @@ function daemonJson(view: DaemonView, status?: WarehouseStatus): DaemonAnswer {
 }
 
 /** Answers 503 with the error while the warehouse does not exist or cannot be read. */
-async function respond(page: Promise<HttpResponse>): Promise<HttpResponse> {
-  try {
-    return await page;
-  } catch (error) {
+const respond = (page: Promise<HttpResponse>) =>
+  page.catch((error: unknown) => {
     const answer: ErrorAnswer = { error: error instanceof Error ? error.message : String(error) };
     return jsonResponse(answer, 503);
-  }
-}
+  });
 
-const TYPES: Readonly<Record<string, string>> = {
-  ".html": "text/html; charset=utf-8",
-  ".css": "text/css; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
-  ".svg": "image/svg+xml; charset=utf-8",
-};
+const TYPES = { html: "text/html", css: "text/css", js: "text/javascript", svg: "image/svg+xml" };
 
 /** The pages about one thing, which their path names. */
 const namedPages = ["/assets", "/bars", "/exchanges", "/derivatives"];
@@ -151,22 +135,18 @@ const toMarket: HttpResponse = { ...textResponse(302, "/"), headers: { location:
 
 /** Routes for the bundled pages. They are read once: the path of a request never becomes a file path. */
 function createFileRoutes(): [string, RequestHandler][] {
-  return listFiles().flatMap((file): [string, RequestHandler][] => {
-    const type = TYPES[extname(file)];
-    if (!type) return [];
-    const body = readFileSync(join(pagesFolder, file));
-    const digest = createHash("sha256").update(body).digest("base64url");
-    const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
-    const path = `/${file.replace(/\.html$/, "")}`;
-    const paths = [path, ...(path === "/market" ? ["/"] : namedPages.includes(path) ? [`${path}/*`] : [])];
-    return paths.map((one) => [one, () => (one === "/assets" ? toMarket : page)]);
-  });
-}
-
-function listFiles(): string[] {
-  try {
-    return readdirSync(pagesFolder).sort();
-  } catch (cause) {
-    throw new Error("the pages of the dashboard are not built: run `npm run build`", { cause });
-  }
+  if (!existsSync(pagesFolder))
+    throw new Error("the pages of the dashboard are not built: run `npm run build`");
+  return readdirSync(pagesFolder)
+    .sort()
+    .flatMap((file): [string, RequestHandler][] => {
+      const kind = TYPES[extname(file).slice(1) as keyof typeof TYPES];
+      if (!kind) return [];
+      const body = readFileSync(join(pagesFolder, file));
+      const digest = createHash("sha256").update(body).digest("base64url");
+      const page: HttpResponse = { type: `${kind}; charset=utf-8`, body, etag: `W/"${digest}"` };
+      const path = `/${file.replace(/\.html$/, "")}`;
+      const paths = [path, ...(path === "/market" ? ["/"] : namedPages.includes(path) ? [`${path}/*`] : [])];
+      return paths.map((one) => [one, () => (one === "/assets" ? toMarket : page)]);
+    });
 }

@@ -141,8 +141,7 @@ function Prices({ hours }: { hours: readonly Row[] }) {
         { label: "proven", stroke: cssColour("covered") },
         { label: "not proven yet", stroke: cssColour("open") },
       ],
-      hasPoints: false,
-      isTime: true,
+      ...{ hasPoints: false, isTime: true },
     };
   };
   const label = "Hourly closes of seven days, proven and not";

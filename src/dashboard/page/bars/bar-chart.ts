@@ -70,7 +70,6 @@ interface BarChartOptions {
   readonly onView: (from: number, to: number, isByHand: boolean) => void;
 }
 
-/** Another series as a line. */
 export interface OverlayLine {
   readonly key: string;
   readonly colour: string;

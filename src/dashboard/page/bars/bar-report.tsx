@@ -10,7 +10,6 @@ import { listGaps, type Slot, stateOf } from "./bar-slots.ts";
 const TABLE_ROWS = 200;
 const GAPS_SHOWN = 12;
 
-/** What was read last, and what is shown of it. */
 export type ShownBars = ChartBarsResult & { readonly slots: readonly Slot[]; readonly precision: number };
 
 const minute = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
@@ -21,13 +20,11 @@ function changeOf(slots: readonly Slot[], slot: Slot): number | undefined {
   return slot.candle && before ? slot.candle.close - before.close : undefined;
 }
 
-function Figure({ label, text }: { label: string; text: string }) {
-  return (
-    <span>
-      <i class="faint">{label}</i> {text}
-    </span>
-  );
-}
+const Figure = ({ label, text }: { label: string; text: string }) => (
+  <span>
+    <i class="faint">{label}</i> {text}
+  </span>
+);
 
 /** Describes the bar under the pointer, else the newest bar. */
 export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefined }) {
@@ -39,18 +36,14 @@ export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefin
   const when = slot.isDaily ? `${minute(slot.time).slice(0, 10)} UTC` : momentText(slot.time * 1e6, 16);
   const { candle, ticks = 0, expected = 0, volume = null } = slot;
   const change = changeOf(slots, slot);
-  const figures = candle && {
-    O: digits(candle.open),
-    H: digits(candle.high),
-    L: digits(candle.low),
-    C: digits(candle.close),
-  };
+  const { open: O, high: H, low: L, close: C } = candle ?? {};
   return (
     <>
       <span class="when">{when}</span>
-      {Object.entries(figures ?? {}).map(([label, text]) => (
-        <Figure key={label} label={label} text={text} />
-      ))}
+      {Object.entries({ O, H, L, C }).map(
+        ([label, figure]) =>
+          figure !== undefined && <Figure key={label} label={label} text={digits(figure)} />,
+      )}
       {candle && change !== undefined && (
         <span class={`change ${direction(change)}`}>
           {`${change < 0 ? "−" : "+"}${digits(Math.abs(change))} (${percentChange((change / (candle.close - change)) * 100)})`}

@@ -10,7 +10,6 @@ import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time
 
 export const DAY_SECONDS = 86_400;
 
-/** The length of a bar in seconds. */
 export const secondsOf = (width: BarWidth): number => barWidths[width] / MICROS_PER_SECOND;
 
 /** The place of one possible bar, and what is known about the bar. */
@@ -32,7 +31,6 @@ function parseBar(bar: ChartBar) {
   return { candle, ticks, expected, coverage, isComplete: isComplete === 1, volume };
 }
 
-/** What the slots are made of. */
 export type LoadedBars = Pick<ChartBarsResult, "from" | "to" | "width" | "bars" | "days" | "spans">;
 
 /**

@@ -9,7 +9,6 @@ import { closesOf, DAY_SECONDS, type Slot, toPoints } from "./bar-slots.ts";
 
 const MAX_OVERLAYS = 5;
 
-/** Asks the daemon for the bars of a series. */
 export const fetchBars: ReadBars = ({ index_type, index_id }, width, { from, to }) => {
   const toIso = (seconds: number) => new Date(Math.floor(seconds) * 1000).toISOString();
   const range = { from: toIso(from), ...(to === undefined ? {} : { to: toIso(to) }) };
@@ -23,10 +22,8 @@ interface Overlay {
   feed?: BarFeed;
 }
 
-/** What the chart shows. */
 type ComparedBars = Pick<ChartBarsResult, "from" | "to" | "width"> & { readonly slots: readonly Slot[] };
 
-/** The compared series and what was read of them. */
 export class SeriesOverlays {
   readonly #now: () => number;
   readonly #onLoad: (lines: readonly OverlayLine[]) => void;
@@ -39,7 +36,6 @@ export class SeriesOverlays {
     this.#onLoad = onLoad;
   }
 
-  /** Follows the URL. */
   setSlugs(slugs: readonly string[]): void {
     this.list = slugs
       .slice(0, MAX_OVERLAYS)

@@ -76,11 +76,7 @@ const perpetualColumns: readonly DataColumn<PerpetualQuote>[] = [
   interest,
 ];
 
-interface ChainLine {
-  readonly strike: number;
-  readonly call: OptionQuote | undefined;
-  readonly put: OptionQuote | undefined;
-}
+type ChainLine = { readonly strike: number } & Readonly<Record<"call" | "put", OptionQuote | undefined>>;
 
 /** The options of one expiry by strike; of several with one strike and type the one with the most open interest. */
 function buildChain(options: readonly OptionQuote[], expiration: number): ChainLine[] {
@@ -122,8 +118,6 @@ function chainColumns(spot: number): readonly DataColumn<ChainLine>[] {
   return [...calls, { ...strike, cell: (line) => quote(line.strike) }, ...sideColumns("put", "Put")];
 }
 
-// ---- charts
-
 /** Those that have a basis to draw. */
 const listExchanges = (futures: readonly FutureQuote[]) => [
   ...new Set(futures.flatMap((one) => (one.annualised_basis === null ? [] : one.exchange))),
@@ -141,10 +135,8 @@ function drawCurve(futures: readonly FutureQuote[], observed: number): PlotDrawi
       xs.map((x) => (x - observed) / 86_400e6),
       ...lines.map((name) => xs.map((x) => inPercent(basisOf(name, x)))),
     ],
-    xLabel: "days left",
+    ...{ xLabel: "days left", yValue: percentText, lines },
     xValues: (value) => count(Math.round(value)),
-    yValue: percentText,
-    lines,
   };
 }
 
@@ -161,9 +153,7 @@ function drawSmile(chain: readonly ChainLine[], interests: readonly number[]): P
   const [call, put] = [cssColour("line-1"), cssColour("line-2")];
   return {
     data: [chain.map(({ strike }) => strike), interests, smile, calls, puts],
-    xLabel: "strike",
-    xValues: (value) => brief(value),
-    yValue: percentText,
+    ...{ xLabel: "strike", xValues: brief, yValue: percentText },
     lines: [
       {
         ...{ label: "open interest, contracts", scale: "interest", width: 0, points: { show: false } },
@@ -200,8 +190,6 @@ function Options({ options, expiry }: { options: readonly OptionQuote[]; expiry:
     </>
   );
 }
-
-// ---- the page
 
 const ofContract = ({ id }: ContractQuote) => ({ key: id, "data-contract": id });
 
@@ -285,8 +273,8 @@ function Derivatives() {
       >
         {() => [
           <Plot
-            {...{ id: "curve-plot", of: futures, draw: () => drawCurve(futures, observed) }}
             key="plot"
+            {...{ id: "curve-plot", of: futures, draw: () => drawCurve(futures, observed) }}
             label="Annualised basis by expiry; the table below has the figures"
           />,
           <DataTable

@@ -21,7 +21,6 @@ const MAX_EDGE_EXCHANGES_ON_PHONE = 4;
 
 const signedPoints = (bps: number) => basisPoints(bps, true);
 
-/** Quotes that can be traded at: live, and they move. */
 const isTradable = ({ is_live, is_still }: Quote) => is_live === 1 && is_still === 0;
 
 /** The bar from the middle; what is beyond the scale ends in an arrow. */
@@ -151,17 +150,13 @@ function Spreads({ spreads }: { spreads: readonly SpreadPoint[] }) {
   if (spreads.length < 2) return <p class="soft empty">The last day has no two moments with quotes.</p>;
   return (
     <Plot
-      id="spread-plot"
+      {...{ id: "spread-plot", "data-points": spreads.length, of: spreads }}
       label="Best ask over best bid in basis points, last 24 hours"
-      data-points={spreads.length}
-      of={spreads}
       draw={(points) => ({
         data: [points.map(({ ts }) => ts / 1e6), points.map(({ bps }) => bps)],
-        xLabel: "time",
+        ...{ xLabel: "time", isTime: true, lines: ["ask over bid"] },
         xValues: (seconds) => momentText(seconds * 1e6, 16),
-        isTime: true,
         yValue: (value, digits) => `${value.toFixed(digits)} bp`,
-        lines: ["ask over bid"],
         hasPoints: points.length < MAX_MARKED_POINTS,
       })}
     />

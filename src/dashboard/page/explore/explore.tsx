@@ -17,7 +17,6 @@ import { SidePanel } from "./side-panel.tsx";
 /** One row of so many columns is shown as large figures. */
 const MAX_FIGURES = 6;
 const COPIED_MS = 1_500;
-const SCHEMA_SECONDS = 3_600;
 
 interface CopyButtonProps {
   readonly label: string;
@@ -40,26 +39,6 @@ function CopyButton({ label, text, id }: CopyButtonProps) {
   );
 }
 
-/** An input for each parameter but those of the time picker. */
-function Parameters({ state, names }: { state: QueryState; names: readonly string[] }) {
-  return (
-    <div class="row" id="params">
-      {names.map((name) => (
-        <Field key={name} id={`param-${name}`} label={`:${name}`}>
-          <input
-            {...{ type: "text", id: `param-${name}`, spellcheck: false, autocomplete: "off" }}
-            title="A number, @TIME (such as @-1d, @now or @2026-03-01), or text"
-            value={state.values[name] ?? ""}
-            onInput={({ currentTarget }) => {
-              state.values[name] = currentTarget.value;
-            }}
-          />
-        </Field>
-      ))}
-    </div>
-  );
-}
-
 function QueryForm({ state }: { state: QueryState }) {
   const { names } = state;
   const isTimed = (name: string) => name === "from" || name === "to";
@@ -77,7 +56,23 @@ function QueryForm({ state }: { state: QueryState }) {
       {names.some(isTimed) && (
         <TimePicker picked={state.picked} now={state.now()} onPick={(picked) => state.setPicked(picked)} />
       )}
-      <Parameters state={state} names={names.filter((name) => !isTimed(name))} />
+      <div class="row" id="params">
+        {names.map(
+          (name) =>
+            !isTimed(name) && (
+              <Field key={name} id={`param-${name}`} label={`:${name}`}>
+                <input
+                  {...{ type: "text", id: `param-${name}`, spellcheck: false, autocomplete: "off" }}
+                  title="A number, @TIME (such as @-1d, @now or @2026-03-01), or text"
+                  value={state.values[name] ?? ""}
+                  onInput={({ currentTarget }) => {
+                    state.values[name] = currentTarget.value;
+                  }}
+                />
+              </Field>
+            ),
+        )}
+      </div>
       <div class="row end">
         <span class="soft">Copy as</span>{" "}
         <span class="row" id="copies">
@@ -170,7 +165,7 @@ function Explore() {
   const redraw = useRedraw();
   const [state] = useState(() => new QueryState(redraw));
   const editor = useRef<HTMLDivElement>(null);
-  const schema = useLivePoll("schema", {}, { what: "the relations", seconds: SCHEMA_SECONDS });
+  const schema = useLivePoll("schema", {}, { what: "the relations", seconds: 3_600 });
   useLayoutEffect(() => {
     if (editor.current) state.start(editor.current);
   }, []);

@@ -67,17 +67,13 @@ export class QueryState {
     this.values = Object.fromEntries(params.map(([name, value]) => [name.slice(2), value]));
   }
 
-  now(): number {
-    return Date.now() / 1000;
-  }
+  readonly now = () => Date.now() / 1000;
 
   get names(): string[] {
     return findParameters(this.#text());
   }
 
-  #text(): string {
-    return this.editor?.text() ?? "";
-  }
+  readonly #text = () => this.editor?.text() ?? "";
 
   start(host: HTMLElement): void {
     this.editor = sqlEditor(host, { onRun: () => void this.run(), onChange: this.#onChange });
@@ -177,9 +173,7 @@ export class QueryState {
     return languages[language]({ sql: this.#text(), params: this.#parameters(), origin, warehouse });
   }
 
-  cancel(): void {
-    this.#running?.abort();
-  }
+  readonly cancel = () => this.#running?.abort();
 
   /** Sends the query; what is already running is cancelled, because its connection closes. */
   async #ask<T>(format: string, take: (response: Response) => Promise<T>): Promise<T> {

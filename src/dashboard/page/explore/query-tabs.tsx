@@ -6,7 +6,6 @@ import { readList, wasRun } from "./query-history.ts";
 const TABS_KEY = "explore-tabs";
 const MAX_TABS = 9;
 
-/** The statements that are open, and the one that is shown. */
 export type OpenTabs = { readonly list: readonly string[]; readonly active: number };
 
 export function readTabs(): OpenTabs {

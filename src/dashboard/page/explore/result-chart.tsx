@@ -122,10 +122,7 @@ function toDrawing(pivoted: ReturnType<typeof pivot>, x: string, kind: ChartKind
     data: [xs, ...lines.map(({ ys }) => ys)],
     xLabel: x,
     xValues: (value) => (labels ? (labels[value] ?? "") : isTime ? momentText(value * 1e6) : number(value)),
-    yValue: number,
-    isTime,
-    hasPoints: false,
-    isZoomable: true,
+    ...{ yValue: number, isTime, hasPoints: false, isZoomable: true },
     xMargin: kind === "bars" || kind === "candles" ? halfStep(xs) : 0,
     ...(kind === "candles" ? { onDraw: drawCandles } : {}),
     lines: lines.map(({ name }, i) => {

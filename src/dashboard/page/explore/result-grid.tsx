@@ -1,8 +1,9 @@
 // A table of many rows: only those in view are in the document.
 
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { compareValues, sortNames } from "../shared/page-base.ts";
+import { useResized } from "../shared/redraw.ts";
 
 const ROW_PX = 28;
 /** Rows beyond the edge of the view, so that scrolling never shows a blank. */
@@ -57,12 +58,7 @@ export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns"
     const to = Math.min(rows.length, Math.ceil((scrollTop + clientHeight) / ROW_PX) + SPARE_ROWS);
     setShown((last) => (last.from === from && last.to === to ? last : { from, to }));
   };
-  useLayoutEffect(() => {
-    const resized = new ResizeObserver(measure);
-    if (box.current) resized.observe(box.current);
-    measure();
-    return () => resized.disconnect();
-  }, []);
+  useResized(box, measure);
   const right = "ellipsis number";
   return (
     <div

@@ -85,6 +85,8 @@ function PriceLine({ line }: { line: Sparkline | undefined }) {
 
 const change = { format: (percent: number) => percentChange(percent), tone: signOf, isWide: true };
 
+const searchedText = ({ symbol, name }: MarketAsset) => `${symbol}\n${name ?? ""}`;
+
 const columnsOf = (
   live: LivePrices,
   sparklines: RankingResult["sparklines"],
@@ -207,10 +209,7 @@ function Market() {
             columns={columnsOf(live, sparklines)}
             attributes={({ id }) => ({ key: id, "data-id": id })}
             sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
-            search={{
-              ...{ text: view.q, none: "No asset has this name." },
-              of: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
-            }}
+            search={{ text: view.q, of: searchedText, none: "No asset has this name." }}
           />
         )}
       </Card>

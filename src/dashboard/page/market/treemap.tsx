@@ -1,7 +1,8 @@
 // Assets as areas: the larger the market cap the larger the tile, the larger the change the stronger its colour.
 
 import { hierarchy, treemap } from "d3-hierarchy";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { useResized } from "../shared/redraw.ts";
 import { amount, percentChange, quote, signOf } from "../shared/text-format.ts";
 import type { MarketAsset } from "./market.tsx";
 
@@ -67,15 +68,7 @@ export function Treemap(props: TreemapProps) {
   const { assets, isWithoutFirst, isSquareRoot } = props;
   const box = useRef<HTMLDivElement>(null);
   const [[width, height], setSize] = useState<[number, number]>([0, 0]);
-  useLayoutEffect(() => {
-    const { current } = box;
-    if (!current) return;
-    const measure = () => setSize([current.clientWidth, current.clientHeight]);
-    const observer = new ResizeObserver(measure);
-    observer.observe(current);
-    measure();
-    return () => observer.disconnect();
-  }, []);
+  useResized(box, () => setSize([box.current?.clientWidth ?? 0, box.current?.clientHeight ?? 0]));
   const tiles = useMemo(
     () => layOutTiles({ assets, isWithoutFirst, isSquareRoot }, [width, height]),
     [assets, isWithoutFirst, isSquareRoot, width, height],

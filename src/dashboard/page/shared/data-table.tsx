@@ -1,8 +1,5 @@
 // A table whose columns are declared: label, value, format, order and tone of a column are stated once.
-//   const columns: DataColumn<Quote>[] = [
-//     { label: "Exchange", key: "exchange", value: (row) => row.exchange, cell: (row) => <b>{row.exchange}</b>, isAscending: true },
-//     { label: "vs index", key: "deviation", field: "deviation_bps", format: points, tone: signOf, isWide: true },
-//   ];
+//   const columns: DataColumn<Quote>[] = [{ label: "vs index", key: "deviation", field: "deviation_bps", format: points, tone: signOf }];
 //   <DataTable id="quotes" label="Quotes" columns={columns} rows={quotes} attributes={…} sort={{ by, usual, onSort }} />
 
 import type { ComponentChildren } from "preact";
@@ -22,6 +19,8 @@ export interface DataColumn<Row> {
   readonly format?: (figure: number) => string;
   /** More than the text: without it the value is told as it is. */
   readonly cell?: (row: Row, text: string) => ComponentChildren;
+  /** A second line. */
+  readonly note?: (row: Row) => string;
   readonly isHeading?: boolean;
   /** The colour of a figure, by its text: `signOf`. */
   readonly tone?: (text: string, row: Row) => string;
@@ -41,9 +40,7 @@ interface DataTableProps<Row> {
   /** Of a row: its `key`, class and data. */
   readonly attributes?: (row: Row) => { readonly key: string; readonly [name: string]: string | undefined };
   /** `by`: the key of a column, with a minus if the largest is first; `usual` if no column has it. */
-  readonly sort?: {
-    readonly by: string;
-    readonly usual: string;
+  readonly sort?: Readonly<Record<"by" | "usual", string>> & {
     readonly onSort: (by: string) => void;
     /** Rows that stay below the others in every order. */
     readonly isLast?: (row: Row) => boolean;
@@ -74,7 +71,9 @@ function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
     class: classOf(column, column.tone?.(text, row)),
     ...(backgroundColor && { style: { backgroundColor } }),
   };
-  const shown = column.cell ? column.cell(row, text) : text;
+  const note = column.note?.(row);
+  const first = column.cell ? column.cell(row, text) : text;
+  const shown = note ? [first, <br key="br" />, <span key="note" class="soft" children={note} />] : first;
   if (!column.isHeading) return <td {...own}>{shown}</td>;
   return (
     <th scope="row" {...own}>

@@ -102,10 +102,9 @@ export function useLivePoll<K extends keyof ApiAnswers>(
     : isAnswered
       ? ""
       : `Reading ${what} …`;
-  const hasFailed = failure !== "";
-  useNote(note, hasFailed);
+  useNote(note, failure !== "");
   const value = query === undefined ? undefined : answer?.value;
-  return { value, note: after?.note || note, hasFailed };
+  return { value, note: after?.note || note, hasFailed: failure !== "" };
 }
 
 export interface ReadingProps<T extends readonly unknown[]> {

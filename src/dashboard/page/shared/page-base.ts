@@ -25,7 +25,6 @@ export function store(key: string, value: string): void {
   } catch {}
 }
 
-/** After a failure, the next attempt comes as soon as this. */
 export const RETRY_SECONDS = 5;
 const REQUEST_TIMEOUT_MS = 30_000;
 

@@ -14,7 +14,6 @@ const MAX_NEAR_NAMES = 5;
 export const mountPage = (page: VNode): void => render(page, byId("main"));
 
 interface PageProps {
-  /** The ids are `NAME-title` and `NAME-note`. */
   readonly name: string;
   readonly title: string;
   /** What stands beside the title. */
@@ -243,12 +242,9 @@ export function EmptyPage({ text, near = [] }: EmptyPageProps) {
   );
 }
 
-interface UnknownNameProps {
+interface UnknownNameProps extends Readonly<Record<"name" | "what", string>> {
   readonly page: Parameters<typeof pagePath>[0];
-  readonly name: string;
   readonly known: readonly string[];
-  /** What is not synced of it, in the plural. */
-  readonly what: string;
 }
 
 /** In place of the cards about one thing, if the address names another; it leads to names that are nearly the same. */

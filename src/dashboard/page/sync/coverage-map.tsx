@@ -9,7 +9,7 @@ import { cssColour } from "../shared/layout.tsx";
 import { TYPING_SECONDS } from "../shared/live.ts";
 import { type LiveAnswer, Reading, told, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
 import { Card, Checkbox, Mark, SearchField } from "../shared/page.tsx";
-import { useRedraws } from "../shared/redraw.ts";
+import { useRedraws, useResized } from "../shared/redraw.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
 import { axis, describeCell, expand, type HeatmapCell, stateLabels, summarize } from "./heat-map.ts";
 
@@ -85,14 +85,7 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
   const [tip, setTip] = useState<Parameters<typeof Tip>[0]>();
   const redraws = useRedraws();
   const cells = useMemo(() => expand(runs), [runs]);
-  useLayoutEffect(() => {
-    const target = canvas.current;
-    if (!target) return;
-    // It draws at once, too.
-    const resized = new ResizeObserver(() => draw(target, cells));
-    resized.observe(target);
-    return () => resized.disconnect();
-  }, [cells, redraws]);
+  useResized(canvas, () => canvas.current && draw(canvas.current, cells), [cells, redraws]);
   const show = ({ clientX, currentTarget }: PointerEvent & { currentTarget: HTMLElement }) => {
     const { left, width, top } = currentTarget.getBoundingClientRect();
     const column = Math.floor(((clientX - left) / width) * cells.length);
@@ -171,10 +164,8 @@ function Group({ group, labels, isPart, isUnfolded, onMore }: GroupProps) {
 
 const legend = { ...stateLabels, none: "not selected" };
 
-type CoverageProps = { readonly age: (coverage: LiveAnswer<HeatmapResult>) => ComponentChildren };
-
 /** The URL keeps the filter, so that it can be shared. */
-export function Coverage({ age }: CoverageProps) {
+export function Coverage({ age }: { age: (of: LiveAnswer<HeatmapResult>) => ComponentChildren }) {
   const [view, go] = useAddress(undefined, { name: "", problems: "" });
   const [requestedRows, setRequestedRows] = useState<Readonly<Record<string, number>>>({});
   /** The groups without a gap whose series are shown all the same. */

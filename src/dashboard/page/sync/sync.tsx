@@ -22,34 +22,13 @@ import { brief, count, countNoun, title } from "../shared/text-format.ts";
 import { asOf, duration, minuteOf, secondsBetween, zoneName } from "../shared/time-format.ts";
 import { Coverage } from "./coverage-map.tsx";
 
-interface AgeProps {
-  readonly name: string;
-  readonly of: LiveAnswer<{ readonly generated_at: string }>;
-  readonly daemon: LiveAnswer<DaemonAnswer>;
-}
+type AgeProps = { name: string; of: LiveAnswer<{ generated_at: string }>; daemon: LiveAnswer<DaemonAnswer> };
 
 /** Says of figures that are older than the daemon's state of which moment they are. */
 function Age({ name, of, daemon }: AgeProps) {
   const [time, now] = [told(of)?.generated_at, daemon.value?.generated_at];
-  return (
-    <span class="soft" id={`${name}-age`}>
-      {time && now ? asOf(time, now) : ""}
-    </span>
-  );
+  return <span class="soft" id={`${name}-age`} children={time && now ? asOf(time, now) : ""} />;
 }
-
-/** Two lines of a cell, the second behind the first. */
-function Lines({ children, note }: { children: ComponentChildren; note?: string }) {
-  return (
-    <>
-      {children}
-      {note && <br />}
-      {note && <span class="soft">{note}</span>}
-    </>
-  );
-}
-
-// ---- the daemon
 
 function Head({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
   const tone = daemon.hasFailed ? "ill" : (daemon.value?.tone ?? "busy");
@@ -90,12 +69,8 @@ function Figure<T>({ label, name, of, isQuiet = false, figure, children }: Figur
       <h2 class="soft">{label}</h2>
       <Reading of={[of]} room="figure" isQuiet={isQuiet}>
         {(value) => [
-          <p key="figure" class="big" id={name}>
-            {figure(value)}
-          </p>,
-          <p key="note" class="soft">
-            {children(value)}
-          </p>,
+          <p key="figure" class="big" id={name} children={figure(value)} />,
+          <p key="note" class="soft" children={children(value)} />,
         ]}
       </Reading>
     </div>
@@ -143,10 +118,7 @@ function gapNote(status: WarehouseStatus, state: GapState): string {
   return `range${ranges === 1 ? "" : "s"}, at most ${duration(most)} of a series`;
 }
 
-interface FiguresProps {
-  readonly daemon: LiveAnswer<DaemonAnswer>;
-  readonly status: LiveAnswer<WarehouseStatus>;
-}
+type FiguresProps = { daemon: LiveAnswer<DaemonAnswer>; status: LiveAnswer<WarehouseStatus> };
 
 function Figures({ daemon, status }: FiguresProps) {
   const storing = ({ streams }: WarehouseStatus) => streams.filter(({ rows }) => rows > 0).length;
@@ -179,32 +151,20 @@ function Figures({ daemon, status }: FiguresProps) {
   );
 }
 
-// ---- what is missing
-
 const faint = { isWide: true, className: "faint" };
 const missingColumns: readonly DataColumn<GapSummary>[] = [
   {
     ...{ label: "Series", className: "series ellipsis" },
-    cell: ({ name, index_id, stream, index_type }) => (
-      <Lines note={joined([title(stream), index_type])}>
-        <span title={name ?? undefined}>{name ?? index_id ?? "everything"}</span>
-      </Lines>
-    ),
+    cell: ({ name, index_id }) => <span title={name ?? undefined}>{name ?? index_id ?? "everything"}</span>,
+    note: ({ stream, index_type }) => joined([title(stream), index_type]),
   },
   {
-    label: "State",
-    cell: ({ state, reason }) => (
-      <Lines note={reason}>
-        <Mark state={state} />
-        {state}
-      </Lines>
-    ),
+    ...{ label: "State", note: ({ reason }) => reason },
+    cell: ({ state }) => [<Mark key="mark" state={state} />, state],
   },
   {
-    ...{ label: "Length", className: "number" },
-    cell: ({ seconds, ranges }) => (
-      <Lines note={ranges > 1 ? `${brief(ranges)} ranges` : ""}>{duration(seconds)}</Lines>
-    ),
+    ...{ label: "Length", field: "seconds", format: duration },
+    note: ({ ranges }) => (ranges > 1 ? `${brief(ranges)} ranges` : ""),
   },
   {
     ...{ label: `Range (${zoneName()})`, ...faint },
@@ -234,8 +194,6 @@ function Missing({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
     </Card>
   );
 }
-
-// ---- the streams
 
 function withdrawalRemark({ index_type, name, rows, from_time, believed_at }: WithdrawalStatus): string {
   const what = `${countNoun(rows, "row")} of ${index_type} ${name} since ${minuteOf(from_time)}`;
@@ -292,11 +250,9 @@ function Streams({ status }: Pick<FiguresProps, "status">) {
   );
 }
 
-// ---- who else reads, and what failed
-
 type SharePart = ReturnType<typeof listShareParts>[number];
 const shareColumns: readonly DataColumn<SharePart>[] = [
-  { label: "Part", className: "series", cell: ({ name, what }) => <Lines note={what}>{name}</Lines> },
+  { label: "Part", className: "series", field: "name", note: ({ what }) => what },
   { label: "State", className: "remark", field: "state" },
 ];
 
@@ -345,10 +301,8 @@ const errorColumns = (now: string): readonly DataColumn<DaemonError>[] => [
     cell: ({ last_at }) => <span title={last_at}>{`${duration(secondsBetween(last_at, now))} ago`}</span>,
   },
   {
-    ...{ label: "Error", className: "wraps" },
-    cell: ({ where, code, message, count: times }) => (
-      <Lines note={`${where} · ${code}${times > 1 ? ` · ${count(times)} times` : ""}`}>{message}</Lines>
-    ),
+    ...{ label: "Error", className: "wraps", field: "message" },
+    note: ({ where, code, count: times }) => joined([where, code, times > 1 ? `${count(times)} times` : ""]),
   },
 ];
 
