@@ -8,7 +8,7 @@ import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable, textIn } from "../shared/data-table.tsx";
 import { cssColour } from "../shared/layout.tsx";
 import { Reading, told, useCommits, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, EmptyPage, Facts, mountPage, Page } from "../shared/page.tsx";
+import { Card, EmptyPage, Facts, mountPage, Sheet } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { amount, basisPoints, count, percentChange, quote, signOf, title } from "../shared/text-format.ts";
 import { duration, minuteOf, momentText, zoneName } from "../shared/time-format.ts";
@@ -172,7 +172,7 @@ function Asset() {
     <a key="derivatives" href={pagePath("derivatives", symbol)} children="Derivatives" />,
   ];
   return (
-    <Page
+    <Sheet
       {...{ name: "asset", title: symbol || "Asset", subtitle: String(subject?.name ?? ""), instead: none }}
       note={answer && subject && links.flatMap((link, at) => (at > 0 ? [" · ", link] : [link]))}
     >
@@ -197,7 +197,7 @@ function Asset() {
         )}
       </Reading>
       <p class="soft">Each figure leads to the SQL that made it. Funding is taken as paid every 8 hours.</p>
-    </Page>
+    </Sheet>
   );
 }
 

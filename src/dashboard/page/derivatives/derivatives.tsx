@@ -14,7 +14,7 @@ import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, mountPage, Page, UnknownName } from "../shared/page.tsx";
+import { Card, Choice, mountPage, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { amount, brief, count, countNoun, percentChange, quote, signOf } from "../shared/text-format.ts";
 import { momentText } from "../shared/time-format.ts";
@@ -234,7 +234,7 @@ function Derivatives() {
       ? "Nothing was observed within six hours before this moment."
       : `${countNoun(all.length, "contract")}, observed ${momentText(observed)}`;
   return (
-    <Page
+    <Sheet
       {...{ name: "asset", title: asset ? `${asset.symbol} derivatives` : "Derivatives", instead: none }}
       note={parts && <span id="derivatives-note">{note}</span>}
     >
@@ -321,7 +321,7 @@ function Derivatives() {
           </p>
         )}
       </Card>
-    </Page>
+    </Sheet>
   );
 }
 

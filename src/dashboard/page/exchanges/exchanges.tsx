@@ -6,7 +6,7 @@ import { isNamed, useAddress } from "../shared/address.ts";
 import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, Facts, mountPage, Page, SearchField, UnknownName } from "../shared/page.tsx";
+import { Card, Choice, Facts, mountPage, SearchField, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
 import { usePhone } from "../shared/redraw.ts";
 import { amount, basisPoints, countNoun, direction, quote, signOf } from "../shared/text-format.ts";
@@ -187,7 +187,7 @@ function Exchanges() {
   const answer = told(quotes);
   const rows = answer?.parts.quotes.rows ?? [];
   return (
-    <Page
+    <Sheet
       {...{ name: "pair", title: pair ?? "Exchanges", instead: none }}
       note={answer && <span id="quotes-note">{describeQuotes(rows, answer.generated_at)}</span>}
     >
@@ -235,7 +235,7 @@ function Exchanges() {
         last price from the index. An exchange that has not moved for an hour is last, and does not compete
         for the best. The edge is what buying at one ask and selling at another bid leaves, before fees.
       </p>
-    </Page>
+    </Sheet>
   );
 }
 

@@ -1,33 +1,19 @@
 // The ranking of all assets, with the last seven days of each.
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { RankedAsset, RankingResult, Sparkline } from "../../../model/answers/market.ts";
-import { pagePath } from "../../../model/answers/page-address.ts";
+import type { RankingResult, Sparkline } from "../../../model/answers/market.ts";
 import type { CommitNews, CommittedTick } from "../../../model/answers/ticks.ts";
 import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Checkbox, Dot, EmptyPage, mountPage, Page, SearchField, TrendLine } from "../shared/page.tsx";
+import { Card, Checkbox, Dot, EmptyPage, mountPage, SearchField, Sheet, TrendLine } from "../shared/page.tsx";
 import { describeProof } from "../shared/proof.ts";
 import { useRedraw } from "../shared/redraw.ts";
 import { amount, count, direction, percentChange, quote, signOf } from "../shared/text-format.ts";
 import { asOf, momentText } from "../shared/time-format.ts";
-import { Treemap } from "./treemap.tsx";
+import { type MarketAsset, Treemap, toAssets } from "./treemap.tsx";
 
 const MINUTES_PER_WEEK = 168 * 60;
-
-export type MarketAsset = ReturnType<typeof toAssets>[number];
-
-function toAssets(assets: readonly RankedAsset[]) {
-  // Of several assets with one symbol, the best-ranked has it in its address.
-  const firstBySymbol = new Map(assets.toReversed().map(([id, symbol]) => [symbol, id]));
-  return assets.map(
-    ([id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts]) => ({
-      ...{ id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts },
-      href: pagePath("assets", firstBySymbol.get(symbol) === id ? symbol : id),
-    }),
-  );
-}
 
 /** The newest tick of each asset's index since the page was opened, and who shows it. */
 type LivePrices = { readonly ticks: Map<string, CommittedTick>; readonly redraws: Map<string, () => void> };
@@ -182,7 +168,7 @@ function Market() {
     </form>
   );
   return (
-    <Page
+    <Sheet
       {...{ name: "market", title: "Market", instead: none }}
       note={market.note === "" && assets.length > 0 && describeMarket(assets)}
     >
@@ -213,7 +199,7 @@ function Market() {
           />
         )}
       </Card>
-    </Page>
+    </Sheet>
   );
 }
 

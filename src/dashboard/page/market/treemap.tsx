@@ -2,9 +2,23 @@
 
 import { hierarchy, treemap } from "d3-hierarchy";
 import { useMemo, useRef, useState } from "preact/hooks";
+import type { RankedAsset } from "../../../model/answers/market.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
 import { useResized } from "../shared/redraw.ts";
 import { amount, percentChange, quote, signOf } from "../shared/text-format.ts";
-import type { MarketAsset } from "./market.tsx";
+
+export type MarketAsset = ReturnType<typeof toAssets>[number];
+
+export function toAssets(assets: readonly RankedAsset[]) {
+  // Of several assets with one symbol, the best-ranked has it in its address.
+  const firstBySymbol = new Map(assets.toReversed().map(([id, symbol]) => [symbol, id]));
+  return assets.map(
+    ([id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts]) => ({
+      ...{ id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts },
+      href: pagePath("assets", firstBySymbol.get(symbol) === id ? symbol : id),
+    }),
+  );
+}
 
 const MAX_TILES = 80;
 /** A change of so many percent has the strongest colour. */

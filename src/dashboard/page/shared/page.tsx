@@ -1,4 +1,4 @@
-// The parts of a page. `mountPage(<Exchanges />)` renders into the layout; a page is a <Page> of <Card>s.
+// The parts of a page. `mountPage(<Exchanges />)` renders into the layout; a page is a <Sheet> of <Card>s.
 
 import { type ComponentChildren, render, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
@@ -24,7 +24,7 @@ interface PageProps {
 }
 
 /** The heading, which is the title of the window too, with what is said beside it, and the cards. */
-export function Page({ name, title, subtitle, note, instead, children }: PageProps) {
+export function Sheet({ name, title, subtitle, note, instead, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · mds-sync`;
   }, [title]);
