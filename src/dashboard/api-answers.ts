@@ -1,16 +1,7 @@
 import type { ChartBarsResult } from "../model/answers/chart-bars.ts";
 import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
-import type {
-  BestPrices,
-  DerivativeAsset,
-  FutureQuote,
-  OptionQuote,
-  PairSummary,
-  PerpetualQuote,
-  Quote,
-  RankingResult,
-  SpreadPoint,
-} from "../model/answers/market.ts";
+import type * as market from "../model/answers/market.ts";
+import type { BestPrices, PairSummary, Quote, RankingResult, SpreadPoint } from "../model/answers/market.ts";
 import type { SearchMatch } from "../model/answers/page-address.ts";
 import type { CommitNews } from "../model/answers/ticks.ts";
 import type { ServiceCondition } from "../model/status/service-condition.ts";
@@ -20,7 +11,6 @@ import type { SchemaResult } from "../warehouse/schema/column-doc.ts";
 
 // What the dashboard's API answers. The pages are compiled against these types, so this file imports nothing that needs Node.
 
-/** A value of a row. */
 export type ViewValue = string | number | null;
 type ViewRow = Readonly<Record<string, ViewValue>>;
 
@@ -30,8 +20,12 @@ export interface ViewRows {
   quotes: { quotes: Quote; best: BestPrices };
   /** Across exchanges, over the last day. */
   spreads: { spreads: SpreadPoint };
-  "derivative-assets": { assets: DerivativeAsset };
-  derivatives: { futures: FutureQuote; perpetuals: PerpetualQuote; options: OptionQuote };
+  "derivative-assets": { assets: market.DerivativeAsset };
+  derivatives: {
+    futures: market.FutureQuote;
+    perpetuals: market.PerpetualQuote;
+    options: market.OptionQuote;
+  };
   asset: Record<AssetPart, ViewRow>;
 }
 export type ViewKind = keyof ViewRows;
@@ -48,10 +42,7 @@ export type AssetPart =
   | "perpetuals";
 
 /** Rows, and the SQL that reads them in any tool. */
-export interface ViewPart<Row = ViewRow> {
-  readonly sql: string;
-  readonly rows: readonly Row[];
-}
+export type ViewPart<Row = ViewRow> = { readonly sql: string; readonly rows: readonly Row[] };
 
 export interface ViewResult<Parts> {
   readonly generated_at: string;
@@ -62,7 +53,6 @@ export interface ViewResult<Parts> {
   readonly parts: { readonly [Part in keyof Parts]: ViewPart<Parts[Part]> };
 }
 
-/** The results of the dashboard's queries, by kind. */
 export interface QueryResults extends ViewResults {
   status: WarehouseStatus;
   coverage: HeatmapResult;
@@ -73,7 +63,6 @@ export interface QueryResults extends ViewResults {
   series: readonly SeriesMatch[];
   /** The pages whose subject contains a text. */
   search: readonly SearchMatch[];
-  /** The relations and columns with their meaning. */
   schema: SchemaResult;
   market: RankingResult;
 }
@@ -86,11 +75,7 @@ export type ApiAnswers = { [K in keyof QueryResults]: NonNullable<QueryResults[K
 };
 
 /** `well`: nothing to do; `busy`: work in progress, a failing stream or a missing scope; `ill`: the operator must act. */
-export interface DaemonState {
-  readonly tone: "well" | "busy" | "ill";
-  /** The state in one sentence for people. */
-  readonly sentence: string;
-}
+export type DaemonState = { readonly tone: "well" | "busy" | "ill"; readonly sentence: string };
 
 /** What the daemon knows; the answer `status` has what the warehouse knows. */
 export interface DaemonAnswer extends DaemonState {

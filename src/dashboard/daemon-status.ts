@@ -64,22 +64,17 @@ function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[]
   ];
 }
 
-function countNoun(number: number, noun: string): string {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
-}
+const countNoun = (number: number, noun: string): string =>
+  `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 function joinStreams(streams: readonly StreamStatus[]): string {
   const words = streams.map(({ stream }) => stream.replaceAll("_", " "));
   return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
-function withoutFinalPeriod(text: string): string {
-  return text.trim().replace(/\.$/, "");
-}
+const withoutFinalPeriod = (text: string): string => text.trim().replace(/\.$/, "");
 
-function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** What the dashboard may read of the daemon. Every method must return at once: pages call them often. */
 export interface DaemonView {
@@ -89,7 +84,6 @@ export interface DaemonView {
   now(): Micros;
   /** The warehouse is open and the service has answered. */
   isReady(): boolean;
-  /** What the settings select is known. */
   hasSelection(): boolean;
   /** Why the daemon is unhealthy, in one line without secrets; undefined while it is healthy. */
   problem(): string | undefined;
@@ -101,11 +95,9 @@ export interface DaemonView {
   backfill?(): BackfillAnswer | undefined;
   /** Requests that ended in each of the last seconds, oldest first. */
   requestsPerSecond(): readonly number[];
-  /** How the service bears the requests. */
   service(): ServiceCondition;
   /** How forwarding to the shared warehouse goes; undefined: there is none. */
   shared?(): ShareStatus | undefined;
-  /** Newest first. */
   recentErrors(): readonly RecentError[];
   /** Who reads the warehouse through `serve`; undefined if the settings leave it out. */
   serve?(): ServeStatus | undefined;

@@ -76,24 +76,26 @@ async function respondToPost(request: HttpRequest, post: PostHandler): Promise<H
   return body === undefined ? textResponse(413, "the request is too long") : post(body, signal);
 }
 
-export function textResponse(status: number, text: string): HttpResponse {
-  return { status, type: "text/plain; charset=utf-8", body: `${text}\n` };
-}
+export const textResponse = (status: number, text: string): HttpResponse => ({
+  status,
+  type: "text/plain; charset=utf-8",
+  body: `${text}\n`,
+});
 
-export function jsonBytes(body: string | Uint8Array, status = 200): HttpResponse {
-  return { status, type: "application/json; charset=utf-8", body };
-}
+export const jsonBytes = (body: string | Uint8Array, status = 200): HttpResponse => ({
+  status,
+  type: "application/json; charset=utf-8",
+  body,
+});
 
-export function jsonResponse(value: unknown, status = 200): HttpResponse {
-  return jsonBytes(`${JSON.stringify(value)}\n`, status);
-}
+export const jsonResponse = (value: unknown, status = 200): HttpResponse =>
+  jsonBytes(`${JSON.stringify(value)}\n`, status);
 
 /** `lines`: of a slow statement, the rows read so far and at last `rows` or an error, a line each. */
 type QueryFormat = "rows" | "lines" | "csv" | "json" | "parquet";
 
 /** Runs SQL that people write; the daemon provides it. */
 interface QueryService {
-  /** `body` is the JSON that the page sent. */
   answer(
     body: string,
     signal: AbortSignal,
@@ -108,7 +110,6 @@ const contentTypes: Readonly<Record<QueryFormat, string>> = {
   parquet: "application/vnd.apache.parquet",
 };
 
-/** Answers with the result of a query, or with what is wrong with it. */
 export function createQueryPost(service: QueryService): PostHandler {
   return async (body, signal) => {
     try {

@@ -7,7 +7,6 @@ import type { LiveEventData } from "./api-answers.ts";
 interface LiveEventsOptions {
   readonly clock: Pick<Clock, "after">;
   readonly version: string;
-  /** Why nothing new arrives. */
   readonly problem: () => string | undefined;
 }
 
@@ -30,14 +29,12 @@ export class LiveEvents {
     this.#options = options;
   }
 
-  /** The daemon has committed something. */
   notify(news: readonly CommitNews[]): void {
     if (this.#clients.size === 0) return;
     if (this.#news.length === 0) this.#schedule(MIN_INTERVAL_MS);
     this.#news.push(...news);
   }
 
-  /** A stream of server-sent events for one page. */
   open(): HttpResponse {
     const [oldest] = this.#clients;
     if (this.#clients.size >= MAX_CLIENTS && oldest) oldest.destroy();
@@ -58,16 +55,13 @@ export class LiveEvents {
       const news = this.#news;
       this.#news = [];
       const health = this.#health();
-      this.#send(
-        news.length > 0 ? toEvent("commit", { ...joinNews(news), ...health }) : toEvent("idle", health),
-      );
+      const commit = news.length > 0 && toEvent("commit", { ...joinNews(news), ...health });
+      this.#send(commit || toEvent("idle", health));
       if (this.#clients.size > 0) this.#schedule(HEARTBEAT_INTERVAL_MS);
     });
   }
 
-  #health(): LiveEventData["idle"] {
-    return { problem: this.#options.problem() ?? null };
-  }
+  readonly #health = () => ({ problem: this.#options.problem() ?? null });
 
   #send(event: string): void {
     for (const client of this.#clients) {
@@ -77,6 +71,5 @@ export class LiveEvents {
   }
 }
 
-function toEvent<K extends keyof LiveEventData>(name: K, data: LiveEventData[K]): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
-}
+const toEvent = <K extends keyof LiveEventData>(name: K, data: LiveEventData[K]): string =>
+  `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;

@@ -18,24 +18,16 @@ import { readPageView, type ViewParams } from "./page-views.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {
-  /** The number of rows by group, where it is not the default. */
   readonly shown: Readonly<Record<string, number>>;
-  /** Only series whose name or id contains this text. */
   readonly name: string;
-  /** Only series with gaps. */
   readonly onlyProblems: boolean;
 }
 
-interface Named {
-  readonly name: string;
-}
-
-/** The parameters of each query. */
 export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKind ? ViewParams : object } & {
   readonly coverage: CoverageParams;
   readonly bars: ChartBarsOptions;
-  readonly series: Named;
-  readonly search: Named;
+  readonly series: { readonly name: string };
+  readonly search: { readonly name: string };
 };
 
 export type PageQuery = {
@@ -89,8 +81,7 @@ export class PageQueries {
         return readStatus(reader, query.now, query.confirmation);
       case "coverage":
         return (await heatmap()).toResult({
-          ...query.params,
-          defaultLimit: DEFAULT_ROWS,
+          ...{ ...query.params, defaultLimit: DEFAULT_ROWS },
           byGroup: new Map(Object.entries(query.params.shown)),
         });
       case "missing":

@@ -32,7 +32,6 @@ const usdPrice = (assetId: string) =>
   `coalesce((SELECT u.price FROM latest_index_ticks u WHERE u.index_type = 'GWA' AND u.index_id = ${assetId} AND u.is_live = 1),
       (SELECT u.price FROM latest_market_caps u WHERE u.asset_id = ${assetId} AND u.is_live = 1))`;
 
-/** Those on most exchanges first. */
 const pairsSql = `SELECT pair, count(*) AS exchanges FROM latest_exchange_ticks WHERE is_live = 1
   GROUP BY pair ORDER BY exchanges DESC, pair`;
 
@@ -60,7 +59,6 @@ const spreadsSql = `WITH RECURSIVE steps(at) AS (
   SELECT s.ts, (s.best_ask / nullif(s.best_bid, 0) - 1) * 10000 AS bps FROM moments m CROSS JOIN spread s
   WHERE s.pair = :pair AND s.exchange_id = m.exchange_id AND s.market_id = m.market_id AND s.ts = m.ts`;
 
-/** Those with the most contracts first. */
 const derivativeAssetsSql = `SELECT m.base_asset_id AS asset_id, m.base_symbol AS symbol, count(*) AS contracts,
     json_group_array(DISTINCT coalesce(e.name, c.exchange_id)) AS exchanges
   FROM derivative_contracts c JOIN markets m ON m.id = c.market_id LEFT JOIN exchanges e ON e.id = c.exchange_id

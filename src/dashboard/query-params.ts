@@ -1,12 +1,5 @@
 import { MAX_BARS } from "../model/answers/chart-bars.ts";
-import {
-  type BarWidth,
-  barWidths,
-  MICROS_PER_SECOND,
-  type Micros,
-  parseUserTime,
-  USER_TIME_FORMS,
-} from "../model/time.ts";
+import { type BarWidth, barWidths, type Micros, parseUserTime, USER_TIME_FORMS } from "../model/time.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
 import { type CoverageParams, DEFAULT_ROWS, type PageParams } from "./page-queries.ts";
@@ -40,13 +33,10 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
   return { indexType, indexId, width, from, to: end };
 }
 
-function readTime(text: string | null, defaultTs: Micros, now: Micros): Micros | undefined {
-  return text === null ? defaultTs : parseUserTime(text, now);
-}
+const readTime = (text: string | null, defaultTs: Micros, now: Micros): Micros | undefined =>
+  text === null ? defaultTs : parseUserTime(text, now);
 
-function isBarLength(text: string): text is BarWidth {
-  return Object.hasOwn(barWidths, text);
-}
+const isBarLength = (text: string): text is BarWidth => Object.hasOwn(barWidths, text);
 
 const MAX_NAME_LENGTH = 80;
 
@@ -59,7 +49,7 @@ function parseViewQuery(kind: ViewKind, query: URLSearchParams, now: Micros): Vi
     const value =
       type === "text"
         ? (query.get(name) ?? "").trim().slice(0, MAX_ID_LENGTH)
-        : readTime(query.get(name), Math.ceil(now / MICROS_PER_SECOND) * MICROS_PER_SECOND, now);
+        : readTime(query.get(name), Math.ceil(now / 1e6) * 1e6, now);
     if (value === undefined) return `${name} must be ${USER_TIME_FORMS}`;
     parsed[name] = value;
   }
@@ -102,24 +92,24 @@ const VARIANT_TTL_MS = 2_000;
 /** Pages ask with each tick, and shall get it. */
 const BARS_TTL_MS = 500;
 const parseNothing = () => ({});
-const viewRequests = Object.fromEntries(
-  (Object.keys(pageViews) as ViewKind[]).map((kind) => [
-    kind,
-    {
-      minTtlMs: pageViews[kind].minTtlMs,
-      hasPrices: true,
-      parse: (query: URLSearchParams, now: Micros) => parseViewQuery(kind, query, now),
-    },
-  ]),
-) as { [K in ViewKind]: PageRequest<K> };
+const named = {
+  minTtlMs: VARIANT_TTL_MS,
+  parse: (query: URLSearchParams) => ({ name: parseName(query) }),
+};
+const requestOf = (kind: ViewKind) => ({
+  ...{ minTtlMs: pageViews[kind].minTtlMs, hasPrices: true },
+  parse: (query: URLSearchParams, now: Micros) => parseViewQuery(kind, query, now),
+});
+const viewKinds = Object.keys(pageViews) as ViewKind[];
+const viewRequests = Object.fromEntries(viewKinds.map((kind) => [kind, requestOf(kind)]));
 
 export const pageRequests: { readonly [K in PageKind]: PageRequest<K> } = {
   missing: { minTtlMs: 10_000, parse: parseNothing },
   coverage: { minTtlMs: VARIANT_TTL_MS, parse: parseCoverageQuery },
-  series: { minTtlMs: VARIANT_TTL_MS, parse: (query) => ({ name: parseName(query) }) },
-  search: { minTtlMs: VARIANT_TTL_MS, parse: (query) => ({ name: parseName(query) }) },
+  series: named,
+  search: named,
   bars: { minTtlMs: BARS_TTL_MS, parse: parseBarsQuery },
   market: { minTtlMs: 2_000, hasPrices: true, parse: parseNothing },
   schema: { minTtlMs: 10_000, parse: parseNothing },
-  ...viewRequests,
+  ...(viewRequests as { [K in ViewKind]: PageRequest<K> }),
 };

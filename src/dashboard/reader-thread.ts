@@ -7,7 +7,6 @@ import { Thread } from "../runtime/thread.ts";
 import type { QueryResults } from "./api-answers.ts";
 import type { PageParams, PageQuery } from "./page-queries.ts";
 
-/** What the thread answers. */
 export interface ReaderCalls {
   query(query: PageQuery): unknown;
 }
@@ -15,9 +14,7 @@ export interface ReaderCalls {
 interface ReaderThreadOptions {
   /** The warehouse file; it may not exist yet. */
   readonly path: string;
-  /** By the service's clock. */
   readonly now: () => Micros;
-  /** When the service is asked again about what it must repeat. */
   readonly confirmation?: PageQuery["confirmation"];
   readonly clock: Clock;
   readonly log: Log;
@@ -68,6 +65,4 @@ export class ReaderThread {
   }
 }
 
-function readFailure(reason: string): Failure {
-  return new Failure(reason, { code: "not_readable" });
-}
+const readFailure = (reason: string): Failure => new Failure(reason, { code: "not_readable" });

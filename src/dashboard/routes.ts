@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import type { ErrorAnswer } from "../model/answers/query.ts";
 import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
@@ -17,33 +17,26 @@ import { type PageKind, pageRequests } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { TtlCache } from "./ttl-cache.ts";
 
+type Reader = Pick<ReaderThread, "query" | "queryBytes">;
+
 interface RoutesOptions {
   readonly view: DaemonView;
-  /** Reads the ledger. */
-  readonly reader: Pick<ReaderThread, "query" | "queryBytes">;
+  readonly reader: Reader;
   /** Reads prices: a heat map that takes long must not delay them. */
-  readonly marketReader: Pick<ReaderThread, "query" | "queryBytes">;
+  readonly marketReader: Reader;
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
   /** Takes what is to be called after each commit of the daemon. */
   readonly onCommit?: (listener: LiveEvents["notify"]) => void;
 }
 
-/** The text format of Prometheus. */
 const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
 
-/** Everything that is served over HTTP, by path. */
-export function createRoutes({
-  view,
-  reader,
-  marketReader,
-  metrics,
-  clock,
-  onCommit = () => {},
-}: RoutesOptions): Map<string, RequestHandler> {
+export function createRoutes(options: RoutesOptions): Map<string, RequestHandler> {
+  const { view, reader, marketReader, metrics, clock, onCommit } = options;
   const statuses = new TtlCache<StatusReport>(clock);
   const expositions = new TtlCache<HttpResponse>(clock);
 
@@ -52,7 +45,7 @@ export function createRoutes({
     version: view.version,
     problem: () => view.problem() ?? (view.isCutOff() ? "the service does not answer" : undefined),
   });
-  onCommit((news) => live.notify(news));
+  onCommit?.((news) => live.notify(news));
 
   const readStatus = () =>
     statuses.get("status", STATUS_TTL, async () => ({
@@ -62,6 +55,15 @@ export function createRoutes({
       shared: view.shared?.() ?? null,
     }));
   const readStatusIfPossible = () => readStatus().catch(() => undefined);
+  const readMetrics = async () => {
+    const status = await readStatusIfPossible();
+    return expositions.get("metrics", { minTtlMs: METRICS_TTL_MS }, async () => {
+      if (status) metrics.setStreams(status.streams);
+      metrics.set("ready", view.isReady() ? 1 : 0);
+      metrics.set("healthy", view.problem() === undefined ? 1 : 0);
+      return { type: METRICS_TYPE, body: await metrics.exposition() };
+    });
+  };
   /** Each kind has a cache of its own: a flood of variants of one must not block the others. */
   const answer = <K extends PageKind>(kind: K): [path: string, RequestHandler] => {
     const { minTtlMs, hasPrices, parse } = pageRequests[kind];
@@ -79,20 +81,8 @@ export function createRoutes({
   };
   const routes: [string, RequestHandler][] = [
     ["/healthz", () => healthResponse(view)],
-    [
-      "/readyz",
-      () =>
-        view.isReady() ? textResponse(200, "ready") : textResponse(503, `not ready: ${view.activity()}`),
-    ],
-    [
-      "/metrics",
-      async () => {
-        const status = await readStatusIfPossible();
-        return expositions.get("metrics", { minTtlMs: METRICS_TTL_MS }, () =>
-          renderMetrics(view, metrics, status),
-        );
-      },
-    ],
+    ["/readyz", () => readyResponse(view)],
+    ["/metrics", readMetrics],
     ["/api/status", () => respond(readStatus().then((report) => jsonResponse(report)))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
     ["/api/events", () => live.open()],
@@ -106,18 +96,11 @@ function healthResponse(view: DaemonView): HttpResponse {
   return problem === undefined ? textResponse(200, "ok") : textResponse(503, problem);
 }
 
-async function renderMetrics(
-  view: DaemonView,
-  metrics: Metrics,
-  status: WarehouseStatus | undefined,
-): Promise<HttpResponse> {
-  if (status) metrics.setStreams(status.streams);
-  metrics.set("ready", view.isReady() ? 1 : 0);
-  metrics.set("healthy", view.problem() === undefined ? 1 : 0);
-  return { type: METRICS_TYPE, body: await metrics.exposition() };
-}
+const readyResponse = (view: DaemonView) =>
+  view.isReady() ? textResponse(200, "ready") : textResponse(503, `not ready: ${view.activity()}`);
 
-function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): DaemonAnswer {
+function daemonJson(view: DaemonView, status?: WarehouseStatus): DaemonAnswer {
+  const toTime = (ms: number) => formatTimestamp(Math.floor(ms) * MICROS_PER_MS);
   return {
     generated_at: formatTimestamp(view.now()),
     version: view.version,
@@ -130,29 +113,19 @@ function daemonJson(view: DaemonView, status: WarehouseStatus | undefined): Daem
     requests_per_second: view.requestsPerSecond(),
     serve: view.serve?.() ?? null,
     errors: view.recentErrors().map(({ firstAt, lastAt, ...error }) => ({
-      ...error,
-      first_at: formatTimestamp(Math.floor(firstAt) * MICROS_PER_MS),
-      last_at: formatTimestamp(Math.floor(lastAt) * MICROS_PER_MS),
+      ...{ ...error, first_at: toTime(firstAt), last_at: toTime(lastAt) },
     })),
   };
 }
 
 /** Answers 503 with the error while the warehouse does not exist or cannot be read. */
-async function respond(page: Promise<HttpResponse>): Promise<HttpResponse> {
-  try {
-    return await page;
-  } catch (error) {
+const respond = (page: Promise<HttpResponse>) =>
+  page.catch((error: unknown) => {
     const answer: ErrorAnswer = { error: error instanceof Error ? error.message : String(error) };
     return jsonResponse(answer, 503);
-  }
-}
+  });
 
-const TYPES: Readonly<Record<string, string>> = {
-  ".html": "text/html; charset=utf-8",
-  ".css": "text/css; charset=utf-8",
-  ".js": "text/javascript; charset=utf-8",
-  ".svg": "image/svg+xml; charset=utf-8",
-};
+const TYPES = { html: "text/html", css: "text/css", js: "text/javascript", svg: "image/svg+xml" };
 
 /** The pages about one thing, which their path names. */
 const namedPages = ["/assets", "/bars", "/exchanges", "/derivatives"];
@@ -162,22 +135,18 @@ const toMarket: HttpResponse = { ...textResponse(302, "/"), headers: { location:
 
 /** Routes for the bundled pages. They are read once: the path of a request never becomes a file path. */
 function createFileRoutes(): [string, RequestHandler][] {
-  return listFiles().flatMap((file): [string, RequestHandler][] => {
-    const type = TYPES[extname(file)];
-    if (!type) return [];
-    const body = readFileSync(join(pagesFolder, file));
-    const digest = createHash("sha256").update(body).digest("base64url");
-    const page: HttpResponse = { type, body, etag: `W/"${digest}"` };
-    const path = `/${file.replace(/\.html$/, "")}`;
-    const paths = [path, ...(path === "/market" ? ["/"] : namedPages.includes(path) ? [`${path}/*`] : [])];
-    return paths.map((one) => [one, () => (one === "/assets" ? toMarket : page)]);
-  });
-}
-
-function listFiles(): string[] {
-  try {
-    return readdirSync(pagesFolder).sort();
-  } catch (cause) {
-    throw new Error("the pages of the dashboard are not built: run `npm run build`", { cause });
-  }
+  if (!existsSync(pagesFolder))
+    throw new Error("the pages of the dashboard are not built: run `npm run build`");
+  return readdirSync(pagesFolder)
+    .sort()
+    .flatMap((file): [string, RequestHandler][] => {
+      const kind = TYPES[extname(file).slice(1) as keyof typeof TYPES];
+      if (!kind) return [];
+      const body = readFileSync(join(pagesFolder, file));
+      const digest = createHash("sha256").update(body).digest("base64url");
+      const page: HttpResponse = { type: `${kind}; charset=utf-8`, body, etag: `W/"${digest}"` };
+      const path = `/${file.replace(/\.html$/, "")}`;
+      const paths = [path, ...(path === "/market" ? ["/"] : namedPages.includes(path) ? [`${path}/*`] : [])];
+      return paths.map((one) => [one, () => (one === "/assets" ? toMarket : page)]);
+    });
 }

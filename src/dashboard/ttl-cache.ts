@@ -1,7 +1,6 @@
 import { Failure } from "../model/failure.ts";
 import type { Clock } from "../runtime/clock.ts";
 
-/** What a cache needs of the clock. */
 export type CacheClock = Pick<Clock, "monotonic" | "beginWork" | "after">;
 
 /** However often a key is requested, reading its value takes at most this fraction of the time. */
@@ -58,7 +57,8 @@ export class TtlCache<T> {
       for (const [other, { removableAt, hasFailed }] of this.#entries) {
         if (hasFailed || removableAt <= startedAt) this.#entries.delete(other);
       }
-      if (this.#entries.size >= MAX_KEYS) return Promise.reject(tooManyFailure());
+      const tooMany = () => new Failure("too many requests at once; try again", { code: "too_many" });
+      if (this.#entries.size >= MAX_KEYS) return Promise.reject(tooMany());
     }
     const entry = this.#read(options, read);
     this.#entries.set(key, entry);
@@ -101,8 +101,4 @@ export class TtlCache<T> {
     );
     return entry;
   }
-}
-
-function tooManyFailure(): Failure {
-  return new Failure("too many requests at once; try again", { code: "too_many" });
 }

@@ -1,6 +1,7 @@
 import type { Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from "vitest";
-import { duration, title } from "../../src/dashboard/page/shared/text-format.ts";
+import { title } from "../../src/dashboard/page/shared/text-format.ts";
+import { duration } from "../../src/dashboard/page/shared/time-format.ts";
 import type { StatusReport } from "../../src/model/status/warehouse-status.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";

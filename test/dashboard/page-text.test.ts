@@ -3,13 +3,12 @@ import { describeProof } from "../../src/dashboard/page/shared/proof.ts";
 import {
   amount,
   brief,
-  duration,
-  minuteOf,
   price,
   quote,
   title,
   withMinusSign,
 } from "../../src/dashboard/page/shared/text-format.ts";
+import { duration, minuteOf } from "../../src/dashboard/page/shared/time-format.ts";
 import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/sync/heat-map.ts";
 
 describe("the texts of the dashboard", () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { duration } from "../../src/dashboard/page/shared/text-format.ts";
+import { duration } from "../../src/dashboard/page/shared/time-format.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { readShareStatus } from "../../src/share/server/read-share-status.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";

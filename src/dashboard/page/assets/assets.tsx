@@ -7,22 +7,11 @@ import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
 import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable, textIn } from "../shared/data-table.tsx";
 import { cssColour } from "../shared/layout.tsx";
-import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, EmptyPage, Facts, mountPage, PageHead } from "../shared/page.tsx";
+import { Reading, told, useCommits, useLivePoll } from "../shared/live-poll.tsx";
+import { Card, EmptyPage, Facts, mountPage, Sheet } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import {
-  amount,
-  basisPoints,
-  count,
-  duration,
-  minuteOf,
-  momentText,
-  percentChange,
-  quote,
-  signOf,
-  title,
-  zoneName,
-} from "../shared/text-format.ts";
+import { amount, basisPoints, count, percentChange, quote, signOf, title } from "../shared/text-format.ts";
+import { duration, minuteOf, momentText, zoneName } from "../shared/time-format.ts";
 
 type Row = ViewPart["rows"][number];
 type Parts = ApiAnswers["asset"]["parts"];
@@ -34,15 +23,8 @@ const wide = { isWide: true };
 const hidden = { isHidden: true };
 const wraps = { className: "wraps" };
 
-interface Figure extends Pick<DataColumn<Row>, "tone" | "isWide" | "className"> {
-  readonly label?: string;
-  readonly format?: (value: number) => string;
-  /** A person does not need it beside the others. */
-  readonly isHidden?: boolean;
-}
-
-/** By column of the SQL. */
-const figures: Readonly<Record<string, Figure>> = {
+/** By column of the SQL. What is hidden is not needed beside the others. */
+const figures: Readonly<Record<string, Partial<DataColumn<Row>> & { readonly isHidden?: boolean }>> = {
   rank: { label: "Rank", format: count },
   price: { label: "Price, USD", format: quote, ...wide },
   price_change_24h: { label: "24 h", format: percent, ...signed },
@@ -60,11 +42,7 @@ const figures: Readonly<Record<string, Figure>> = {
   },
   coverage: { label: "Covered", format: (value) => `${Math.floor(value * 100)} %`, ...wide },
   last: { label: "Last", format: quote },
-  deviation_bps: {
-    label: "vs index",
-    format: (value) => basisPoints(value, true),
-    ...signed,
-  },
+  deviation_bps: { label: "vs index", format: (value) => basisPoints(value, true), ...signed },
   days_to_expiry: { label: "Days left", format: (value) => count(Math.round(value)) },
   basis: { label: "Basis", format: percentOfShare, ...signed, ...wide },
   annualised_basis: { label: "Per year", format: percentOfShare, ...signed },
@@ -92,24 +70,16 @@ const exploreLink = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
 
 const isTime = (name: string) => /_time$|^time$|_at$/.test(name);
 
-/** `from_time` → From (UTC) */
-const labelOf = (name: string) =>
-  figures[name]?.label ??
-  (isTime(name) ? `${title(name.replace(/_time$/, ""))} (${zoneName()})` : title(name));
-
 /** A column as it is shown: figures lead to the SQL. */
 function columnOf(name: string, sql: string): DataColumn<Row> {
-  const { label: _, format, isHidden: __, ...own } = figures[name] ?? {};
-  const value = (row: Row) => row[name] ?? null;
-  const base = { label: labelOf(name), value, ...(isTime(name) ? wraps : {}), ...own };
-  const toSql = (row: Row, text: string) =>
-    value(row) === null ? text : <a href={exploreLink(sql)}>{text}</a>;
-  if (format) return { ...base, format, cell: toSql };
-  return {
-    ...base,
-    cell: (row, text) =>
-      name === "stream" ? title(text) : isTime(name) ? minuteOf(value(row) as string | null) : text,
+  const own = figures[name];
+  // `from_time` → From (UTC)
+  const label = isTime(name) ? `${title(name.replace(/_time$/, ""))} (${zoneName()})` : title(name);
+  const cell = (row: Row, text: string) => {
+    if (own?.format) return row[name] == null ? text : <a href={exploreLink(sql)}>{text}</a>;
+    return name === "stream" ? title(text) : isTime(name) ? minuteOf(row[name] as string | null) : text;
   };
+  return { label, value: (row) => row[name], cell, ...(isTime(name) ? wraps : {}), ...own };
 }
 
 function Part({ part, heading, empty }: { part: ViewPart; heading: string; empty: string }) {
@@ -117,19 +87,12 @@ function Part({ part, heading, empty }: { part: ViewPart; heading: string; empty
   const names = Object.keys(rows[0] ?? {}).filter(
     (name) => !figures[name]?.isHidden && rows.some((row) => row[name] !== null),
   );
-  const link = (
-    <a class="soft" href={exploreLink(sql)}>
-      SQL
-    </a>
-  );
+  const link = { class: "soft", href: exploreLink(sql) };
   const id = `part-${heading.split(/\W/)[0]}`;
+  const columns = names.map((name) => columnOf(name, sql));
   return (
-    <Card name={id} title={heading} controls={link}>
-      <DataTable
-        {...{ id, label: heading, rows, empty }}
-        columns={names.map((name) => columnOf(name, sql))}
-        attributes={(row) => ({ key: String(rows.indexOf(row)) })}
-      />
+    <Card name={id} title={heading} controls={<a {...link}>SQL</a>}>
+      <DataTable {...{ id, label: heading, rows, columns, empty }} />
     </Card>
   );
 }
@@ -178,8 +141,7 @@ function Prices({ hours }: { hours: readonly Row[] }) {
         { label: "proven", stroke: cssColour("covered") },
         { label: "not proven yet", stroke: cssColour("open") },
       ],
-      hasPoints: false,
-      isTime: true,
+      ...{ hasPoints: false, isTime: true },
     };
   };
   const label = "Hourly closes of seven days, proven and not";
@@ -196,40 +158,30 @@ function Asset() {
     const own = ticks.findLast(([type, id]) => type === "GWA" && id === subject?.asset_id);
     if (own && own[2] > (newest?.[2] ?? 0)) setNewest(own);
   });
-  if (asset.note === "" && asset.value && !subject)
-    return (
-      <>
-        <PageHead name="asset" title="Asset" />
-        <EmptyPage
-          text={`No synced asset is named “${name}”.`}
-          near={asset.value.near.map((label) => ({ label, href: pagePath("assets", label) }))}
-        />
-      </>
-    );
+  const answer = told(asset);
+  const none = answer && !subject && (
+    <EmptyPage
+      text={`No synced asset is named “${name}”.`}
+      near={answer.near.map((label) => ({ label, href: pagePath("assets", label) }))}
+    />
+  );
   const symbol = String(subject?.symbol ?? "");
+  const links = [
+    <a key="bars" id="to-bars" href={pagePath("bars", symbol)} children="Chart" />,
+    <a key="exchanges" href={pagePath("exchanges", `${symbol}/USD`)} children="Exchanges" />,
+    <a key="derivatives" href={pagePath("derivatives", symbol)} children="Derivatives" />,
+  ];
   return (
-    <>
-      <PageHead name="asset" title={symbol || "Asset"} subtitle={String(subject?.name ?? "")}>
-        <Reading of={[asset]} isQuiet>
-          {() => (
-            <>
-              <a id="to-bars" href={pagePath("bars", symbol)}>
-                Chart
-              </a>
-              {" · "}
-              <a href={pagePath("exchanges", `${symbol}/USD`)}>Exchanges</a>
-              {" · "}
-              <a href={pagePath("derivatives", symbol)}>Derivatives</a>
-            </>
-          )}
-        </Reading>
-      </PageHead>
+    <Sheet
+      {...{ name: "asset", title: symbol || "Asset", subtitle: String(subject?.name ?? ""), instead: none }}
+      note={answer && subject && links.flatMap((link, at) => (at > 0 ? [" · ", link] : [link]))}
+    >
       <Card name="price" label="Price">
         <Reading of={[asset]} room="figure">
           {({ parts }) => <Facts id="facts" of={listFacts(parts, newest)} />}
         </Reading>
         <Reading of={[asset]} isQuiet room="plot">
-          {(answer) => <Prices hours={answer.parts.hours.rows} />}
+          {({ parts }) => <Prices hours={parts.hours.rows} />}
         </Reading>
       </Card>
       <Reading of={[asset]} isQuiet room="page">
@@ -245,7 +197,7 @@ function Asset() {
         )}
       </Reading>
       <p class="soft">Each figure leads to the SQL that made it. Funding is taken as paid every 8 hours.</p>
-    </>
+    </Sheet>
   );
 }
 

@@ -21,15 +21,9 @@ const MIN_SOURCE_PX = 60;
 
 type Pen = CanvasRenderingContext2D;
 type TimeScale = ITimeScaleApi<Time>;
-interface Band extends SecondsRange {
-  readonly state: ChartRange["state"] | "covered";
-  readonly text: string;
-}
-interface Box {
-  readonly left: number;
-  readonly right: number;
-  readonly height: number;
-}
+type Band = SecondsRange & { readonly state: ChartRange["state"] | "covered"; readonly text: string };
+type Box = Readonly<Record<"left" | "right" | "height", number>>;
+type Size = Readonly<Record<"width" | "height", number>>;
 
 /** Where the left edge of a slot is. The library centres a candle in its slot, so a slot starts half a bar to the left. */
 export function slotEdge(scale: TimeScale | undefined, position: number): number {
@@ -72,21 +66,14 @@ export class Bands implements ISeriesPrimitive<Time> {
     ];
   }
 
-  #view(
-    zOrder: PrimitivePaneViewZOrder,
-    draw: (pen: Pen, size: { width: number; height: number }) => void,
-  ): IPrimitivePaneView {
+  #view(zOrder: PrimitivePaneViewZOrder, draw: (pen: Pen, size: Size) => void): IPrimitivePaneView {
     const renderer: IPrimitivePaneRenderer = {
       draw: (target) => target.useMediaCoordinateSpace(({ context, mediaSize }) => draw(context, mediaSize)),
     };
     return { zOrder: () => zOrder, renderer: () => renderer };
   }
 
-  #drawBands(
-    pen: Pen,
-    { width, height }: { width: number; height: number },
-    draw: (pen: Pen, box: Box, band: Band) => void,
-  ): void {
+  #drawBands(pen: Pen, { width, height }: Size, draw: (pen: Pen, box: Box, band: Band) => void): void {
     for (const band of this.#bands) {
       const [from, to] = [this.#edge(band.from), this.#edge(band.to)];
       if (to < 0 || from > width) continue;
@@ -96,7 +83,7 @@ export class Bands implements ISeriesPrimitive<Time> {
     }
   }
 
-  #drawSources(pen: Pen, { width, height }: { width: number; height: number }): void {
+  #drawSources(pen: Pen, { width, height }: Size): void {
     const edges = this.#changes.map((change) => slotEdge(this.#scale, change));
     pen.save();
     pen.font = `${LABEL_PX}px system-ui, sans-serif`;
@@ -127,9 +114,11 @@ export class Bands implements ISeriesPrimitive<Time> {
   }
 }
 
-function toBand({ state, reason, ...range }: ChartRange): Band {
-  return { ...range, state, text: state === "unconfirmed" ? reason : `${state}: ${reason}` };
-}
+const toBand = ({ state, reason, ...range }: ChartRange): Band => ({
+  ...range,
+  state,
+  text: state === "unconfirmed" ? reason : `${state}: ${reason}`,
+});
 
 function drawTint(pen: Pen, { left, right, height }: Box, { state }: Band): void {
   const colour = cssColour(`band-${state}`);

@@ -17,12 +17,12 @@ import {
   type Time,
   type UTCTimestamp,
 } from "lightweight-charts";
-import type { ChartRange } from "../../../model/answers/chart-bars.ts";
-import type { BarWidth } from "../../../model/time.ts";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
-import { aheadOfUtc, clockText, dayText, momentText, price } from "../shared/text-format.ts";
+import { price } from "../shared/text-format.ts";
+import { aheadOfUtc, clockText, dayText, momentText } from "../shared/time-format.ts";
 import type { PickedRange } from "../shared/time-picker.tsx";
 import { Bands } from "./bands.ts";
+import type { ShownBars } from "./bar-report.tsx";
 import { DAY_SECONDS, positionOf, type Slot, stateOf } from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
@@ -54,11 +54,7 @@ class ZonedScale extends defaultHorzScaleBehavior() {
   }
 }
 
-interface ShowOptions {
-  readonly slots: readonly Slot[];
-  readonly spans: readonly ChartRange[];
-  readonly width: BarWidth;
-  readonly precision: number;
+interface ShowOptions extends Pick<ShownBars, "slots" | "spans" | "width" | "precision"> {
   /** The newest price of all, which may not be in view. */
   readonly lastPrice: number | null;
   /** The series, width or range has changed: this part is brought into view; without an end, all up to the last bar. */
@@ -74,7 +70,6 @@ interface BarChartOptions {
   readonly onView: (from: number, to: number, isByHand: boolean) => void;
 }
 
-/** Another series as a line. */
 export interface OverlayLine {
   readonly key: string;
   readonly colour: string;
@@ -93,15 +88,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     layout: { attributionLogo: false },
     kineticScroll: { touch: !matchMedia("(prefers-reduced-motion: reduce)").matches },
   });
-  const volume = chart.addSeries(HistogramSeries, {
-    priceScaleId: "volume",
-    priceFormat: { type: "volume" },
-    priceLineVisible: false,
-    lastValueVisible: false,
-  });
+  const bare = { priceLineVisible: false, lastValueVisible: false };
+  const volumeScale = { priceScaleId: "volume", priceFormat: { type: "volume" } } as const;
+  const volume = chart.addSeries(HistogramSeries, { ...volumeScale, ...bare });
   volume.priceScale().applyOptions({ scaleMargins: { top: 0.84, bottom: 0 } });
   // The library's own label is that of the last bar in view.
-  const candles = chart.addSeries(CandlestickSeries, { lastValueVisible: false, priceLineVisible: false });
+  const candles = chart.addSeries(CandlestickSeries, bare);
   const lastPriceLine = candles.createPriceLine({ price: 0, lineWidth: 1, lineStyle: LineStyle.Dotted });
   const overlays = new Map<string, ISeriesApi<"Line">>();
   const bands = new Bands();
@@ -111,6 +103,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   let nextView: { readonly from: number; readonly to: number } | undefined;
   let isByHand = false;
   let precision = 2;
+  const priceAbove0 = (value: number) => (value < 0 ? "" : price(value.toFixed(precision)));
   let colours = readColours();
   const measure = measureTool(container, {
     toPoint: (x, y) => {
@@ -145,33 +138,21 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   };
   const showLastPrice = (value: number | null) => {
     const last = slots.findLast(({ candle }) => candle)?.candle;
-    lastPriceLine.applyOptions({
-      price: value ?? 0,
-      lineVisible: value !== null,
-      axisLabelVisible: value !== null,
-      color: value !== null && last && value < last.open ? colours.down : colours.up,
-    });
+    const isShown = value !== null;
+    const color = isShown && last && value < last.open ? colours.down : colours.up;
+    lastPriceLine.applyOptions({ price: value ?? 0, lineVisible: isShown, axisLabelVisible: isShown, color });
   };
   const applyTheme = () => {
     colours = readColours();
     const [ink, soft, line] = [cssColour("ink"), cssColour("soft"), cssColour("line")];
+    const background = { type: ColorType.Solid, color: "transparent" } as const;
+    const cross = { color: soft, labelBackgroundColor: ink };
+    const margins = { top: 0.12, bottom: 0.2 };
     chart.applyOptions({
-      layout: {
-        background: { type: ColorType.Solid, color: "transparent" },
-        textColor: soft,
-        fontFamily: getComputedStyle(container).fontFamily,
-      },
+      layout: { background, textColor: soft, fontFamily: getComputedStyle(container).fontFamily },
       grid: { vertLines: { visible: false }, horzLines: { color: line } },
-      crosshair: {
-        mode: CrosshairMode.Normal,
-        vertLine: { color: soft, labelBackgroundColor: ink },
-        horzLine: { color: soft, labelBackgroundColor: ink },
-      },
-      rightPriceScale: {
-        borderVisible: false,
-        entireTextOnly: true,
-        scaleMargins: { top: 0.12, bottom: 0.2 },
-      },
+      crosshair: { mode: CrosshairMode.Normal, vertLine: cross, horzLine: cross },
+      rightPriceScale: { borderVisible: false, entireTextOnly: true, scaleMargins: margins },
       timeScale: { borderColor: line, minBarSpacing: 0.05 },
       handleScroll: { vertTouchDrag: false },
     });
@@ -197,13 +178,13 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     if (nextView) requestAnimationFrame(() => pointAt(point.x));
     else pointAt(point.x);
   });
-  container.addEventListener("pointerleave", () => clearPointer());
-  container.addEventListener("blur", () => clearPointer());
   const clearPointer = () => {
     at = -1;
     chart.clearCrosshairPosition();
     onPoint(undefined);
   };
+  container.addEventListener("pointerleave", clearPointer);
+  container.addEventListener("blur", clearPointer);
   container.addEventListener("keydown", (event) => {
     const here = at < 0 ? slots.length : at;
     const step = event.shiftKey ? 10 : 1;
@@ -308,12 +289,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         },
       });
       candles.applyOptions({
-        priceFormat: {
-          type: "custom",
-          minMove: 10 ** -precision,
-          // Below the first bars of a long history is room for the volume, but no price.
-          formatter: (value: number) => (value < 0 ? "" : price(value.toFixed(precision))),
-        },
+        // Below the first bars of a long history is room for the volume, but no price.
+        priceFormat: { type: "custom", minMove: 10 ** -precision, formatter: priceAbove0 },
       });
       setData();
       formatMarks();
@@ -346,12 +323,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       }
     },
     setScale({ isLog, isRebased }: { readonly isLog: boolean; readonly isRebased: boolean }): void {
-      const mode = isRebased
-        ? PriceScaleMode.IndexedTo100
-        : isLog
-          ? PriceScaleMode.Logarithmic
-          : PriceScaleMode.Normal;
-      chart.priceScale("right").applyOptions({ mode });
+      const own = isLog ? PriceScaleMode.Logarithmic : PriceScaleMode.Normal;
+      chart.priceScale("right").applyOptions({ mode: isRebased ? PriceScaleMode.IndexedTo100 : own });
     },
     applyTheme(): void {
       applyTheme();
@@ -360,12 +333,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   };
 }
 
+const trends = ["up", "down", "up-pale", "down-pale"] as const;
+
 function readColours() {
+  const own = Object.fromEntries(trends.map((name) => [name, cssColour(name)]));
   return {
-    up: cssColour("up"),
-    down: cssColour("down"),
-    "up-pale": cssColour("up-pale"),
-    "down-pale": cssColour("down-pale"),
+    ...(own as Record<(typeof trends)[number], string>),
     volume: withOpacity(cssColour("soft"), 0.22),
   };
 }

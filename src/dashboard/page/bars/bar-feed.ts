@@ -14,11 +14,8 @@ const TAIL_BARS = 3;
 /** Seconds since 1970; without `to` it ends now. */
 type AskedRange = Pick<SecondsRange, "from"> & Partial<SecondsRange>;
 
-export type ReadBars = (
-  series: Pick<SeriesMatch, "index_type" | "index_id">,
-  width: BarWidth,
-  range: AskedRange,
-) => Promise<ChartBarsResult>;
+type SeriesKey = Pick<SeriesMatch, "index_type" | "index_id">;
+export type ReadBars = (series: SeriesKey, width: BarWidth, range: AskedRange) => Promise<ChartBarsResult>;
 
 interface BarFeedOptions {
   readonly series: SeriesMatch;
@@ -29,56 +26,44 @@ interface BarFeedOptions {
 }
 
 export class BarFeed {
-  readonly series: SeriesMatch;
+  readonly options: BarFeedOptions;
   readonly width: BarWidth;
-  readonly #read: ReadBars;
-  readonly #now: () => number;
-  #loaded: ChartBarsResult | undefined;
-  #isLive = false;
+  loaded: ChartBarsResult | undefined;
+  /** The loaded range ends now, and follows what is committed. */
+  isLive = false;
   #isExtending = false;
 
-  constructor({ series, width, read, now }: BarFeedOptions) {
-    this.series = series;
-    this.width = width;
-    this.#read = read;
-    this.#now = now;
-  }
-
-  get loaded(): ChartBarsResult | undefined {
-    return this.#loaded;
-  }
-
-  /** The loaded range ends now, and follows what is committed. */
-  get isLive(): boolean {
-    return this.#isLive;
+  constructor(options: BarFeedOptions) {
+    this.options = options;
+    this.width = options.width;
   }
 
   /** So much is missing at the end that one request does not return it: only a new start does. */
   get isOutdated(): boolean {
-    return this.#isLive && dayStart(this.#tail()) < this.#earliest(this.#now());
+    return this.isLive && dayStart(this.#tail()) < this.#earliest(this.options.now());
   }
 
   /** Loads a range, or the newest part of a long one. Whole days, so that no daily bar is cut. */
   async start({ from, to }: AskedRange): Promise<void> {
-    this.#loaded = await this.#fetch(this.width, {
-      from: Math.max(dayStart(from), this.#earliest(to ?? this.#now())),
+    this.loaded = await this.#fetch(this.width, {
+      from: Math.max(dayStart(from), this.#earliest(to ?? this.options.now())),
       ...(to === undefined ? {} : { to: dayStart(to + DAY_SECONDS - 1) }),
     });
-    for (let chunks = 0; chunks < MAX_CHUNKS && this.#loaded.from > from; chunks++)
+    for (let chunks = 0; chunks < MAX_CHUNKS && this.loaded.from > from; chunks++)
       if (!(await this.loadOlder())) return;
   }
 
   /** Loads more until all of a range is loaded, or there is nothing more. */
   async extendTo({ from, to }: SecondsRange): Promise<void> {
     let hasMore = true;
-    while (hasMore && this.#loaded && this.#loaded.from > from) hasMore = await this.loadOlder();
+    while (hasMore && this.loaded && this.loaded.from > from) hasMore = await this.loadOlder();
     hasMore = true;
-    while (hasMore && this.#loaded && this.#loaded.to < to) hasMore = await this.loadNewer();
+    while (hasMore && this.loaded && this.loaded.to < to) hasMore = await this.loadNewer();
   }
 
   /** Loads what is before the loaded range. False if there is nothing, or it is being loaded. */
   async loadOlder(): Promise<boolean> {
-    const { from = 0, first = null } = this.#loaded ?? {};
+    const { from = 0, first = null } = this.loaded ?? {};
     if (first === null || from <= dayStart(first)) return false;
     const firstTickDay = this.#firstTickDay();
     if (from <= firstTickDay) return this.#extend("1d", { from: from - CHUNK_BARS * DAY_SECONDS, to: from });
@@ -88,26 +73,24 @@ export class BarFeed {
 
   /** Loads what is after the loaded range, if that does not end now. */
   async loadNewer(): Promise<boolean> {
-    if (!this.#loaded || this.isLive) return false;
-    const { to } = this.#loaded;
-    const firstTickDay = Math.min(this.#firstTickDay(), dayStart(this.#now()));
+    if (!this.loaded || this.isLive) return false;
+    const { to } = this.loaded;
+    const firstTickDay = Math.min(this.#firstTickDay(), dayStart(this.options.now()));
     if (to < firstTickDay)
       return this.#extend("1d", { from: to, to: Math.min(to + CHUNK_BARS * DAY_SECONDS, firstTickDay) });
     const end = dayStart(to + CHUNK_BARS * secondsOf(this.width)) + DAY_SECONDS;
-    return this.#extend(this.width, end > this.#now() ? { from: to } : { from: to, to: end });
+    return this.#extend(this.width, end > this.options.now() ? { from: to } : { from: to, to: end });
   }
 
   /** Before this day all bars are daily ones. */
-  #firstTickDay(): number {
-    return dayStart(this.#loaded?.ticks_from ?? Number.POSITIVE_INFINITY);
-  }
+  readonly #firstTickDay = () => dayStart(this.loaded?.ticks_from ?? Number.POSITIVE_INFINITY);
 
   async #extend(width: BarWidth, range: AskedRange): Promise<boolean> {
     if (this.#isExtending) return false;
     this.#isExtending = true;
     try {
       const part = await this.#fetch(width, range);
-      if (this.#loaded) this.#loaded = merge(this.#loaded, part);
+      if (this.loaded) this.loaded = merge(this.loaded, part);
       return true;
     } finally {
       this.#isExtending = false;
@@ -115,41 +98,37 @@ export class BarFeed {
   }
 
   async #fetch(width: BarWidth, range: AskedRange): Promise<ChartBarsResult> {
-    const part = await this.#read(this.series, width, range);
+    const part = await this.options.read(this.options.series, width, range);
     // It stays live, however long no answer comes.
-    this.#isLive ||= range.to === undefined || range.to > this.#now();
+    this.isLive ||= range.to === undefined || range.to > this.options.now();
     return part;
   }
 
   /** Where the bars begin that may have changed since they were read. */
-  #tail(): number {
-    return (this.#loaded?.to ?? 0) - TAIL_BARS * secondsOf(this.width);
-  }
+  readonly #tail = () => (this.loaded?.to ?? 0) - TAIL_BARS * secondsOf(this.width);
 
   /** Reads the end again, or all from `changedFrom` on that one request returns. */
   async refresh(changedFrom = Number.POSITIVE_INFINITY): Promise<void> {
-    if (!this.#loaded || (changedFrom >= this.#loaded.to && !this.isLive)) return;
-    const { from, to, days } = this.#loaded;
+    if (!this.loaded || (changedFrom >= this.loaded.to && !this.isLive)) return;
+    const { from, to, days } = this.loaded;
     const tail = this.#tail();
     const isDaily = days.some((range) => range.from <= tail && tail < range.to);
     const earliest =
       changedFrom < tail
-        ? Math.max(dayStart(changedFrom), this.#earliest(this.isLive ? this.#now() : to))
+        ? Math.max(dayStart(changedFrom), this.#earliest(this.isLive ? this.options.now() : to))
         : isDaily
           ? dayStart(tail)
           : tail;
     const end = this.isLive ? {} : { to };
     const part = await this.#fetch(this.width, { from: Math.max(from, earliest), ...end });
-    this.#loaded = { ...merge(this.#loaded, part), last_price: part.last_price };
+    this.loaded = { ...merge(this.loaded, part), last_price: part.last_price };
   }
 
   /** Also of a range that has ended, which is not read again. */
   setLastPrice(price: number): void {
-    if (this.#loaded) this.#loaded = { ...this.#loaded, last_price: price };
+    if (this.loaded) this.loaded = { ...this.loaded, last_price: price };
   }
 
   /** The start of the longest range that one request returns. */
-  #earliest(to: number): number {
-    return dayStart(to - (MAX_BARS - 2) * secondsOf(this.width)) + DAY_SECONDS;
-  }
+  readonly #earliest = (to: number) => dayStart(to - (MAX_BARS - 2) * secondsOf(this.width)) + DAY_SECONDS;
 }

@@ -3,26 +3,14 @@
 import type { ChartBarsResult, ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Mark } from "../shared/page.tsx";
-import {
-  amount,
-  count,
-  countNoun,
-  direction,
-  duration,
-  momentText,
-  percentChange,
-  price,
-} from "../shared/text-format.ts";
+import { amount, count, countNoun, direction, percentChange, price, title } from "../shared/text-format.ts";
+import { duration, momentText } from "../shared/time-format.ts";
 import { listGaps, type Slot, stateOf } from "./bar-slots.ts";
 
 const TABLE_ROWS = 200;
 const GAPS_SHOWN = 12;
 
-/** What was read last, and what is shown of it. */
-export interface ShownBars extends ChartBarsResult {
-  readonly slots: readonly Slot[];
-  readonly precision: number;
-}
+export type ShownBars = ChartBarsResult & { readonly slots: readonly Slot[]; readonly precision: number };
 
 const minute = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 
@@ -32,13 +20,11 @@ function changeOf(slots: readonly Slot[], slot: Slot): number | undefined {
   return slot.candle && before ? slot.candle.close - before.close : undefined;
 }
 
-function Figure({ label, text }: { label: string; text: string }) {
-  return (
-    <span>
-      <i class="faint">{label}</i> {text}
-    </span>
-  );
-}
+const Figure = ({ label, text }: { label: string; text: string }) => (
+  <span>
+    <i class="faint">{label}</i> {text}
+  </span>
+);
 
 /** Describes the bar under the pointer, else the newest bar. */
 export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefined }) {
@@ -50,18 +36,14 @@ export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefin
   const when = slot.isDaily ? `${minute(slot.time).slice(0, 10)} UTC` : momentText(slot.time * 1e6, 16);
   const { candle, ticks = 0, expected = 0, volume = null } = slot;
   const change = changeOf(slots, slot);
-  const figures = candle && {
-    O: digits(candle.open),
-    H: digits(candle.high),
-    L: digits(candle.low),
-    C: digits(candle.close),
-  };
+  const { open: O, high: H, low: L, close: C } = candle ?? {};
   return (
     <>
       <span class="when">{when}</span>
-      {Object.entries(figures ?? {}).map(([label, text]) => (
-        <Figure key={label} label={label} text={text} />
-      ))}
+      {Object.entries({ O, H, L, C }).map(
+        ([label, figure]) =>
+          figure !== undefined && <Figure key={label} label={label} text={digits(figure)} />,
+      )}
       {candle && change !== undefined && (
         <span class={`change ${direction(change)}`}>
           {`${change < 0 ? "−" : "+"}${digits(Math.abs(change))} (${percentChange((change / (candle.close - change)) * 100)})`}
@@ -89,9 +71,8 @@ function describeSlot(slot: Slot): string {
 }
 
 /** Shows 100 % only for a complete bar. */
-function percent(fraction: number): string {
-  return `${fraction >= 1 ? 100 : Math.min(99, Math.floor(fraction * 100))} %`;
-}
+const percent = (fraction: number): string =>
+  `${fraction >= 1 ? 100 : Math.min(99, Math.floor(fraction * 100))} %`;
 
 /** Short ranges with seconds; the date of the end is omitted if it equals that of the start. */
 function formatRange(from: number, to: number): string {
@@ -101,21 +82,13 @@ function formatRange(from: number, to: number): string {
   return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
 }
 
-interface SpanInView extends ChartRange {
-  readonly whole: ChartRange;
-}
-
 /** The spans, as far as they are in view. */
-function spansIn({ spans }: ShownBars, view: SecondsRange): SpanInView[] {
-  return spans
-    .filter(({ from, to }) => from < view.to && to > view.from)
-    .map((span) => ({
-      ...span,
-      whole: span,
-      from: Math.max(span.from, view.from),
-      to: Math.min(span.to, view.to),
-    }));
+function spansIn({ spans }: ShownBars, view: SecondsRange) {
+  const visible = spans.filter(({ from, to }) => from < view.to && to > view.from);
+  const cut = ({ from, to }: ChartRange) => ({ from: Math.max(from, view.from), to: Math.min(to, view.to) });
+  return visible.map((whole) => ({ ...whole, whole, ...cut(whole) }));
 }
+type SpanInView = ReturnType<typeof spansIn>[number];
 
 export function describeGaps(bars: ShownBars, view: SecondsRange): string {
   const gaps = listGaps(spansIn(bars, view));
@@ -127,13 +100,11 @@ export function describeGaps(bars: ShownBars, view: SecondsRange): string {
 const gapColumns = (hrefOf: (gap: SecondsRange) => string): readonly DataColumn<SpanInView>[] => [
   {
     label: "State",
-    cell: ({ state, reason, stream }) => (
-      <>
-        <Mark state={state} />
-        {state}
-        <span class="soft">{` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`}</span>
-      </>
-    ),
+    cell: ({ state, reason, stream }) => [
+      <Mark key="mark" state={state} />,
+      state,
+      <span key="reason" class="soft">{` ${reason}${stream === "ohlcv" ? ", daily bars" : ""}`}</span>,
+    ],
   },
   { label: "Length", value: ({ from, to }) => to - from, format: duration },
   {
@@ -161,9 +132,7 @@ export function Gaps({ bars, view, hrefOf }: GapsProps) {
   const spans = spansIn(bars, view);
   return (
     <DataTable
-      id="gaps"
-      label="Gaps in view"
-      columns={gapColumns(hrefOf)}
+      {...{ id: "gaps", label: "Gaps in view", columns: gapColumns(hrefOf) }}
       rows={listGaps(spans).toReversed().slice(0, GAPS_SHOWN)}
       empty={describeNoGaps(spans, bars.bars.length > 0)}
       attributes={({ state, stream, from }) => ({ key: `${stream} ${from}`, "data-state": state })}
@@ -184,12 +153,9 @@ function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string 
 }
 
 const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
-  const figure = (value: number) => price(value.toFixed(precision));
   const part = (name: "open" | "high" | "low" | "close") => ({
-    label: name.charAt(0).toUpperCase() + name.slice(1),
-    value: ({ candle }: Slot) => candle?.[name],
-    format: figure,
-    isWide: name !== "close",
+    ...{ label: title(name), isWide: name !== "close", value: ({ candle }: Slot) => candle?.[name] },
+    format: (value: number) => price(value.toFixed(precision)),
   });
   return [
     { label: "Start (UTC)", className: "wraps", cell: ({ time }) => minute(time) },
@@ -208,9 +174,7 @@ const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
 export function BarTable({ slots, precision }: ShownBars) {
   return (
     <DataTable
-      id="bars"
-      label="Bars"
-      columns={barColumns(precision)}
+      {...{ id: "bars", label: "Bars", columns: barColumns(precision) }}
       rows={slots.slice(-TABLE_ROWS).toReversed()}
       attributes={(slot) => ({
         ...{ key: String(slot.time), "data-time": String(slot.time) },

@@ -10,48 +10,27 @@ import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time
 
 export const DAY_SECONDS = 86_400;
 
-/** The length of a bar in seconds. */
 export const secondsOf = (width: BarWidth): number => barWidths[width] / MICROS_PER_SECOND;
 
-/** The prices of a bar. */
-interface Candle {
-  readonly open: number;
-  readonly high: number;
-  readonly low: number;
-  readonly close: number;
-}
-
-/** What is known about a bar. */
-interface BarFigures {
-  /** Null: a daily bar of the service. */
-  readonly ticks: number | null;
-  readonly expected: number;
-  readonly coverage: number;
-  readonly isComplete: boolean;
-  readonly volume: number | null;
-}
-
-/** The place of one possible bar. */
-export interface Slot extends Partial<BarFigures> {
+/** The place of one possible bar, and what is known about the bar. */
+export interface Slot extends Partial<ReturnType<typeof parseBar>> {
   readonly time: number;
   /** In seconds: that of a bar, or a day where daily bars take the place of bars from ticks. */
   readonly length: number;
   /** It has a daily bar of the service, or could have one. */
   readonly isDaily: boolean;
-  readonly candle?: Candle | undefined;
   /** The worst span that overlaps the slot; undefined if the bar is proven complete. */
   readonly span: ChartRange | undefined;
 }
 
-/** The daemon sends a bar as an array. */
-function parseBar(bar: ChartBar): Omit<Slot, "time" | "length" | "isDaily" | "span"> {
+/** The daemon sends a bar as an array. Without `ticks` it is a daily bar of the service. */
+function parseBar(bar: ChartBar) {
   const [, open, high, low, close, ticks, expected, coverage, isComplete, volume] = bar;
   const hasPrices = open !== null && high !== null && low !== null && close !== null;
   const candle = hasPrices ? { open, high, low, close } : undefined;
   return { candle, ticks, expected, coverage, isComplete: isComplete === 1, volume };
 }
 
-/** What the slots are made of. */
 export type LoadedBars = Pick<ChartBarsResult, "from" | "to" | "width" | "bars" | "days" | "spans">;
 
 /**
@@ -83,9 +62,8 @@ export function buildSlots({ from, to, width, bars, days, spans }: LoadedBars): 
 
 export const dayStart = (seconds: number) => Math.floor(seconds / DAY_SECONDS) * DAY_SECONDS;
 
-function listDays({ from, to }: SecondsRange): number[] {
-  return Array.from({ length: (to - from) / DAY_SECONDS }, (_, i) => from + i * DAY_SECONDS);
-}
+const listDays = ({ from, to }: SecondsRange): number[] =>
+  Array.from({ length: (to - from) / DAY_SECONDS }, (_, i) => from + i * DAY_SECONDS);
 
 /** Where a time is among the slots: 2.5 is the middle of the third one. Before the first one it is negative. */
 export function positionOf(slots: readonly Slot[], time: number): number {
@@ -143,16 +121,12 @@ function worstSpan(spans: readonly ChartRange[], from: number, to: number): Char
 /** Replaces a part of the loaded range by a newer response, or adds an earlier or later part that touches it. */
 export function merge<T extends LoadedBars>(loaded: T, part: Omit<LoadedBars, "width">): T {
   const isOutside = (time: number) => time < part.from || time >= part.to;
-  const cut = <R extends SecondsRange>(ranges: readonly R[], added: readonly R[]): R[] =>
-    [
-      ...ranges
-        .filter((range) => range.from < part.from)
-        .map((range) => ({ ...range, to: Math.min(range.to, part.from) })),
-      ...added,
-      ...ranges
-        .filter((range) => range.to > part.to)
-        .map((range) => ({ ...range, from: Math.max(range.from, part.to) })),
-    ].sort((a, b) => a.from - b.from);
+  const cut = <R extends SecondsRange>(ranges: readonly R[], added: readonly R[]): R[] => {
+    const before = ranges.map((range) => ({ ...range, to: Math.min(range.to, part.from) }));
+    const after = ranges.map((range) => ({ ...range, from: Math.max(range.from, part.to) }));
+    const kept = [...before, ...after].filter(({ from, to }) => from < to);
+    return [...kept, ...added].sort((a, b) => a.from - b.from);
+  };
   return {
     ...loaded,
     from: Math.min(loaded.from, part.from),
@@ -190,19 +164,11 @@ export function precisionOf(bars: readonly ChartBar[]): number {
 }
 
 /** The spans to list: not what only awaits confirmation, and not what is not selected. */
-export function listGaps<T extends ChartRange>(spans: readonly T[]): T[] {
-  return spans.filter(({ state }) => state === "open" || state === "lost" || state === "empty");
-}
+export const listGaps = <T extends ChartRange>(spans: readonly T[]): T[] =>
+  spans.filter(({ state }) => state === "open" || state === "lost" || state === "empty");
 
-/** A price at the end of a bar. */
-export interface Close {
-  readonly start: number;
-  readonly end: number;
-  readonly close: number;
-}
-
-/** The closes of bars; where there are no ticks, those of whole days. */
-export function closesOf({ bars, width }: Pick<LoadedBars, "bars" | "width">): Close[] {
+/** The closes of bars, and when they were; where there are no ticks, those of whole days. */
+export function closesOf({ bars, width }: Pick<LoadedBars, "bars" | "width">) {
   return bars.flatMap(([start, , , , close, ticks]) => {
     const end = start + (ticks === null ? DAY_SECONDS : secondsOf(width));
     return close !== null && close > 0 ? [{ start, end, close }] : [];
@@ -213,10 +179,7 @@ export function closesOf({ bars, width }: Pick<LoadedBars, "bars" | "width">): C
  * What another series was worth at the end of each candle, up to its last close. Only there: the chart takes the first value in
  * view of each series as its base, which must be of one moment.
  */
-export function toPoints(
-  slots: readonly Slot[],
-  closes: readonly Close[],
-): { time: number; value: number }[] {
+export function toPoints(slots: readonly Slot[], closes: ReturnType<typeof closesOf>) {
   let next = 0;
   return slots.flatMap(({ time, length, candle }) => {
     while ((closes[next]?.end ?? Number.POSITIVE_INFINITY) <= time + length) next++;

@@ -37,19 +37,6 @@ const DEFAULT_BARS = 300;
 const isWidth = (text: string): text is BarWidth => Object.hasOwn(barWidths, text);
 export const widths = Object.keys(barWidths).filter(isWidth);
 
-/** In place of the bars: the name of the address is unknown, or nothing is stored. */
-interface UnknownSeries {
-  readonly text: string;
-  readonly near: readonly { readonly label: string; readonly href: string }[];
-}
-
-interface ShowOptions {
-  /** The range to bring into view. */
-  readonly view?: PickedRange;
-  /** What is new at the end was committed just now. */
-  readonly isLive?: boolean;
-}
-
 export class BarsState {
   readonly #onChange: () => void;
   readonly overlays: SeriesOverlays;
@@ -57,7 +44,8 @@ export class BarsState {
   isLog = false;
   picked: PickedTime;
   series: SeriesMatch | undefined;
-  unknown: UnknownSeries | undefined;
+  /** In place of the bars: the name of the address is unknown, or nothing is stored. */
+  unknown: ReturnType<typeof describeUnknownSeries> | undefined;
   shown: ShownBars | undefined;
   inView: SecondsRange | undefined;
   /** How many compared series have a line. */
@@ -67,7 +55,6 @@ export class BarsState {
   /** What to say in place of the bars; empty: they may be told. */
   note = "";
   hasFailed = false;
-  /** Said above the chart. */
   remark = "";
   #chart: ReturnType<typeof barChart> | undefined;
   #feed: BarFeed | undefined;
@@ -83,29 +70,21 @@ export class BarsState {
 
   constructor(onChange: () => void) {
     this.#onChange = onChange;
-    this.overlays = new SeriesOverlays(
-      () => this.now(),
-      (lines) => {
-        this.#chart?.showOverlays(lines);
-        this.lines = lines.filter(({ points }) => points.length > 0).length;
-        onChange();
-      },
-    );
+    this.overlays = new SeriesOverlays(this.now, (lines) => {
+      this.#chart?.showOverlays(lines);
+      this.lines = lines.filter(({ points }) => points.length > 0).length;
+      onChange();
+    });
     this.picked = readPicked(new URLSearchParams(location.search), "1w", this.now());
     this.#begin();
   }
 
-  now(): number {
-    return Date.now() / 1000 + this.#clockOffset;
-  }
+  readonly now = () => Date.now() / 1000 + this.#clockOffset;
 
   /** Draws into `container`, and reads as long as the page is open. */
   start(container: HTMLElement): void {
     this.#chart = barChart(container, {
-      onPoint: (slot) => {
-        this.pointedAt = slot?.time;
-        this.#onChange();
-      },
+      onPoint: (slot) => this.#set({ pointedAt: slot?.time }),
       onView: (from, to, isByHand) => this.#followView(from, to, isByHand),
     });
     this.#readFromUrl();
@@ -113,9 +92,8 @@ export class BarsState {
     const bars = repeatWhileVisible(
       POLL_SECONDS,
       () => this.#refresh(),
-      (error) => {
-        this.#tell(`Could not read the bars: ${describeError(error)}, again in ${RETRY_SECONDS} s`, true);
-      },
+      (error) =>
+        this.#tell(`Could not read the bars: ${describeError(error)}, again in ${RETRY_SECONDS} s`, true),
     );
     this.#readNow = () => void bars.now();
   }
@@ -125,14 +103,12 @@ export class BarsState {
     void this.overlays.load();
   }
 
-  // ---- the address
-
   #addressOf(range: Readonly<Record<string, string>>): string {
     const query = new URLSearchParams({
       ...{ width: this.width, ...range },
       ...(this.isLog ? { log: "1" } : {}),
     });
-    for (const slug of this.overlays.slugs) query.append("with", slug);
+    for (const { series, slug } of this.overlays.list) query.append("with", series?.slug ?? slug);
     return toAddress(pagePath("bars", this.series?.slug ?? nameInPath()), query);
   }
 
@@ -155,15 +131,12 @@ export class BarsState {
     return this.#addressOf({ from: toMinute(2 * from - to), to: toMinute(2 * to - from) });
   }
 
-  /** After Back and Forward. */
   navigate(): void {
     this.series = undefined;
     this.#readFromUrl();
     this.#begin();
     this.#readNow();
   }
-
-  // ---- what is loaded
 
   #begin(): void {
     clearTimeout(this.#viewTimer);
@@ -173,13 +146,13 @@ export class BarsState {
     this.#tell("Reading the bars …");
   }
 
-  #tell(note: string, hasFailed = false): void {
-    this.note = note;
-    this.hasFailed = hasFailed;
+  #set(change: Partial<Pick<BarsState, "pointedAt" | "note" | "hasFailed" | "remark">>): void {
+    Object.assign(this, change);
     this.#onChange();
   }
 
-  /** A person chose a series, a width or a range. */
+  readonly #tell = (note: string, hasFailed = false) => this.#set({ note, hasFailed });
+
   #choose(): void {
     this.#begin();
     this.#saveToUrl("push");
@@ -204,11 +177,11 @@ export class BarsState {
     if (!this.isAvailable(this.width)) this.width = "1d";
     this.#saveToUrl("replace");
     const { series, width } = this;
-    const own = new BarFeed({ series, width, now: () => this.now(), read: fetchBars });
+    const own = new BarFeed({ series, width, now: this.now, read: fetchBars });
     this.#feed = own;
     const range = rangeOf(this.picked, this.now());
     await own.start(range);
-    this.#show(own, { view: range });
+    this.#show(own, range);
   }
 
   async #refresh(): Promise<void> {
@@ -218,7 +191,7 @@ export class BarsState {
     const from = this.#changedFrom;
     this.#changedFrom = Number.POSITIVE_INFINITY;
     await own.refresh(from);
-    this.#show(own, { isLive });
+    this.#show(own, undefined, isLive);
   }
 
   /** Loads more where a reader comes near an end; once the view rests, the address and the gaps follow it. */
@@ -247,12 +220,12 @@ export class BarsState {
       if (await load()) this.#show(own);
     } catch (error) {
       // What is loaded stays; the next scroll tries again.
-      this.remark = `Could not load more bars: ${describeError(error)}.`;
-      this.#onChange();
+      this.#set({ remark: `Could not load more bars: ${describeError(error)}.` });
     }
   }
 
-  #show(own: BarFeed, { view, isLive = false }: ShowOptions = {}): void {
+  /** Brings `view` into view; `isLive`: what is new at the end was committed just now. */
+  #show(own: BarFeed, view?: PickedRange, isLive = false): void {
     const { loaded } = own;
     if (!loaded || own !== this.#feed) return;
     const { width } = this;
@@ -260,16 +233,11 @@ export class BarsState {
     const { slots, precision, spans, last_price: lastPrice } = this.shown;
     if (view) this.inView = { from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to };
     this.#chart?.show({ slots, spans, width, precision, lastPrice, isLive, view });
-    this.remark = loaded.is_cut
-      ? "The read took too long: scroll back for older bars."
-      : loaded.bars.length > 0
-        ? ""
-        : "No bars in this range.";
+    const none = loaded.bars.length > 0 ? "" : "No bars in this range.";
+    this.remark = loaded.is_cut ? "The read took too long: scroll back for older bars." : none;
     void this.overlays.load(this.shown);
     this.#tell("");
   }
-
-  // ---- what was committed
 
   follow({ ticks, ranges }: CommitNews): void {
     const { series } = this;
@@ -292,8 +260,6 @@ export class BarsState {
     this.#changedFrom = 0;
     this.#readNow();
   }
-
-  // ---- what a person chooses
 
   isAvailable(one: BarWidth): boolean {
     return this.series?.has_ticks !== false || one === "1d";
@@ -338,13 +304,9 @@ export class BarsState {
     if (candidates.length <= 1 && only) this.setWidth(only);
   }
 
-  setLog(isLog: boolean): void {
-    this.isLog = isLog;
-    this.rescale();
-  }
-
   /** The scale or the compared series have changed. */
-  rescale(): void {
+  rescale(isLog = this.isLog): void {
+    this.isLog = isLog;
     this.#saveToUrl("push");
     this.#showScale();
     this.#onChange();
@@ -356,10 +318,8 @@ export class BarsState {
   }
 }
 
-function describeUnknownSeries(name: string, near: readonly SeriesMatch[]): UnknownSeries {
+function describeUnknownSeries(name: string, near: readonly SeriesMatch[]) {
   if (name === "") return { text: "No index ticks or daily bars are synced yet.", near: [] };
-  return {
-    text: describeUnknown(name),
-    near: near.map((one) => ({ label: one.name, href: pagePath("bars", one.slug) })),
-  };
+  const links = near.map((one) => ({ label: one.name, href: pagePath("bars", one.slug) }));
+  return { text: describeUnknown(name), near: links };
 }

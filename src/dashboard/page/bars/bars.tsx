@@ -4,8 +4,9 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { BarWidth } from "../../../model/time.ts";
 import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
-import { type LiveAnswer, Reading, useCommits, useNote } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading, told, useCommits, useNote } from "../shared/live-poll.tsx";
 import { Card, Checkbox, EmptyPage, mountPage, TabList } from "../shared/page.tsx";
+import { byId } from "../shared/page-base.ts";
 import { useRedraw } from "../shared/redraw.ts";
 import { price } from "../shared/text-format.ts";
 import { TimePicker } from "../shared/time-picker.tsx";
@@ -49,20 +50,6 @@ function Legend() {
   );
 }
 
-function Widths({ state }: { state: BarsState }) {
-  return (
-    <div class="widths">
-      <p class="small">Width of a bar</p>
-      <TabList
-        {...{ id: "widths", label: "Width of a bar", controls: "chart", selected: state.width }}
-        names={Object.fromEntries(widths.map((one) => [one, one])) as Record<BarWidth, string>}
-        isHidden={(one) => !state.isAvailable(one)}
-        onSelect={(one) => state.setWidth(one)}
-      />
-    </div>
-  );
-}
-
 function Compared({ state }: { state: BarsState }) {
   const { overlays } = state;
   return (
@@ -90,20 +77,26 @@ function Compared({ state }: { state: BarsState }) {
   );
 }
 
-interface ControlsProps {
-  readonly state: BarsState;
-  readonly onSeries: Parameters<typeof SeriesBox>[0]["onChoose"];
-}
-
-function Controls({ state, onSeries }: ControlsProps) {
+function Controls({ state }: { state: BarsState }) {
   return (
     <form class="controls row" id="controls">
       <SeriesBox
         {...{ id: "series", heading: "Series", label: "Series", placeholder: "Search by name" }}
         value={state.series?.name ?? ""}
-        onChoose={onSeries}
+        onChoose={(series) => {
+          state.setSeries(series);
+          byId("chart").focus({ preventScroll: true });
+        }}
       />
-      <Widths state={state} />
+      <div class="widths">
+        <p class="small">Width of a bar</p>
+        <TabList
+          {...{ id: "widths", label: "Width of a bar", controls: "chart", value: state.width }}
+          names={Object.fromEntries(widths.map((one) => [one, one])) as Record<BarWidth, string>}
+          isHidden={(one) => !state.isAvailable(one)}
+          onChoose={(one) => state.setWidth(one)}
+        />
+      </div>
       <TimePicker picked={state.picked} now={state.now()} onPick={(picked) => state.setPicked(picked)} />
       <SeriesBox
         {...{ id: "compare", heading: "Compare with", placeholder: "Add a series" }}
@@ -114,14 +107,17 @@ function Controls({ state, onSeries }: ControlsProps) {
         }}
       />
       <Checkbox
-        {...{ id: "log", label: "Log scale", isChecked: state.isLog }}
+        {...{ id: "log", label: "Log scale", value: state.isLog }}
         isDisabled={state.overlays.list.length > 0}
-        onChoose={(isLog) => state.setLog(isLog)}
+        onChoose={(isLog) => state.rescale(isLog)}
       />
       <Compared state={state} />
     </form>
   );
 }
+
+const CHART_LABEL =
+  "Candles before their proof. The left and right arrow keys go from bar to bar, plus and minus zoom, Shift and drag measures.";
 
 /** For tests: what the chart shows. */
 const chartData = ({ shown, inView, lines }: BarsState) =>
@@ -156,6 +152,7 @@ function Bars() {
   useNote(state.note, state.hasFailed);
   const { shown, unknown, note, hasFailed, inView = { from: 0, to: 0 } } = state;
   const bars: LiveAnswer<ShownBars> = { value: shown, note, hasFailed };
+  const answer = told(bars);
   const last = shown && shown.last_price !== null ? price(shown.last_price.toFixed(shown.precision)) : "";
   const name = state.series?.name ?? "Bars";
   useLayoutEffect(() => {
@@ -167,52 +164,33 @@ function Bars() {
         <h1>
           <span id="name">{name}</span>{" "}
           <span class="soft" id="family">
-            {note === "" && shown?.index_type}
+            {answer?.index_type}
           </span>{" "}
-          <span id="last">{note === "" && last}</span>
+          <span id="last">{answer && last}</span>
         </h1>
       </div>
       {unknown && <EmptyPage text={unknown.text} near={unknown.near} />}
       {/* A chart stays where it is: it would forget what it shows. */}
-      <div class="cards" hidden={unknown !== undefined}>
+      <div class="work" hidden={unknown !== undefined}>
         <Card name="chart" label="Bars">
-          <Controls
-            state={state}
-            onSeries={(series) => {
-              state.setSeries(series);
-              chart.current?.focus({ preventScroll: true });
-            }}
-          />
+          <Controls state={state} />
           <p class="alert" id="note" hidden={note !== "" || state.remark === ""}>
             {state.remark}
           </p>
-          <p class="bar-details row figures-in-line" id="bar-details" role="status" aria-live="polite">
+          <p class="bar-details row" id="bar-details" role="status" aria-live="polite">
             <Reading of={[bars]} isInline>
               {(one) => <BarDetails bars={one} at={state.pointedAt} />}
             </Reading>
           </p>
           <div
             class={note === "" ? "chart" : "chart blank"}
-            id="chart"
-            role="application"
-            aria-roledescription="chart"
-            aria-label="Candles before their proof. The left and right arrow keys go from bar to bar, plus and minus zoom, Shift and drag measures."
-            aria-describedby="bar-details"
-            ref={chart}
+            {...{ id: "chart", role: "application", "aria-roledescription": "chart" }}
+            {...{ "aria-label": CHART_LABEL, "aria-describedby": "bar-details", ref: chart }}
             {...chartData(state)}
           />
           <Legend />
         </Card>
-        <Card
-          name="gaps"
-          title="Gaps in view"
-          note={
-            <Reading of={[bars]} isQuiet>
-              {(one) => describeGaps(one, inView)}
-            </Reading>
-          }
-          of={[bars]}
-        >
+        <Card name="gaps" title="Gaps in view" note={answer ? describeGaps(answer, inView) : ""} of={[bars]}>
           {(one) => <Gaps bars={one} view={inView} hrefOf={(gap) => state.hrefOfGap(gap)} />}
         </Card>
         <section class="card">

@@ -1,6 +1,7 @@
 // Shift and drag measures: the change of the price, and how many bars and how much time it took.
 
-import { countNoun, direction, duration, percentChange } from "../shared/text-format.ts";
+import { countNoun, direction, percentChange } from "../shared/text-format.ts";
+import { duration } from "../shared/time-format.ts";
 
 interface MeasuredPoint {
   /** The number of the slot. */
@@ -34,12 +35,10 @@ export function measureTool(container: HTMLElement, { toPoint, toPixel, timeOf, 
     box.hidden = !from || !to;
     if (!from || !to) return;
     const [start, end] = [toPixel(from), toPixel(to)];
-    Object.assign(box.style, {
-      left: `${Math.min(start.x, end.x)}px`,
-      top: `${Math.min(start.y, end.y)}px`,
-      width: `${Math.abs(end.x - start.x)}px`,
-      height: `${Math.abs(end.y - start.y)}px`,
-    });
+    const [left, top] = [Math.min(start.x, end.x), Math.min(start.y, end.y)];
+    const [width, height] = [Math.abs(end.x - start.x), Math.abs(end.y - start.y)];
+    for (const [side, px] of Object.entries({ left, top, width, height }))
+      box.style.setProperty(side, `${px}px`);
     const change = to.price - from.price;
     box.className = `measure ${direction(change) || "faint"}`;
     const bars = Math.abs(to.place - from.place);

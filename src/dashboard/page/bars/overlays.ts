@@ -9,7 +9,6 @@ import { closesOf, DAY_SECONDS, type Slot, toPoints } from "./bar-slots.ts";
 
 const MAX_OVERLAYS = 5;
 
-/** Asks the daemon for the bars of a series. */
 export const fetchBars: ReadBars = ({ index_type, index_id }, width, { from, to }) => {
   const toIso = (seconds: number) => new Date(Math.floor(seconds) * 1000).toISOString();
   const range = { from: toIso(from), ...(to === undefined ? {} : { to: toIso(to) }) };
@@ -23,16 +22,12 @@ interface Overlay {
   feed?: BarFeed;
 }
 
-/** What the chart shows. */
-interface ComparedBars extends Pick<ChartBarsResult, "from" | "to" | "width"> {
-  readonly slots: readonly Slot[];
-}
+type ComparedBars = Pick<ChartBarsResult, "from" | "to" | "width"> & { readonly slots: readonly Slot[] };
 
-/** The compared series and what was read of them. */
 export class SeriesOverlays {
   readonly #now: () => number;
   readonly #onLoad: (lines: readonly OverlayLine[]) => void;
-  #chosen: readonly Overlay[] = [];
+  list: readonly Overlay[] = [];
   #shown: ComparedBars | undefined;
 
   /** `now`: the daemon's clock in seconds. */
@@ -41,29 +36,20 @@ export class SeriesOverlays {
     this.#onLoad = onLoad;
   }
 
-  get list(): readonly Readonly<Overlay>[] {
-    return this.#chosen;
-  }
-
-  get slugs(): string[] {
-    return this.#chosen.map(({ series, slug }) => series?.slug ?? slug);
-  }
-
-  /** Follows the URL. */
   setSlugs(slugs: readonly string[]): void {
-    this.#chosen = slugs
+    this.list = slugs
       .slice(0, MAX_OVERLAYS)
-      .map((slug) => this.#chosen.find((one) => one.slug === slug) ?? { slug });
+      .map((slug) => this.list.find((one) => one.slug === slug) ?? { slug });
   }
 
   add(series: SeriesMatch): void {
-    if (this.#chosen.some(({ slug }) => slug === series.slug)) return;
-    this.#chosen = [...this.#chosen, { slug: series.slug, series }].slice(-MAX_OVERLAYS);
+    if (this.list.some(({ slug }) => slug === series.slug)) return;
+    this.list = [...this.list, { slug: series.slug, series }].slice(-MAX_OVERLAYS);
     void this.load();
   }
 
-  remove(overlay: Readonly<Overlay>): void {
-    this.#chosen = this.#chosen.filter((one) => one !== overlay);
+  remove(overlay: Overlay): void {
+    this.list = this.list.filter((one) => one !== overlay);
     void this.load();
   }
 
@@ -71,16 +57,14 @@ export class SeriesOverlays {
   async load(shown = this.#shown): Promise<void> {
     this.#shown = shown;
     if (!shown) return;
-    const wanted = this.#chosen;
+    const wanted = this.list;
     await Promise.all(
       wanted.map(async (overlay) => {
-        overlay.isUnread = await readOverlay(overlay, shown, this.#now).then(
-          () => false,
-          () => true,
-        );
+        const reading = readOverlay(overlay, shown, this.#now).then(() => false);
+        overlay.isUnread = await reading.catch(() => true);
       }),
     );
-    if (wanted !== this.#chosen) return;
+    if (wanted !== this.list) return;
     this.#onLoad(
       wanted.map(({ slug, feed }, i) => ({
         key: slug,
@@ -96,9 +80,8 @@ async function readOverlay(overlay: Overlay, shown: ComparedBars, now: () => num
   const { to, width } = shown;
   // The close of the day before is what a daily series was worth at the first candle.
   const from = shown.from - DAY_SECONDS;
-  overlay.series ??= (await fetchJson("series", { name: overlay.slug })).find(
-    ({ match }) => match === "exact",
-  );
+  const isExact = ({ match }: SeriesMatch) => match === "exact";
+  overlay.series ??= (await fetchJson("series", { name: overlay.slug })).find(isExact);
   const { series, feed } = overlay;
   if (!series) throw new Error(`no series is named ${overlay.slug}`);
   if (feed?.width === width && feed.loaded && feed.loaded.from <= to && feed.loaded.to >= from)

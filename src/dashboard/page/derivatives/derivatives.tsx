@@ -8,21 +8,14 @@ import type {
 } from "../../../model/answers/market.ts";
 import { DAYS_PER_YEAR } from "../../../model/time.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
+import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
-import { Reading, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, mountPage, PageHead, UnknownName } from "../shared/page.tsx";
+import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
+import { Card, Choice, mountPage, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import {
-  amount,
-  brief,
-  count,
-  countNoun,
-  momentText,
-  percentChange,
-  quote,
-  signOf,
-} from "../shared/text-format.ts";
+import { amount, brief, count, countNoun, percentChange, quote, signOf } from "../shared/text-format.ts";
+import { momentText } from "../shared/time-format.ts";
 
 // Futures, perpetuals and options of one asset, as of any moment that was observed.
 
@@ -44,16 +37,18 @@ const contract: DataColumn<ContractQuote> = {
   ),
 };
 const wide = { isWide: true };
+const prices: readonly DataColumn<ContractQuote>[] = [
+  { label: "Price", field: "price", format: quote, ...wide },
+  { label: "Index", field: "index_price", format: quote, ...wide },
+];
 const exchange: DataColumn<ContractQuote> = {
   label: "Exchange",
   field: "exchange",
   className: "faint",
   ...wide,
 };
-const price: DataColumn<ContractQuote> = { label: "Price", field: "price", format: quote, ...wide };
-const index: DataColumn<ContractQuote> = { label: "Index", field: "index_price", format: quote, ...wide };
 const interest: DataColumn<ContractQuote> = {
-  ...{ label: "Open interest, USD", field: "open_interest_usd", format: amount, isWide: true },
+  ...{ label: "Open interest, USD", field: "open_interest_usd", format: amount, ...wide },
 };
 const perYear = { label: "Per year", className: "per-year", format: percentOf(), tone: signOf };
 
@@ -61,8 +56,7 @@ const futureColumns: readonly DataColumn<FutureQuote>[] = [
   contract,
   exchange,
   { label: "Days left", field: "days_to_expiry", format: (days) => count(Math.round(days)) },
-  price,
-  index,
+  ...prices,
   { label: "Basis", field: "basis", format: percentOf(), tone: signOf },
   { ...perYear, field: "annualised_basis" },
   interest,
@@ -71,8 +65,7 @@ const futureColumns: readonly DataColumn<FutureQuote>[] = [
 const perpetualColumns: readonly DataColumn<PerpetualQuote>[] = [
   contract,
   exchange,
-  price,
-  index,
+  ...prices,
   { label: "From the index", field: "premium", format: percentOf(3), tone: signOf, ...wide },
   {
     ...{ label: "Funding, per 8 h", field: "funding_rate", className: "funding" },
@@ -83,12 +76,7 @@ const perpetualColumns: readonly DataColumn<PerpetualQuote>[] = [
   interest,
 ];
 
-/** A strike with its call and its put. */
-interface ChainLine {
-  readonly strike: number;
-  readonly call: OptionQuote | undefined;
-  readonly put: OptionQuote | undefined;
-}
+type ChainLine = { readonly strike: number } & Readonly<Record<"call" | "put", OptionQuote | undefined>>;
 
 /** The options of one expiry by strike; of several with one strike and type the one with the most open interest. */
 function buildChain(options: readonly OptionQuote[], expiration: number): ChainLine[] {
@@ -111,34 +99,28 @@ function chainColumns(spot: number): readonly DataColumn<ChainLine>[] {
       (side === "call" ? strike < spot : strike > spot) ? "inside" : "";
     return [
       { label, value: (line) => line[side]?.worth, format: quote, tone },
-      { label: "Bid", value: (line) => line[side]?.bid, format: quote, tone, isWide: true },
-      { label: "Ask", value: (line) => line[side]?.ask, format: quote, tone, isWide: true },
+      { label: "Bid", value: (line) => line[side]?.bid, format: quote, tone, ...wide },
+      { label: "Ask", value: (line) => line[side]?.ask, format: quote, tone, ...wide },
       {
         ...{ label: "IV", className: `${side}-iv`, tone },
         value: (line) => inPercent(line[side]?.implied_volatility),
         format: (value) => percentText(value, 1),
       },
       {
-        ...{ label: "Open interest, contracts", format: amount, isWide: true },
+        ...{ label: "Open interest, contracts", format: amount, ...wide },
         value: (line) => line[side]?.open_interest,
       },
     ];
   };
-  const [worth, bid, ask, volatility, held] = sideColumns("call", "Call");
-  const strike: DataColumn<ChainLine> = {
-    ...{ label: "Strike", className: "strike", isHeading: true },
-    value: (line) => line.strike,
-    cell: (line) => quote(line.strike),
-  };
-  const calls = [held, volatility, bid, ask, worth].filter((column) => column !== undefined);
-  return [...calls, strike, ...sideColumns("put", "Put")];
+  const [worth, bid, ask, ...others] = sideColumns("call", "Call");
+  const calls = [...others.reverse(), bid, ask, worth].filter((column) => column !== undefined);
+  const strike = { label: "Strike", className: "strike", isHeading: true };
+  return [...calls, { ...strike, cell: (line) => quote(line.strike) }, ...sideColumns("put", "Put")];
 }
-
-// ---- charts
 
 /** Those that have a basis to draw. */
 const listExchanges = (futures: readonly FutureQuote[]) => [
-  ...new Set(futures.filter((one) => one.annualised_basis !== null).map((one) => one.exchange)),
+  ...new Set(futures.flatMap((one) => (one.annualised_basis === null ? [] : one.exchange))),
 ];
 
 function drawCurve(futures: readonly FutureQuote[], observed: number): PlotDrawing | undefined {
@@ -153,10 +135,8 @@ function drawCurve(futures: readonly FutureQuote[], observed: number): PlotDrawi
       xs.map((x) => (x - observed) / 86_400e6),
       ...lines.map((name) => xs.map((x) => inPercent(basisOf(name, x)))),
     ],
-    xLabel: "days left",
+    ...{ xLabel: "days left", yValue: percentText, lines },
     xValues: (value) => count(Math.round(value)),
-    yValue: percentText,
-    lines,
   };
 }
 
@@ -173,9 +153,7 @@ function drawSmile(chain: readonly ChainLine[], interests: readonly number[]): P
   const [call, put] = [cssColour("line-1"), cssColour("line-2")];
   return {
     data: [chain.map(({ strike }) => strike), interests, smile, calls, puts],
-    xLabel: "strike",
-    xValues: (value) => brief(value),
-    yValue: percentText,
+    ...{ xLabel: "strike", xValues: brief, yValue: percentText },
     lines: [
       {
         ...{ label: "open interest, contracts", scale: "interest", width: 0, points: { show: false } },
@@ -213,8 +191,6 @@ function Options({ options, expiry }: { options: readonly OptionQuote[]; expiry:
   );
 }
 
-// ---- the page
-
 const ofContract = ({ id }: ContractQuote) => ({ key: id, "data-contract": id });
 
 function Derivatives() {
@@ -227,11 +203,8 @@ function Derivatives() {
     : known[0];
   const exchanges = asset ? (JSON.parse(asset.exchanges) as string[]).sort() : [];
   const chosen = exchanges.includes(view.exchange) ? view.exchange : "";
-  const params = asset && {
-    asset: asset.asset_id,
-    ...(chosen ? { exchange: chosen } : {}),
-    ...(view.at ? { at: view.at } : {}),
-  };
+  const asked = asset && { asset: asset.asset_id, exchange: chosen, at: view.at };
+  const params = asked && Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== ""));
   const contracts = useLivePoll("derivatives", params, {
     ...{ what: "the contracts", seconds: 60, after: assets },
     on: ({ streams }) => view.at === "" && streams.includes("derivative_ticks"),
@@ -242,64 +215,49 @@ function Derivatives() {
   useLayoutEffect(() => {
     if (asset) go({ name: nameOf(asset), exchange: chosen }, "replace");
   }, [asset, view.name]);
-  if (assets.note === "" && !asset)
-    return (
-      <>
-        <PageHead name="asset" title="Derivatives" />
-        <UnknownName
-          {...{ page: "derivatives", name: view.name, what: "derivatives" }}
-          known={known.map(({ symbol }) => symbol)}
-          none="No derivatives are synced yet."
-        />
-      </>
-    );
-  const parts = contracts.note === "" ? contracts.value?.parts : undefined;
-  const { rows: futures } = parts?.futures ?? { rows: [] };
-  const { rows: perpetuals } = parts?.perpetuals ?? { rows: [] };
-  const { rows: options } = parts?.options ?? { rows: [] };
+  const none = assets.note === "" && !asset && (
+    <UnknownName
+      {...{ page: "derivatives", name: view.name, what: "derivatives" }}
+      known={known.map(({ symbol }) => symbol)}
+    />
+  );
+  const parts = told(contracts)?.parts;
+  const [futures, perpetuals] = [parts?.futures.rows ?? [], parts?.perpetuals.rows ?? []];
+  const options = parts?.options.rows ?? [];
   const all = [...futures, ...perpetuals, ...options];
   const observed = all.reduce((newest, { ts }) => Math.max(newest, ts), 0);
   const curves = listExchanges(futures).length;
   const expiries = [...new Set(options.flatMap(({ expiration }) => expiration ?? []))].sort((a, b) => a - b);
   const expiry = expiries.find((one) => String(one) === view.expiry) ?? expiries[0] ?? 0;
+  const note =
+    all.length === 0
+      ? "Nothing was observed within six hours before this moment."
+      : `${countNoun(all.length, "contract")}, observed ${momentText(observed)}`;
   return (
-    <>
-      <PageHead name="asset" title={asset ? `${asset.symbol} derivatives` : "Derivatives"}>
-        <Reading of={[contracts]} isQuiet>
-          {() => (
-            <span id="derivatives-note">
-              {all.length === 0
-                ? "Nothing was observed within six hours before this moment."
-                : `${countNoun(all.length, "contract")}, observed ${momentText(observed)}`}
-            </span>
-          )}
-        </Reading>
-      </PageHead>
+    <Sheet
+      {...{ name: "asset", title: asset ? `${asset.symbol} derivatives` : "Derivatives", instead: none }}
+      note={parts && <span id="derivatives-note">{note}</span>}
+    >
       <Card name="selection" label="Selection">
         <form class="controls row" id="controls">
           <Choice
             {...{ id: "asset", label: "Asset", value: asset?.asset_id ?? "" }}
             options={known.map(({ asset_id, symbol }) => [asset_id, symbol])}
-            onChoose={(id) =>
-              go({ name: nameOf(known.find(({ asset_id }) => asset_id === id)), exchange: "" })
-            }
+            onChoose={(id) => go({ name: nameOf(known.find((one) => one.asset_id === id)), exchange: "" })}
           />
           <Choice
             {...{ id: "exchange", label: "Exchange", value: chosen }}
             options={[["", "all"], ...exchanges.map((name) => [name, name] as const)]}
             onChoose={(name) => go({ exchange: name })}
           />
-          <div class="box">
-            <label class="small" for="at">
-              As of (UTC), empty for now
-            </label>
+          <Field id="at" label="As of (UTC), empty for now">
             <input
               {...{ type: "datetime-local", id: "at", step: "1", value: view.at }}
               onChange={({ currentTarget: { value } }) =>
                 go({ at: value.length === 16 ? `${value}:00` : value })
               }
             />
-          </div>
+          </Field>
           {view.at && (
             <button type="button" id="newest" onClick={() => go({ at: "" })}>
               Newest
@@ -308,46 +266,37 @@ function Derivatives() {
         </form>
       </Card>
       <Card
-        name="curve"
-        title="Term structure of futures"
+        {...{ name: "curve", title: "Term structure of futures", of: [contracts], room: "table" }}
         note={`basis against the index, per year${
           curves > MAX_CURVES ? ` · ${MAX_CURVES} of ${curves} exchanges` : ""
         }`}
-        of={[contracts]}
-        room="table"
       >
-        {() => (
-          <>
-            <Plot
-              {...{ id: "curve-plot", of: futures, draw: () => drawCurve(futures, observed) }}
-              label="Annualised basis by expiry; the table below has the figures"
-            />
-            <DataTable
-              {...{ id: "futures", label: "Futures", columns: futureColumns, rows: futures }}
-              attributes={ofContract}
-              empty="No futures were observed."
-            />
-          </>
-        )}
+        {() => [
+          <Plot
+            key="plot"
+            {...{ id: "curve-plot", of: futures, draw: () => drawCurve(futures, observed) }}
+            label="Annualised basis by expiry; the table below has the figures"
+          />,
+          <DataTable
+            {...{ id: "futures", label: "Futures", columns: futureColumns, rows: futures }}
+            {...{ attributes: ofContract, empty: "No futures were observed." }}
+            key="table"
+          />,
+        ]}
       </Card>
       <Card
-        name="perpetuals"
-        title="Perpetuals"
+        {...{ name: "perpetuals", title: "Perpetuals", of: [contracts], room: "table" }}
         note="the service does not tell the funding period: 8 hours, as most exchanges have it"
-        of={[contracts]}
-        room="table"
       >
         {() => (
           <DataTable
             {...{ id: "perpetuals", label: "Perpetuals", columns: perpetualColumns, rows: perpetuals }}
-            attributes={ofContract}
-            empty="No perpetuals were observed."
+            {...{ attributes: ofContract, empty: "No perpetuals were observed." }}
           />
         )}
       </Card>
       <Card
-        name="options"
-        title="Options"
+        {...{ name: "options", title: "Options" }}
         controls={
           expiries.length > 0 && (
             <Choice
@@ -372,7 +321,7 @@ function Derivatives() {
           </p>
         )}
       </Card>
-    </>
+    </Sheet>
   );
 }
 

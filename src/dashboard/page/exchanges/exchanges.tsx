@@ -3,21 +3,14 @@
 import { useLayoutEffect } from "preact/hooks";
 import type { BestPrices, Quote, SpreadPoint } from "../../../model/answers/market.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
+import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { Reading, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Choice, Facts, mountPage, PageHead, SearchField, UnknownName } from "../shared/page.tsx";
+import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
+import { Card, Choice, Facts, mountPage, SearchField, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
 import { usePhone } from "../shared/redraw.ts";
-import {
-  amount,
-  basisPoints,
-  countNoun,
-  direction,
-  duration,
-  momentText,
-  quote,
-  signOf,
-} from "../shared/text-format.ts";
+import { amount, basisPoints, countNoun, direction, quote, signOf } from "../shared/text-format.ts";
+import { duration, momentText } from "../shared/time-format.ts";
 
 /** The scale of deviations: a dead exchange is hundreds of points away, and the others are not one pixel. */
 const SCALE_BPS = 20;
@@ -28,7 +21,6 @@ const MAX_EDGE_EXCHANGES_ON_PHONE = 4;
 
 const signedPoints = (bps: number) => basisPoints(bps, true);
 
-/** Quotes that can be traded at: live, and they move. */
 const isTradable = ({ is_live, is_still }: Quote) => is_live === 1 && is_still === 0;
 
 /** The bar from the middle; what is beyond the scale ends in an arrow. */
@@ -45,9 +37,8 @@ function DeviationBar({ bps }: { bps: number }) {
   );
 }
 
-function remarkOf({ is_live, is_still }: Quote): string {
-  return !is_live ? "no longer quoted" : is_still ? "not moved for an hour" : "";
-}
+const remarkOf = ({ is_live, is_still }: Quote) =>
+  !is_live ? "no longer quoted" : is_still ? "not moved for an hour" : "";
 
 /** `now`: the moment of the answer, in microseconds. */
 const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
@@ -65,11 +56,8 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
   { label: "Bid", key: "bid", field: "bid", format: quote, isWide: true },
   { label: "Ask", key: "ask", field: "ask", format: quote, isWide: true, isAscending: true },
   {
-    label: "Spread",
-    key: "spread",
-    field: "spread_bps",
+    ...{ label: "Spread", key: "spread", field: "spread_bps", isAscending: true },
     format: (bps) => basisPoints(bps),
-    isAscending: true,
   },
   {
     ...{ label: "vs index", key: "deviation", field: "deviation_bps", className: "off" },
@@ -96,10 +84,9 @@ function describeQuotes(quotes: readonly Quote[], time: string): string {
 }
 
 function listFacts(best: BestPrices | undefined, quotes: readonly Quote[]) {
-  const index = quotes.reduce<Quote | undefined>(
-    (newest, one) => ((one.index_ts ?? 0) > (newest?.index_ts ?? 0) ? one : newest),
-    undefined,
-  );
+  const [index] = quotes
+    .filter(({ index_ts }) => (index_ts ?? 0) > 0)
+    .sort((a, b) => (b.index_ts ?? 0) - (a.index_ts ?? 0));
   const [bid, ask] = [best?.best_bid ?? null, best?.best_ask ?? null];
   // A quote that stands still only looks like the best one.
   const note = (exchange: string | null = "", own: number | null, any: number | null = null) =>
@@ -114,9 +101,8 @@ function listFacts(best: BestPrices | undefined, quotes: readonly Quote[]) {
     { label: "Best bid", figure: quote(bid), note: note(best?.best_bid_exchange, bid, best?.best_bid_any) },
     { label: "Best ask", figure: quote(ask), note: note(best?.best_ask_exchange, ask, best?.best_ask_any) },
     {
-      label: "Across exchanges",
+      ...{ label: "Across exchanges", note: "best ask − best bid" },
       figure: across === null ? "–" : signedPoints(across),
-      note: "best ask − best bid",
     },
   ];
 }
@@ -155,7 +141,6 @@ function Edges({ quotes }: { quotes: readonly Quote[] }) {
           { label: "buy at ↓ sell at →", field: "exchange", isHeading: true },
           ...shown.map(edgeColumn),
         ]}
-        attributes={({ exchange }) => ({ key: exchange })}
       />
     </Card>
   );
@@ -165,17 +150,13 @@ function Spreads({ spreads }: { spreads: readonly SpreadPoint[] }) {
   if (spreads.length < 2) return <p class="soft empty">The last day has no two moments with quotes.</p>;
   return (
     <Plot
-      id="spread-plot"
+      {...{ id: "spread-plot", "data-points": spreads.length, of: spreads }}
       label="Best ask over best bid in basis points, last 24 hours"
-      data-points={spreads.length}
-      of={spreads}
       draw={(points) => ({
         data: [points.map(({ ts }) => ts / 1e6), points.map(({ bps }) => bps)],
-        xLabel: "time",
+        ...{ xLabel: "time", isTime: true, lines: ["ask over bid"] },
         xValues: (seconds) => momentText(seconds * 1e6, 16),
-        isTime: true,
         yValue: (value, digits) => `${value.toFixed(digits)} bp`,
-        lines: ["ask over bid"],
         hasPoints: points.length < MAX_MARKED_POINTS,
       })}
     />
@@ -198,26 +179,18 @@ function Exchanges() {
   useLayoutEffect(() => {
     if (pair) go({ name: pair }, "replace");
   }, [pair, view.name]);
-  if (pairs.note === "" && !pair)
-    return (
-      <>
-        <PageHead name="pair" title="Exchanges" />
-        <UnknownName
-          {...{ page: "exchanges", name: view.name, known: known.map((one) => one.pair), what: "quotes" }}
-          none="No exchange tickers are synced yet."
-        />
-      </>
-    );
-  const sort = { by: view.sort, usual: "-volume", isLast: (row: Quote) => !isTradable(row) };
+  const none = pairs.note === "" && !pair && (
+    <UnknownName
+      {...{ page: "exchanges", name: view.name, known: known.map((one) => one.pair), what: "quotes" }}
+    />
+  );
+  const answer = told(quotes);
+  const rows = answer?.parts.quotes.rows ?? [];
   return (
-    <>
-      <PageHead name="pair" title={pair ?? "Exchanges"}>
-        <Reading of={[quotes]} isQuiet>
-          {(answer) => (
-            <span id="quotes-note">{describeQuotes(answer.parts.quotes.rows, answer.generated_at)}</span>
-          )}
-        </Reading>
-      </PageHead>
+    <Sheet
+      {...{ name: "pair", title: pair ?? "Exchanges", instead: none }}
+      note={answer && <span id="quotes-note">{describeQuotes(rows, answer.generated_at)}</span>}
+    >
       <Card name="quotes" label="Quotes">
         <form class="controls row" id="controls">
           <Choice
@@ -225,51 +198,44 @@ function Exchanges() {
             options={known.map((one) => [one.pair, `${one.pair} (${one.exchanges})`])}
             onChoose={(name) => go({ name })}
           />
-          <div class="box">
-            <label class="small" for="search">
-              Exchange
-            </label>
-            <SearchField label="Search" value={view.q} onSearch={(q) => go({ q }, "replace")} />
-          </div>
+          <Field id="search" label="Exchange">
+            <SearchField label="Search" value={view.q} onChoose={(q) => go({ q }, "replace")} />
+          </Field>
           <Reading of={[quotes]} isQuiet room="figure">
-            {({ parts }) => <Facts id="facts" of={listFacts(parts.best.rows[0], parts.quotes.rows)} />}
+            {({ parts }) => <Facts id="facts" of={listFacts(parts.best.rows[0], rows)} />}
           </Reading>
         </form>
         <Reading of={[quotes]} room="table">
-          {({ parts, generated_at }) => (
+          {({ generated_at }) => (
             <DataTable
-              {...{ id: "quotes", label: "Quotes", rows: parts.quotes.rows, step: 25 }}
+              {...{ id: "quotes", label: "Quotes", rows, step: 25, empty: "No exchange quotes this pair." }}
               columns={columnsAt(Date.parse(generated_at) * 1000)}
               attributes={(row) => ({
-                key: row.exchange,
-                "data-exchange": row.exchange,
+                ...{ key: row.exchange, "data-exchange": row.exchange },
                 class: isTradable(row) ? undefined : "faint",
               })}
-              sort={{ ...sort, onSort: (by) => go({ sort: by }, "replace") }}
+              sort={{
+                ...{ by: view.sort, usual: "-volume", isLast: (row: Quote) => !isTradable(row) },
+                onSort: (sort) => go({ sort }, "replace"),
+              }}
               search={{ text: view.q, of: (row) => row.exchange, none: "No exchange has this name." }}
-              empty="No exchange quotes this pair."
             />
           )}
         </Reading>
       </Card>
       <Card
-        name="spreads"
-        title="Spread across exchanges, last 24 hours"
+        {...{ name: "spreads", title: "Spread across exchanges, last 24 hours", of: [spreads], room: "plot" }}
         note="best ask over best bid; below 0 a trade is left"
-        of={[spreads]}
-        room="plot"
       >
         {({ parts }) => <Spreads spreads={parts.spreads.rows} />}
       </Card>
-      <Reading of={[quotes]} isQuiet>
-        {(answer) => <Edges quotes={answer.parts.quotes.rows} />}
-      </Reading>
+      <Edges quotes={rows} />
       <p class="soft">
         Spread and deviation are in basis points (1 bp = 0.01 %), drawn up to 20. The deviation is that of the
         last price from the index. An exchange that has not moved for an hour is last, and does not compete
         for the best. The edge is what buying at one ask and selling at another bid leaves, before fees.
       </p>
-    </>
+    </Sheet>
   );
 }
 

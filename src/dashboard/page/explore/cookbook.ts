@@ -1,10 +1,6 @@
 // The questions of docs/cookbook.md as starting points.
 
-/** A question with its SQL for SQLite. */
-interface Question {
-  readonly title: string;
-  readonly sql: string;
-}
+type Question = { readonly title: string; readonly sql: string };
 
 export function parseCookbook(markdown: string): Question[] {
   return markdown

@@ -2,6 +2,7 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ScreenValue } from "../../../model/answers/query.ts";
+import { Field } from "../shared/combobox.tsx";
 import { useLivePoll } from "../shared/live-poll.tsx";
 import { Facts, mountPage, TabList } from "../shared/page.tsx";
 import { useRedraw } from "../shared/redraw.ts";
@@ -16,8 +17,12 @@ import { SidePanel } from "./side-panel.tsx";
 /** One row of so many columns is shown as large figures. */
 const MAX_FIGURES = 6;
 const COPIED_MS = 1_500;
-/** Relations change rarely. */
-const SCHEMA_SECONDS = 3_600;
+
+interface CopyButtonProps {
+  readonly label: string;
+  readonly text: () => string | Promise<string>;
+  readonly id?: string;
+}
 
 /** A click copies a text, which the button says for a moment. */
 function CopyButton({ label, text, id }: CopyButtonProps) {
@@ -31,36 +36,6 @@ function CopyButton({ label, text, id }: CopyButtonProps) {
     <button type="button" id={id} onClick={copy}>
       {isCopied ? "Copied" : label}
     </button>
-  );
-}
-
-interface CopyButtonProps {
-  readonly label: string;
-  readonly text: () => string | Promise<string>;
-  readonly id?: string;
-}
-
-/** An input for each parameter but those of the time picker. */
-function Parameters({ state, names }: { state: QueryState; names: readonly string[] }) {
-  return (
-    <div class="row" id="params">
-      {names.map((name) => (
-        <div class="box" key={name}>
-          <label class="small" for={`param-${name}`}>{`:${name}`}</label>
-          <input
-            type="text"
-            id={`param-${name}`}
-            spellcheck={false}
-            autocomplete="off"
-            title="A number, @TIME (such as @-1d, @now or @2026-03-01), or text"
-            value={state.values[name] ?? ""}
-            onInput={({ currentTarget }) => {
-              state.values[name] = currentTarget.value;
-            }}
-          />
-        </div>
-      ))}
-    </div>
   );
 }
 
@@ -81,7 +56,23 @@ function QueryForm({ state }: { state: QueryState }) {
       {names.some(isTimed) && (
         <TimePicker picked={state.picked} now={state.now()} onPick={(picked) => state.setPicked(picked)} />
       )}
-      <Parameters state={state} names={names.filter((name) => !isTimed(name))} />
+      <div class="row" id="params">
+        {names.map(
+          (name) =>
+            !isTimed(name) && (
+              <Field key={name} id={`param-${name}`} label={`:${name}`}>
+                <input
+                  {...{ type: "text", id: `param-${name}`, spellcheck: false, autocomplete: "off" }}
+                  title="A number, @TIME (such as @-1d, @now or @2026-03-01), or text"
+                  value={state.values[name] ?? ""}
+                  onInput={({ currentTarget }) => {
+                    state.values[name] = currentTarget.value;
+                  }}
+                />
+              </Field>
+            ),
+        )}
+      </div>
       <div class="row end">
         <span class="soft">Copy as</span>{" "}
         <span class="row" id="copies">
@@ -95,13 +86,8 @@ function QueryForm({ state }: { state: QueryState }) {
   );
 }
 
-/** A number as it is, with its thousands apart. */
 const figureText = (value: ScreenValue) =>
-  typeof value === "number"
-    ? value.toLocaleString("en", { maximumFractionDigits: 12 })
-    : value === null
-      ? "NULL"
-      : value;
+  typeof value === "number" ? value.toLocaleString("en", { maximumFractionDigits: 12 }) : (value ?? "NULL");
 
 function Answer({ state }: { state: QueryState }) {
   const { answer, answers, view } = state;
@@ -124,25 +110,17 @@ function Warning({ text }: { text: string }) {
 function Result({ state }: { state: QueryState }) {
   const { isEarlier, error, warnings } = state;
   return (
-    <section
-      class="card result"
-      id="result"
-      aria-labelledby="result-title"
-      data-earlier={isEarlier || undefined}
-    >
+    <section class="card result" id="result" aria-label="Result" data-earlier={isEarlier || undefined}>
       <div class="card-head row">
-        <h2 id="result-title">Result</h2>
+        <h2>Result</h2>
         <p class="soft" id="summary" role="status" aria-live="polite">
           {state.summary}
         </p>
         <TabList
-          id="views"
-          label="Show the result as"
-          names={viewNames}
-          selected={state.view}
-          isHidden={(view) => state.isHidden(view)}
+          {...{ id: "views", label: "Show the result as", names: viewNames, value: state.view }}
           controls="answer"
-          onSelect={(view) => state.setView(view)}
+          isHidden={(view) => state.isHidden(view)}
+          onChoose={(view) => state.setView(view)}
         />
         {state.answer && !isEarlier && (
           <div class="row" id="downloads">
@@ -150,8 +128,7 @@ function Result({ state }: { state: QueryState }) {
             {Object.entries({ csv: "CSV", json: "JSON", parquet: "Parquet" }).map(([format, label]) => (
               <button
                 key={format}
-                type="button"
-                data-format={format}
+                {...{ type: "button", "data-format": format }}
                 onClick={() => void state.download(format)}
               >
                 {label}
@@ -188,12 +165,12 @@ function Explore() {
   const redraw = useRedraw();
   const [state] = useState(() => new QueryState(redraw));
   const editor = useRef<HTMLDivElement>(null);
-  const schema = useLivePoll("schema", {}, { what: "the relations", seconds: SCHEMA_SECONDS });
+  const schema = useLivePoll("schema", {}, { what: "the relations", seconds: 3_600 });
   useLayoutEffect(() => {
     if (editor.current) state.start(editor.current);
   }, []);
   useLayoutEffect(() => {
-    if (schema.value) state.setRelations(schema.value.flatMap(({ relations }) => relations));
+    if (schema.value) state.editor?.setRelations(schema.value.flatMap(({ relations }) => relations));
   }, [schema.value]);
   return (
     <>
@@ -202,7 +179,7 @@ function Explore() {
         <SidePanel
           schema={schema}
           onSelect={(sql) => state.setQuery(sql)}
-          onInsert={(text) => state.insert(text)}
+          onInsert={(text) => state.editor?.insert(text)}
         />
         <div class="work">
           <section class="card" aria-label="Query">

@@ -6,27 +6,18 @@ import { count } from "../shared/text-format.ts";
 import { type PickedTime, pickedParams, rangeOf, readPicked } from "../shared/time-picker.tsx";
 import { findParameters } from "./cookbook.ts";
 import { languages } from "./copy-as.ts";
-import {
-  type OpenTabs,
-  openLinked,
-  readHistory,
-  readTabs,
-  rememberQuery,
-  saveTabs,
-  wasRun,
-} from "./query-tabs.tsx";
+import { readHistory, rememberQuery, wasRun } from "./query-history.ts";
+import { type OpenTabs, openLinked, readTabs, saveTabs } from "./query-tabs.tsx";
 import { type ChartKind, canDrawCandles } from "./result-chart.tsx";
 import { questions } from "./side-panel.tsx";
 import { sqlEditor } from "./sql-editor.ts";
 
 export type ResultView = ChartKind | "grid";
-export const viewNames: Readonly<Record<ResultView, string>> = {
-  grid: "Grid",
-  lines: "Lines",
-  candles: "Candles",
-  bars: "Bars",
-  scatter: "Scatter",
-};
+const [grid, charts] = [
+  { grid: "Grid" },
+  { lines: "Lines", candles: "Candles", bars: "Bars", scatter: "Scatter" },
+];
+export const viewNames: Readonly<Record<ResultView, string>> = { ...grid, ...charts };
 const isView = (text: string): text is ResultView => Object.hasOwn(viewNames, text);
 
 /** For so long the page tells a download in place of the result. */
@@ -42,9 +33,8 @@ function summarize({ count: rows, ms, is_cut: isCut }: QueryAnswer): string {
 const readHash = () => new URLSearchParams(location.hash.slice(1));
 
 /** A link holds the SQL, or the number of a question of the cookbook. */
-function linkedQuery(hash: URLSearchParams): string | undefined {
-  return hash.get("sql") ?? questions[Number(hash.get("question")) - 1]?.sql;
-}
+const linkedQuery = (hash: URLSearchParams): string | undefined =>
+  hash.get("sql") ?? questions[Number(hash.get("question")) - 1]?.sql;
 
 export class QueryState {
   readonly #onChange: () => void;
@@ -53,7 +43,6 @@ export class QueryState {
   picked: PickedTime;
   view: ResultView;
   answer: QueryAnswer | undefined;
-  /** How many answers there were. */
   answers = 0;
   /** The answer is that of an earlier statement: it is dimmed, and called what it is. */
   isEarlier = false;
@@ -61,7 +50,7 @@ export class QueryState {
   summary = "";
   error = "";
   warnings: readonly string[] = [];
-  #editor: ReturnType<typeof sqlEditor> | undefined;
+  editor: ReturnType<typeof sqlEditor> | undefined;
   #running: AbortController | undefined;
   /** A link of our own that was clicked on this page: another page that holds this window can change the hash too. */
   #clickedLink = "";
@@ -78,21 +67,16 @@ export class QueryState {
     this.values = Object.fromEntries(params.map(([name, value]) => [name.slice(2), value]));
   }
 
-  now(): number {
-    return Date.now() / 1000;
-  }
+  readonly now = () => Date.now() / 1000;
 
-  /** The names of the parameters of the statement. */
   get names(): string[] {
     return findParameters(this.#text());
   }
 
-  #text(): string {
-    return this.#editor?.text() ?? "";
-  }
+  readonly #text = () => this.editor?.text() ?? "";
 
   start(host: HTMLElement): void {
-    this.#editor = sqlEditor(host, { onRun: () => void this.run(), onChange: this.#onChange });
+    this.editor = sqlEditor(host, { onRun: () => void this.run(), onChange: this.#onChange });
     document.addEventListener("click", ({ target }) => {
       this.#clickedLink = (target instanceof Element && target.closest("a")?.href) || "";
     });
@@ -110,35 +94,26 @@ export class QueryState {
 
   /** Runs what the person ran before, or what a page of this daemon links to; any other link waits for a click. */
   #begin(sql: string, isOwnLink: boolean): void {
-    this.#editor?.setText(sql);
+    this.editor?.setText(sql);
     if (isOwnLink || wasRun(sql)) return void this.run();
     const isLinked = linkedQuery(readHash()) !== undefined;
-    this.summary = isLinked
-      ? "This statement came with a link. Read it, then run it."
-      : "Nothing has been run yet.";
-    this.#onChange();
+    this.#tell(
+      isLinked ? "This statement came with a link. Read it, then run it." : "Nothing has been run yet.",
+    );
   }
 
   setQuery(sql: string): void {
-    this.#editor?.setText(sql);
-    this.#editor?.focus();
+    this.editor?.setText(sql);
+    this.editor?.focus();
     void this.run();
-  }
-
-  insert(text: string): void {
-    this.#editor?.insert(text);
-  }
-
-  setRelations(relations: Parameters<ReturnType<typeof sqlEditor>["setRelations"]>[0]): void {
-    this.#editor?.setRelations(relations);
   }
 
   /** What is being written stays in its tab. */
   openTabs({ list, active }: OpenTabs): void {
     const written = list.length < this.tabs.list.length ? list : list.with(this.tabs.active, this.#text());
     this.tabs = { list: written, active };
-    this.#editor?.setText(written[active] ?? "");
-    this.#editor?.focus();
+    this.editor?.setText(written[active] ?? "");
+    this.editor?.focus();
     this.#save();
     void this.run();
     this.#onChange();
@@ -155,7 +130,6 @@ export class QueryState {
     this.#onChange();
   }
 
-  /** Whether the answer cannot be shown so. */
   isHidden(view: ResultView): boolean {
     if (!this.answer || view === "grid") return false;
     return this.answer.count < 2 || (view === "candles" && !canDrawCandles(this.answer));
@@ -165,11 +139,8 @@ export class QueryState {
   #parameters(): Record<string, string> {
     const iso = (seconds: number) => `@${new Date(Math.floor(seconds) * 1000).toISOString()}`;
     const { from, to } = rangeOf(this.picked, this.now());
-    const times: Readonly<Record<string, string>> = {
-      from: iso(from),
-      to: to === undefined ? "@now" : iso(to),
-    };
-    return Object.fromEntries(this.names.map((name) => [name, times[name] ?? this.values[name] ?? ""]));
+    const known = { ...this.values, from: iso(from), to: to === undefined ? "@now" : iso(to) };
+    return Object.fromEntries(this.names.map((name) => [name, known[name as keyof typeof known] ?? ""]));
   }
 
   #saveToUrl(): void {
@@ -202,9 +173,7 @@ export class QueryState {
     return languages[language]({ sql: this.#text(), params: this.#parameters(), origin, warehouse });
   }
 
-  cancel(): void {
-    this.#running?.abort();
-  }
+  readonly cancel = () => this.#running?.abort();
 
   /** Sends the query; what is already running is cancelled, because its connection closes. */
   async #ask<T>(format: string, take: (response: Response) => Promise<T>): Promise<T> {
@@ -236,22 +205,19 @@ export class QueryState {
     if (sql.trim() === "") return;
     this.#saveToUrl();
     this.#save();
-    this.#editor?.markError("");
+    this.editor?.markError("");
     const startedAt = performance.now();
     // What is shown belongs to another statement until there is an answer.
     this.isEarlier = this.answer !== undefined;
     let read = "";
     this.#tell("Running …");
-    const tell = () =>
+    const tell = (rows?: number) => {
+      if (rows !== undefined) read = `, ${rowsText(rows)}`;
       this.#tell(`Running … ${((performance.now() - startedAt) / 1000).toFixed(0)} s${read}`);
+    };
     const telling = setInterval(tell, 1_000);
     try {
-      const answer = await this.#ask("rows", (response) =>
-        readLines(response, (rows) => {
-          read = `, ${rowsText(rows)}`;
-          tell();
-        }),
-      );
+      const answer = await this.#ask("rows", (response) => readLines(response, tell));
       this.answer = answer;
       this.answers++;
       this.isEarlier = false;
@@ -278,7 +244,7 @@ export class QueryState {
       return;
     }
     this.error = describeError(error);
-    this.#editor?.markError(this.error);
+    this.editor?.markError(this.error);
     this.warnings = error instanceof RequestError ? error.warnings : [];
     this.#tell("");
   }

@@ -1,47 +1,13 @@
-// Several statements side by side, and those that were run. Both stay in this browser.
+// Several statements side by side, which stay in this browser.
 
-import { readStored, store } from "../shared/page-base.ts";
+import { store } from "../shared/page-base.ts";
+import { readList, wasRun } from "./query-history.ts";
 
 const TABS_KEY = "explore-tabs";
-const HISTORY_KEY = "explore-history";
 const MAX_TABS = 9;
-const MAX_HISTORY = 50;
 
-function readList(key: string): unknown[] {
-  try {
-    const stored: unknown = JSON.parse(readStored(key) ?? "[]");
-    return Array.isArray(stored) ? stored : [];
-  } catch {
-    return [];
-  }
-}
+export type OpenTabs = { readonly list: readonly string[]; readonly active: number };
 
-/** A query that was run here. */
-export interface HistoryEntry {
-  readonly sql: string;
-  readonly note?: string;
-  readonly at?: string;
-}
-
-export function readHistory(): HistoryEntry[] {
-  return (readList(HISTORY_KEY) as HistoryEntry[]).filter(({ sql }) => typeof sql === "string");
-}
-
-export const wasRun = (sql: string): boolean => readHistory().some((one) => one.sql === sql);
-
-export function rememberQuery(sql: string, note: string): void {
-  const entry = { sql, note, at: new Date().toISOString() };
-  const others = readHistory().filter((one) => one.sql !== sql);
-  store(HISTORY_KEY, JSON.stringify([entry, ...others].slice(0, MAX_HISTORY)));
-}
-
-/** The statements that are open, and the one that is shown. */
-export interface OpenTabs {
-  readonly list: readonly string[];
-  readonly active: number;
-}
-
-/** Those of the last visit. */
 export function readTabs(): OpenTabs {
   const list = readList(TABS_KEY).filter((sql) => typeof sql === "string");
   return { list, active: Math.max(0, list.length - 1) };
@@ -59,15 +25,10 @@ export function openLinked({ list }: OpenTabs, linked: string): OpenTabs {
 export const saveTabs = ({ list }: OpenTabs): void => store(TABS_KEY, JSON.stringify(list));
 
 /** What a statement reads, as its title. */
-function titleOf(sql: string): string {
-  return /\bfrom\s+(\w+)/i.exec(sql)?.[1] ?? (sql.trim() === "" ? "empty" : sql.trim().slice(0, 20));
-}
+const titleOf = (sql: string): string =>
+  /\bfrom\s+(\w+)/i.exec(sql)?.[1] ?? (sql.trim() === "" ? "empty" : sql.trim().slice(0, 20));
 
-interface QueryTabsProps {
-  readonly tabs: OpenTabs;
-  /** Opens other tabs, or another one of them. */
-  readonly onOpen: (tabs: OpenTabs) => void;
-}
+type QueryTabsProps = { readonly tabs: OpenTabs; readonly onOpen: (tabs: OpenTabs) => void };
 
 export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
   const action = (label: string, name: string, next: OpenTabs) => (

@@ -6,7 +6,8 @@ import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Choice } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import { brief, momentText } from "../shared/text-format.ts";
+import { brief } from "../shared/text-format.ts";
+import { momentText } from "../shared/time-format.ts";
 import { isNumeric } from "./result-grid.tsx";
 
 const MAX_LINES = 12;
@@ -15,10 +16,8 @@ const timeColumn = /^(ts|time|day)$|_(ts|time|at)$|^(expiration|listing)$/;
 const prices = ["open", "high", "low", "close"];
 const preferred = /^(price|close|last|value|market_cap|mid|basis|funding_rate)$/;
 
-/** The part of an answer that is drawn. */
 type Table = Pick<QueryAnswer, "columns" | "rows">;
 
-/** The columns that are drawn. */
 interface Axes {
   readonly x: string;
   readonly y: string;
@@ -51,9 +50,8 @@ function guessAxes({ columns, rows }: Table): Axes {
   return { x, y, split: split ?? "" };
 }
 
-export function canDrawCandles({ columns }: Table): boolean {
-  return prices.every((name) => columns.includes(name)) && columns.some((name) => timeColumn.test(name));
-}
+export const canDrawCandles = ({ columns }: Table): boolean =>
+  prices.every((name) => columns.includes(name)) && columns.some((name) => timeColumn.test(name));
 
 /** One ascending list of x, and a list of y for each line, with null where a line has no value. */
 function pivot({ columns, rows }: Table, { x, y, split }: Axes) {
@@ -77,12 +75,8 @@ function pivot({ columns, rows }: Table, { x, y, split }: Axes) {
     line.set(at, typeof value === "number" ? value : null);
   }
   const xs = [...new Set([...lines.values()].flatMap((line) => [...line.keys()]))].sort((a, b) => a - b);
-  return {
-    xs,
-    labels,
-    isTime,
-    lines: [...lines].map(([name, line]) => ({ name, ys: xs.map((at) => line.get(at) ?? null) })),
-  };
+  const toYs = (line: ReadonlyMap<number, number | null>) => xs.map((at) => line.get(at) ?? null);
+  return { xs, labels, isTime, lines: [...lines].map(([name, line]) => ({ name, ys: toYs(line) })) };
 }
 
 const number = (value: number) =>
@@ -122,19 +116,13 @@ function drawCandles(plot: uPlot): void {
   pen.restore();
 }
 
-function toDrawing(
-  { xs, lines, labels, isTime }: ReturnType<typeof pivot>,
-  x: string,
-  kind: ChartKind,
-): PlotDrawing {
+function toDrawing(pivoted: ReturnType<typeof pivot>, x: string, kind: ChartKind): PlotDrawing {
+  const { xs, lines, labels, isTime } = pivoted;
   return {
     data: [xs, ...lines.map(({ ys }) => ys)],
     xLabel: x,
     xValues: (value) => (labels ? (labels[value] ?? "") : isTime ? momentText(value * 1e6) : number(value)),
-    yValue: number,
-    isTime,
-    hasPoints: false,
-    isZoomable: true,
+    ...{ yValue: number, isTime, hasPoints: false, isZoomable: true },
     xMargin: kind === "bars" || kind === "candles" ? halfStep(xs) : 0,
     ...(kind === "candles" ? { onDraw: drawCandles } : {}),
     lines: lines.map(({ name }, i) => {
@@ -145,7 +133,6 @@ function toDrawing(
   };
 }
 
-/** The room of half a bar. */
 const halfStep = (xs: readonly number[]) =>
   xs.length > 1 ? ((xs.at(-1) ?? 0) - (xs[0] ?? 0)) / (xs.length - 1) / 2 : 0.5;
 
@@ -163,9 +150,7 @@ export function ResultChart({ answer, kind }: { answer: Table; kind: ChartKind }
   const numeric = columns.filter((_, at) => isNumeric(rows, at));
   const choice = (axis: keyof Axes, label: string, options: readonly string[]) => (
     <Choice
-      id={`axis-${axis}`}
-      label={label}
-      value={axes[axis]}
+      {...{ id: `axis-${axis}`, label, value: axes[axis] }}
       options={options.map((value) => [value, value || "–"])}
       onChoose={(value) => setAxes({ ...axes, [axis]: value })}
     />
@@ -179,9 +164,8 @@ export function ResultChart({ answer, kind }: { answer: Table; kind: ChartKind }
       </form>
       <Plot
         {...{ id: "canvas", label: "The result as a chart", of: drawing }}
+        {...{ "data-points": xs.length, "data-lines": lines.length }}
         draw={(of) => of.pivoted && toDrawing(of.pivoted, axes.x, kind)}
-        data-points={xs.length}
-        data-lines={lines.length}
       />
     </div>
   );

@@ -1,7 +1,9 @@
 // A table of many rows: only those in view are in the document.
 
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
+import { compareValues, sortNames } from "../shared/page-base.ts";
+import { useResized } from "../shared/redraw.ts";
 
 const ROW_PX = 28;
 /** Rows beyond the edge of the view, so that scrolling never shows a blank. */
@@ -28,30 +30,17 @@ function widthOf(name: string, rows: readonly Row[], column: number): number {
   return Math.round(Math.min(MAX_COLUMN_PX, Math.max(MIN_COLUMN_PX, longest * CHAR_PX + 26)));
 }
 
-/** NULL last, numbers before texts. */
-function compareValues(a: ScreenValue, b: ScreenValue): number {
-  if (a === null || b === null) return Number(a === null) - Number(b === null);
-  if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
-  return typeof a === "number" ? -1 : 1;
-}
-
 /** Ascending, descending, then as the query returned them. */
-interface Sort {
-  readonly column: number;
-  readonly isDescending: boolean;
-}
-const UNSORTED: Sort = { column: -1, isDescending: false };
+type Sort = { readonly column: number; readonly sign: 1 | -1 };
+const UNSORTED: Sort = { column: -1, sign: 1 };
 
 function nextSort(sort: Sort, column: number): Sort {
-  if (sort.column !== column) return { column, isDescending: false };
-  return sort.isDescending ? UNSORTED : { column, isDescending: true };
+  if (sort.column !== column) return { column, sign: 1 };
+  return sort.sign < 0 ? UNSORTED : { column, sign: -1 };
 }
 
-function sortRows(rows: readonly Row[], { column, isDescending }: Sort): readonly Row[] {
-  if (column < 0) return rows;
-  const sign = isDescending ? -1 : 1;
-  return rows.toSorted((a, b) => compareValues(a[column] ?? null, b[column] ?? null) * sign);
-}
+const sortRows = (rows: readonly Row[], { column, sign }: Sort) =>
+  column < 0 ? rows : rows.toSorted((a, b) => compareValues(a[column] ?? null, b[column] ?? null, sign));
 
 /** A new answer is a new grid: its `key` changes. */
 export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns" | "rows">) {
@@ -69,35 +58,26 @@ export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns"
     const to = Math.min(rows.length, Math.ceil((scrollTop + clientHeight) / ROW_PX) + SPARE_ROWS);
     setShown((last) => (last.from === from && last.to === to ? last : { from, to }));
   };
-  useLayoutEffect(() => {
-    const resized = new ResizeObserver(measure);
-    if (box.current) resized.observe(box.current);
-    measure();
-    return () => resized.disconnect();
-  }, []);
-  const arrow = sort.isDescending ? " ↓" : " ↑";
+  useResized(box, measure);
+  const right = "ellipsis number";
   return (
     <div
-      id="grid"
-      class="grid"
+      {...{ id: "grid", class: "grid", tabIndex: 0, ref: box, onScroll: measure }}
       role="table"
-      tabIndex={0}
       aria-rowcount={rows.length + 1}
       aria-label={`Result, ${rows.length} rows`}
       style={{ "--columns": columns.map(({ px }) => `${px}px`).join(" ") }}
-      onScroll={measure}
-      ref={box}
     >
       <div class="grid-head" role="row">
         {columns.map(({ name, isNumeric: isRight }, at) => (
           <span
             key={`${at} ${name}`}
             role="columnheader"
-            class={`ellipsis${isRight ? " number" : ""}`}
-            aria-sort={sort.column !== at ? undefined : sort.isDescending ? "descending" : "ascending"}
+            class={isRight ? right : "ellipsis"}
+            aria-sort={sort.column === at ? sortNames[sort.sign].name : undefined}
           >
             <button type="button" title={`Sort by ${name}`} onClick={() => setSort(nextSort(sort, at))}>
-              {name + (sort.column === at ? arrow : "")}
+              {name + (sort.column === at ? sortNames[sort.sign].arrow : "")}
             </button>
           </span>
         ))}
@@ -108,19 +88,16 @@ export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns"
           return (
             <div
               key={at}
-              class="grid-row"
               role="row"
+              class="grid-row"
               aria-rowindex={at + 2}
               style={{ top: `${at * ROW_PX}px` }}
             >
               {columns.map((column, place) => {
                 const value = row[place] ?? null;
+                const isRight = column.isNumeric && value !== null;
                 return (
-                  <span
-                    key={`${place} ${column.name}`}
-                    role="cell"
-                    class={`ellipsis${column.isNumeric && value !== null ? " number" : ""}`}
-                  >
+                  <span key={`${place} ${column.name}`} role="cell" class={isRight ? right : "ellipsis"}>
                     {value === null ? <i class="faint">NULL</i> : text(value)}
                   </span>
                 );

@@ -7,7 +7,7 @@ import type { ApiAnswers } from "../../api-answers.ts";
 import { type LiveAnswer, Reading } from "../shared/live-poll.tsx";
 import { SearchField, TabList } from "../shared/page.tsx";
 import { parseCookbook } from "./cookbook.ts";
-import { type HistoryEntry, readHistory } from "./query-tabs.tsx";
+import { type HistoryEntry, readHistory } from "./query-history.ts";
 
 const HISTORY_TITLE_CHARS = 120;
 
@@ -22,6 +22,8 @@ interface RelationActions {
 
 const matches = ({ name, columns }: Relation, text: string) =>
   name.includes(text) || columns.some((column) => column.name.includes(text));
+
+type RelationItemProps = RelationActions & { readonly relation: Relation; readonly text: string };
 
 /** It opens to its columns. */
 function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps) {
@@ -56,11 +58,6 @@ function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps)
   );
 }
 
-interface RelationItemProps extends RelationActions {
-  readonly relation: Relation;
-  readonly text: string;
-}
-
 function Relations({ groups, text, ...actions }: { groups: SchemaGroups; text: string } & RelationActions) {
   const shown = groups
     .map((group) => ({ ...group, relations: group.relations.filter((one) => matches(one, text)) }))
@@ -76,7 +73,12 @@ function Relations({ groups, text, ...actions }: { groups: SchemaGroups; text: s
   ));
 }
 
-function HistoryItem({ sql, note = "", at = "", onSelect }: HistoryItemProps) {
+function HistoryItem({
+  sql,
+  note = "",
+  at = "",
+  onSelect,
+}: HistoryEntry & Pick<RelationActions, "onSelect">) {
   return (
     <li>
       <button type="button" title={sql} onClick={() => onSelect(sql)}>
@@ -87,13 +89,9 @@ function HistoryItem({ sql, note = "", at = "", onSelect }: HistoryItemProps) {
   );
 }
 
-type HistoryItemProps = HistoryEntry & Pick<RelationActions, "onSelect">;
-
 const panels = { relations: "Relations", questions: "Questions", history: "History" };
 
-interface SidePanelProps extends RelationActions {
-  readonly schema: LiveAnswer<SchemaGroups>;
-}
+type SidePanelProps = RelationActions & { readonly schema: LiveAnswer<SchemaGroups> };
 
 export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
   const [panel, setPanel] = useState<keyof typeof panels>("relations");
@@ -104,18 +102,11 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
       <>
         <SearchField
           {...{ id: "find-relation", label: "Find a relation or column", value: text }}
-          onSearch={setText}
+          onChoose={setText}
         />
         <div id="relation-list">
           <Reading of={[schema]}>
-            {(groups) => (
-              <Relations
-                groups={groups}
-                text={text.trim().toLowerCase()}
-                onSelect={onSelect}
-                onInsert={onInsert}
-              />
-            )}
+            {(groups) => <Relations {...{ groups, onSelect, onInsert }} text={text.trim().toLowerCase()} />}
           </Reading>
         </div>
       </>
@@ -147,12 +138,8 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
   return (
     <aside class="card side" aria-label="Starting points">
       <TabList
-        id="starting-points"
-        label="Starting points"
-        names={panels}
-        selected={panel}
-        controls="starting-point"
-        onSelect={setPanel}
+        {...{ id: "starting-points", label: "Starting points", names: panels, value: panel }}
+        {...{ controls: "starting-point", onChoose: setPanel }}
       />
       <div role="tabpanel" id="starting-point" aria-labelledby={`tab-${panel}`}>
         {contents[panel]()}

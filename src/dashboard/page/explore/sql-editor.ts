@@ -39,29 +39,24 @@ const sqlite = SQLDialect.define({
 });
 
 /** The word that an error is about: SQLite names it. */
-function findErrorPlace(text: string, error: string): { from: number; to: number } | undefined {
+function findErrorPlace(text: string, error: string): DecorationSet {
   const word = /near "([^"]+)"|no such (?:column|table|function):? (?:\w+\.)?(\w+)/.exec(error);
   const named = word?.[1] ?? word?.[2];
-  if (!named) return undefined;
+  if (!named) return Decoration.none;
   const escaped = named.replaceAll(/[^\w]/g, "\\$&");
   const at = new RegExp(/^\w+$/.test(named) ? `\\b${escaped}\\b` : escaped, "i").exec(text);
-  return at ? { from: at.index, to: at.index + named.length } : undefined;
+  if (!at) return Decoration.none;
+  const mark = Decoration.mark({ class: "cm-error-place" });
+  return Decoration.set(mark.range(at.index, at.index + named.length));
 }
 
-const setErrorPlace = StateEffect.define<{ readonly from: number; readonly to: number } | undefined>();
+const setErrorPlace = StateEffect.define<DecorationSet>();
 /** Underlined until the text changes there, or the next statement runs. */
 const errorPlace = StateField.define<DecorationSet>({
   create: () => Decoration.none,
   update: (marks, transaction) =>
     transaction.effects.reduce(
-      (last, effect) =>
-        effect.is(setErrorPlace)
-          ? effect.value
-            ? Decoration.set(
-                Decoration.mark({ class: "cm-error-place" }).range(effect.value.from, effect.value.to),
-              )
-            : Decoration.none
-          : last,
+      (last, effect) => (effect.is(setErrorPlace) ? effect.value : last),
       transaction.docChanged ? Decoration.none : marks,
     ),
   provide: (field) => EditorView.decorations.from(field),
@@ -75,69 +70,44 @@ const colours = HighlightStyle.define([
   { tag: [tags.typeName, tags.standard(tags.name)], color: "var(--line-3)" },
 ]);
 
+const selected = { backgroundColor: "light-dark(#cfe6da, #2b4a3d) !important" };
+const active = { backgroundColor: "var(--accent)", color: "var(--on-accent)" };
 const theme = EditorView.theme({
-  "&": {
-    color: "var(--ink)",
-    backgroundColor: "transparent",
-    fontSize: "13.5px",
-    minHeight: "150px",
-    maxHeight: "46vh",
-  },
+  "&": { color: "var(--ink)", fontSize: "13.5px", minHeight: "150px", maxHeight: "46vh" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.55", minHeight: "150px", overflow: "auto" },
   ".cm-content": { caretColor: "var(--ink)", padding: "10px 0" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
   ".cm-gutters": { backgroundColor: "transparent", color: "var(--soft)", border: "none" },
-  ".cm-selectionBackground, &.cm-focused .cm-selectionBackground, ::selection": {
-    backgroundColor: "light-dark(#cfe6da, #2b4a3d) !important",
-  },
+  ".cm-selectionBackground, &.cm-focused .cm-selectionBackground, ::selection": selected,
   ".cm-matchingBracket": { backgroundColor: "var(--hover)", outline: "1px solid var(--line)" },
   ".cm-error-place": { textDecoration: "underline wavy var(--lost)" },
   ".cm-placeholder": { color: "var(--soft)" },
   ".cm-tooltip": {
-    border: "1px solid var(--line)",
-    borderRadius: "10px",
-    overflow: "hidden",
-    backgroundColor: "var(--raised)",
-    color: "var(--ink)",
-    boxShadow: "0 8px 24px rgb(0 0 0 / 18%)",
+    ...{ border: "1px solid var(--line)", borderRadius: "10px", overflow: "hidden" },
+    ...{ backgroundColor: "var(--raised)", color: "var(--ink)", boxShadow: "0 8px 24px rgb(0 0 0 / 18%)" },
   },
   ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "16em" },
   ".cm-tooltip-autocomplete > ul > li": { padding: "3px 10px" },
-  ".cm-tooltip-autocomplete > ul > li[aria-selected]": {
-    backgroundColor: "var(--accent)",
-    color: "var(--on-accent)",
-  },
+  ".cm-tooltip-autocomplete > ul > li[aria-selected]": active,
   ".cm-completionDetail": { color: "var(--soft)", fontStyle: "normal", marginLeft: "10px" },
   "li[aria-selected] .cm-completionDetail": { color: "inherit" },
   ".cm-completionInfo": {
-    padding: "8px 12px",
-    maxWidth: "26em",
-    fontFamily: "system-ui, sans-serif",
-    fontSize: "13px",
+    ...{ padding: "8px 12px", maxWidth: "26em", fontFamily: "var(--sans)", fontSize: "13px" },
   },
 });
 
 /** A column for the completion, with what the dictionary says about it. */
 const toOption = ({ name, type, meaning }: Relation["columns"][number]): Completion => ({
-  label: name,
-  type: "property",
-  detail: type,
-  info: meaning,
-  boost: 2,
+  ...{ label: name, type: "property", detail: type, info: meaning, boost: 2 },
 });
 
-/** Relations and columns for the completion after a dot. */
 function toNamespace(relations: readonly Relation[]): SQLNamespace {
-  return Object.fromEntries(
-    relations.map(({ name, summary, columns }) => [
-      name,
-      {
-        self: { label: name, type: "type", detail: "relation", info: summary, boost: 1 },
-        children: columns.map(toOption),
-      },
-    ]),
-  );
+  const toEntry = ({ name, summary, columns }: Relation) => {
+    const self = { label: name, type: "type", detail: "relation", info: summary, boost: 1 };
+    return [name, { self, children: columns.map(toOption) }] as const;
+  };
+  return Object.fromEntries(relations.map(toEntry));
 }
 
 /** Completes a bare word with the columns of every relation that the statement names. */
@@ -155,13 +125,8 @@ function columnSource(relations: readonly Relation[]): CompletionSource {
   };
 }
 
-interface SqlEditorOptions {
-  /** Ctrl-Enter or Cmd-Enter was pressed. */
-  readonly onRun: () => void;
-  readonly onChange: () => void;
-}
+type SqlEditorOptions = { readonly onRun: () => void; readonly onChange: () => void };
 
-/** Creates the editor in `host`. */
 export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptions) {
   const root = host.attachShadow({ mode: "open" });
   const language = new Compartment();
@@ -191,12 +156,7 @@ export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptio
     parent: root,
     state: EditorState.create({
       extensions: [
-        Prec.highest(
-          keymap.of([
-            { key: "Mod-Enter", run },
-            { key: "Ctrl-Enter", run },
-          ]),
-        ),
+        Prec.highest(keymap.of(["Mod-Enter", "Ctrl-Enter"].map((key) => ({ key, run })))),
         keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),
         lineNumbers(),
         history(),
@@ -232,10 +192,8 @@ export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptio
   return {
     text: () => view.state.doc.toString(),
     setText(text: string): void {
-      view.dispatch({
-        changes: { from: 0, to: view.state.doc.length, insert: text },
-        selection: { anchor: 0 },
-      });
+      const changes = { from: 0, to: view.state.doc.length, insert: text };
+      view.dispatch({ changes, selection: { anchor: 0 } });
     },
     insert(text: string): void {
       view.dispatch(view.state.replaceSelection(text));

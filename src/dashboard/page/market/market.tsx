@@ -1,56 +1,22 @@
 // The ranking of all assets, with the last seven days of each.
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import type { RankedAsset, RankingResult, Sparkline } from "../../../model/answers/market.ts";
-import { pagePath } from "../../../model/answers/page-address.ts";
-import type { CommittedTick } from "../../../model/answers/ticks.ts";
+import type { RankingResult, Sparkline } from "../../../model/answers/market.ts";
+import type { CommitNews, CommittedTick } from "../../../model/answers/ticks.ts";
 import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
-import {
-  Card,
-  Checkbox,
-  Dot,
-  EmptyPage,
-  mountPage,
-  PageHead,
-  SearchField,
-  TrendLine,
-} from "../shared/page.tsx";
+import { Card, Checkbox, Dot, EmptyPage, mountPage, SearchField, Sheet, TrendLine } from "../shared/page.tsx";
 import { describeProof } from "../shared/proof.ts";
 import { useRedraw } from "../shared/redraw.ts";
-import {
-  amount,
-  asOf,
-  count,
-  direction,
-  momentText,
-  percentChange,
-  quote,
-  signOf,
-} from "../shared/text-format.ts";
-import { Treemap } from "./treemap.tsx";
+import { amount, count, direction, percentChange, quote, signOf } from "../shared/text-format.ts";
+import { asOf, momentText } from "../shared/time-format.ts";
+import { type MarketAsset, Treemap, toAssets } from "./treemap.tsx";
 
 const MINUTES_PER_WEEK = 168 * 60;
 
-type MarketAsset = ReturnType<typeof toAssets>[number];
-
-function toAssets(assets: readonly RankedAsset[]) {
-  // Of several assets with one symbol, the best-ranked has it in its address.
-  const firstBySymbol = new Map(assets.toReversed().map(([id, symbol]) => [symbol, id]));
-  return assets.map(
-    ([id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts]) => ({
-      ...{ id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts },
-      href: pagePath("assets", firstBySymbol.get(symbol) === id ? symbol : id),
-    }),
-  );
-}
-
 /** The newest tick of each asset's index since the page was opened, and who shows it. */
-interface LivePrices {
-  readonly ticks: Map<string, CommittedTick>;
-  readonly redraws: Map<string, () => void>;
-}
+type LivePrices = { readonly ticks: Map<string, CommittedTick>; readonly redraws: Map<string, () => void> };
 
 /** New prices between two market caps: the index of the asset. */
 function useLivePrices(): LivePrices {
@@ -105,14 +71,13 @@ function PriceLine({ line }: { line: Sparkline | undefined }) {
 
 const change = { format: (percent: number) => percentChange(percent), tone: signOf, isWide: true };
 
+const searchedText = ({ symbol, name }: MarketAsset) => `${symbol}\n${name ?? ""}`;
+
 const columnsOf = (
   live: LivePrices,
   sparklines: RankingResult["sparklines"],
 ): readonly DataColumn<MarketAsset>[] => [
-  {
-    ...{ label: "#", key: "rank", field: "rank", className: "rank soft wide", isAscending: true },
-    format: count,
-  },
+  { label: "#", key: "rank", field: "rank", className: "rank soft wide", isAscending: true, format: count },
   {
     ...{ label: "Asset", key: "asset", field: "symbol", className: "asset", isAscending: true },
     cell: ({ symbol, name, href }) => (
@@ -174,42 +139,24 @@ function Market() {
   const [view, go] = useAddress(undefined, { q: "", sort: "rank", without: "", scale: "" });
   const live = useLivePrices();
   // Commits are told by events; the interval is only for a page that has none.
-  const market = useLivePoll(
-    "market",
-    {},
-    {
-      ...{ what: "the market", seconds: 60 },
-      on: ({ streams }) => streams.includes("market_caps"),
-    },
-  );
+  const on = ({ streams }: CommitNews) => streams.includes("market_caps");
+  const market = useLivePoll("market", {}, { what: "the market", seconds: 60, on });
   const assets = useMemo(() => toAssets(market.value?.assets ?? []), [market.value]);
-  const head = (
-    <>
-      <PageHead name="market" title="Market">
-        <Reading of={[market]} isQuiet>
-          {() => assets.length > 0 && describeMarket(assets)}
-        </Reading>
-      </PageHead>
-      <Proof />
-    </>
-  );
-  if (market.note === "" && assets.length === 0)
-    return (
-      <>
-        {head}
-        <EmptyPage text="No market caps are synced yet." />
-      </>
-    );
+  const none = market.note === "" &&
+    assets.length === 0 && [
+      <Proof key="proof" />,
+      <EmptyPage key="empty" text="No market caps are synced yet." />,
+    ];
   const isSquareRoot = view.scale === "sqrt";
   const first = assets.find(({ marketCap }) => (marketCap ?? 0) > 0)?.symbol ?? "the first";
   const options = (
     <form class="row" id="map-options">
       <Checkbox
-        {...{ id: "without-first", label: `without ${first}`, isChecked: view.without !== "" }}
+        {...{ id: "without-first", label: `without ${first}`, value: view.without !== "" }}
         onChoose={(isChecked) => go({ without: isChecked ? "1" : "" }, "replace")}
       />
       <Checkbox
-        {...{ id: "square-root", label: "square root", isChecked: isSquareRoot }}
+        {...{ id: "square-root", label: "square root", value: isSquareRoot }}
         onChoose={(isChecked) => go({ scale: isChecked ? "sqrt" : "" }, "replace")}
       />
       <span class="soft">size: {isSquareRoot && "square root of the "}market cap · 24 h:</span>
@@ -221,8 +168,11 @@ function Market() {
     </form>
   );
   return (
-    <>
-      {head}
+    <Sheet
+      {...{ name: "market", title: "Market", instead: none }}
+      note={market.note === "" && assets.length > 0 && describeMarket(assets)}
+    >
+      <Proof />
       <Card name="map" title="By market capitalisation" controls={options}>
         <div class="treemap" id="treemap">
           <Reading of={[market]} room="line">
@@ -231,17 +181,13 @@ function Market() {
         </div>
       </Card>
       <Card
-        name="ranking"
-        title="Ranking"
+        {...{ name: "ranking", title: "Ranking", of: [market], room: "page" }}
         controls={
           <SearchField
-            label="Search by symbol or name"
-            value={view.q}
-            onSearch={(q) => go({ q }, "replace")}
+            {...{ label: "Search by symbol or name", value: view.q }}
+            onChoose={(q) => go({ q }, "replace")}
           />
         }
-        of={[market]}
-        room="page"
       >
         {({ sparklines }) => (
           <DataTable
@@ -249,15 +195,11 @@ function Market() {
             columns={columnsOf(live, sparklines)}
             attributes={({ id }) => ({ key: id, "data-id": id })}
             sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
-            search={{
-              text: view.q,
-              of: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
-              none: "No asset has this name.",
-            }}
+            search={{ text: view.q, of: searchedText, none: "No asset has this name." }}
           />
         )}
       </Card>
-    </>
+    </Sheet>
   );
 }
 

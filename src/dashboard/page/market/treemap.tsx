@@ -1,17 +1,23 @@
 // Assets as areas: the larger the market cap the larger the tile, the larger the change the stronger its colour.
 
 import { hierarchy, treemap } from "d3-hierarchy";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { RankedAsset } from "../../../model/answers/market.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
+import { useResized } from "../shared/redraw.ts";
 import { amount, percentChange, quote, signOf } from "../shared/text-format.ts";
 
-interface TileAsset {
-  readonly id: string;
-  readonly symbol: string;
-  readonly name: string | null;
-  readonly price: number | null;
-  readonly marketCap: number | null;
-  readonly change24h: number | null;
-  readonly href: string;
+export type MarketAsset = ReturnType<typeof toAssets>[number];
+
+export function toAssets(assets: readonly RankedAsset[]) {
+  // Of several assets with one symbol, the best-ranked has it in its address.
+  const firstBySymbol = new Map(assets.toReversed().map(([id, symbol]) => [symbol, id]));
+  return assets.map(
+    ([id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts]) => ({
+      ...{ id, symbol, name, rank, price, volume, marketCap, change24h, change7d, change30d, ts },
+      href: pagePath("assets", firstBySymbol.get(symbol) === id ? symbol : id),
+    }),
+  );
 }
 
 const MAX_TILES = 80;
@@ -24,19 +30,15 @@ const CHARACTER_PX = 6.8;
 const PADDING_PX = 8;
 
 /** The root has only children, the leaves have only an asset. */
-interface TreeNode {
-  readonly asset?: TileAsset;
-  readonly children?: readonly TreeNode[];
-}
+type TreeNode = { readonly asset?: MarketAsset; readonly children?: readonly TreeNode[] };
 
 interface TreemapProps {
-  readonly assets: readonly TileAsset[];
+  readonly assets: readonly MarketAsset[];
   readonly isWithoutFirst: boolean;
   /** The square root of the market cap, so that one asset does not take all the room. */
   readonly isSquareRoot: boolean;
 }
 
-/** The places of the assets with a market cap. */
 function layOutTiles({ assets, isWithoutFirst, isSquareRoot }: TreemapProps, size: [number, number]) {
   const children = assets.filter(({ marketCap }) => (marketCap ?? 0) > 0).map((asset) => ({ asset }));
   const first = isWithoutFirst ? 1 : 0;
@@ -70,12 +72,7 @@ function Tile({ asset, ...place }: ReturnType<typeof layOutTiles>[number]) {
     <a class="tile" href={href} title={title} aria-label={label} style={style}>
       {hasLabel && <b>{symbol}</b>}
       {/* The space is not shown: it separates the words of the text. */}
-      {hasLabel && hasChange && (
-        <>
-          {" "}
-          <span>{change}</span>
-        </>
-      )}
+      {hasLabel && hasChange && [" ", <span key="change">{change}</span>]}
     </a>
   );
 }
@@ -85,15 +82,7 @@ export function Treemap(props: TreemapProps) {
   const { assets, isWithoutFirst, isSquareRoot } = props;
   const box = useRef<HTMLDivElement>(null);
   const [[width, height], setSize] = useState<[number, number]>([0, 0]);
-  useLayoutEffect(() => {
-    const { current } = box;
-    if (!current) return;
-    const measure = () => setSize([current.clientWidth, current.clientHeight]);
-    const observer = new ResizeObserver(measure);
-    observer.observe(current);
-    measure();
-    return () => observer.disconnect();
-  }, []);
+  useResized(box, () => setSize([box.current?.clientWidth ?? 0, box.current?.clientHeight ?? 0]));
   const tiles = useMemo(
     () => layOutTiles({ assets, isWithoutFirst, isSquareRoot }, [width, height]),
     [assets, isWithoutFirst, isSquareRoot, width, height],

@@ -59,6 +59,5 @@ export function useAddress<const V extends Readonly<Record<string, string>>>(
 }
 
 /** Whether a name in a path means this one: `btc-usd` is `BTC/USD`. */
-export function isNamed(name: string, slug: string): boolean {
-  return nameToSlug(name).toLowerCase() === nameToSlug(slug).toLowerCase();
-}
+export const isNamed = (name: string, slug: string): boolean =>
+  nameToSlug(name).toLowerCase() === nameToSlug(slug).toLowerCase();

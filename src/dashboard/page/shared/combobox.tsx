@@ -1,29 +1,32 @@
 // A field with a list of what its text finds: type, then choose with the arrow keys and Enter, or a tap.
 //   <SeriesBox id="series" label="Series" … />, and the <SearchDialog> that “/” opens on any page.
 
-import { Fragment } from "preact";
+import { Fragment, type RenderableProps } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
+import type { SearchMatch } from "../../../model/answers/page-address.ts";
 import { TYPING_SECONDS, throttle } from "./live.ts";
 import { byId, describeError, fetchJson } from "./page-base.ts";
 import { useRedraw } from "./redraw.ts";
 
-interface ComboboxProps<T> {
-  readonly id: string;
-  readonly listId: string;
-  readonly label: string;
-  readonly placeholder: string;
+export function Field({ id, label, children }: Record<"id" | "label", string> & RenderableProps<object>) {
+  return (
+    <div class="box">
+      <label class="small" for={id}>
+        {label}
+      </label>{" "}
+      {children}
+    </div>
+  );
+}
+
+interface ComboboxProps<T> extends Readonly<Record<"id" | "listId" | "label" | "placeholder", string>> {
   /** What the field has while nobody types. */
   readonly value?: string;
   readonly find: (text: string) => Promise<readonly T[]>;
   /** Said above what was found; without a word, Enter alone chooses the first one. */
   readonly describe: (text: string, found: readonly T[]) => string;
-  readonly toOption: (one: T) => {
-    readonly name: string;
-    readonly note: string;
-    readonly href?: string;
-    readonly group?: string;
-  };
+  readonly toOption: (one: T) => Pick<SearchMatch, "name" | "note"> & Partial<SearchMatch>;
   readonly onChoose: (one: T) => void;
 }
 
@@ -140,21 +143,16 @@ function Combobox<T>(props: ComboboxProps<T>) {
   );
 }
 
-/** Says that a name is unknown. */
 export const describeUnknown = (name: string) => `No synced series is named “${name}”.`;
 
 interface SeriesBoxProps extends Pick<ComboboxProps<SeriesMatch>, "id" | "label" | "placeholder" | "value"> {
-  /** Above the field. */
   readonly heading: string;
   readonly onChoose: (series: SeriesMatch) => void;
 }
 
 export function SeriesBox({ heading, onChoose, ...own }: SeriesBoxProps) {
   return (
-    <div class="box">
-      <label class="small" for={own.id}>
-        {heading}
-      </label>
+    <Field id={own.id} label={heading}>
       <Combobox<SeriesMatch>
         {...own}
         listId={`${own.id}-list`}
@@ -172,7 +170,7 @@ export function SeriesBox({ heading, onChoose, ...own }: SeriesBoxProps) {
           byId(own.id).blur();
         }}
       />
-    </div>
+    </Field>
   );
 }
 

@@ -1,12 +1,10 @@
 // A table whose columns are declared: label, value, format, order and tone of a column are stated once.
-//   const columns: DataColumn<Quote>[] = [
-//     { label: "Exchange", key: "exchange", value: (row) => row.exchange, cell: (row) => <b>{row.exchange}</b>, isAscending: true },
-//     { label: "vs index", key: "deviation", field: "deviation_bps", format: points, tone: signOf, isWide: true },
-//   ];
+//   const columns: DataColumn<Quote>[] = [{ label: "vs index", key: "deviation", field: "deviation_bps", format: points, tone: signOf }];
 //   <DataTable id="quotes" label="Quotes" columns={columns} rows={quotes} attributes={…} sort={{ by, usual, onSort }} />
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { compareValues, sortNames } from "./page-base.ts";
 import { count } from "./text-format.ts";
 
 export interface DataColumn<Row> {
@@ -21,11 +19,11 @@ export interface DataColumn<Row> {
   readonly format?: (figure: number) => string;
   /** More than the text: without it the value is told as it is. */
   readonly cell?: (row: Row, text: string) => ComponentChildren;
-  /** What names the row. */
+  /** A second line. */
+  readonly note?: (row: Row) => string;
   readonly isHeading?: boolean;
   /** The colour of a figure, by its text: `signOf`. */
   readonly tone?: (text: string, row: Row) => string;
-  /** The colour behind it. */
   readonly shade?: (row: Row, text: string) => string;
   /** Names and ranks begin with the first, figures with the largest. */
   readonly isAscending?: boolean;
@@ -36,16 +34,13 @@ export interface DataColumn<Row> {
 
 interface DataTableProps<Row> {
   readonly id: string;
-  /** Says what the rows are. */
   readonly label: string;
   readonly columns: readonly DataColumn<Row>[];
   readonly rows: readonly Row[];
   /** Of a row: its `key`, class and data. */
-  readonly attributes: (row: Row) => { readonly key: string; readonly [name: string]: string | undefined };
+  readonly attributes?: (row: Row) => { readonly key: string; readonly [name: string]: string | undefined };
   /** `by`: the key of a column, with a minus if the largest is first; `usual` if no column has it. */
-  readonly sort?: {
-    readonly by: string;
-    readonly usual: string;
+  readonly sort?: Readonly<Record<"by" | "usual", string>> & {
     readonly onSort: (by: string) => void;
     /** Rows that stay below the others in every order. */
     readonly isLast?: (row: Row) => boolean;
@@ -53,7 +48,6 @@ interface DataTableProps<Row> {
   readonly search?: { readonly text: string; readonly of: (row: Row) => string; readonly none: string };
   /** Shows so many rows, and as many more on request. */
   readonly step?: number;
-  /** In place of a table without rows. */
   readonly empty?: string;
 }
 
@@ -65,21 +59,6 @@ function valueIn<Row>({ field, value }: DataColumn<Row>, row: Row): string | num
   return typeof found === "string" || typeof found === "number" ? found : null;
 }
 
-function sortRows<Row>(
-  rows: readonly Row[],
-  column: DataColumn<Row>,
-  sign: 1 | -1,
-  isLast: (row: Row) => boolean,
-) {
-  return rows.toSorted((a, b) => {
-    if (isLast(a) !== isLast(b)) return Number(isLast(a)) - Number(isLast(b));
-    const [first, second] = [valueIn(column, a), valueIn(column, b)];
-    if (first === null || second === null) return Number(first === null) - Number(second === null);
-    return (first < second ? -1 : first > second ? 1 : 0) * sign;
-  });
-}
-
-/** What a cell tells. */
 export function textIn<Row>(column: DataColumn<Row>, row: Row): string {
   const value = valueIn(column, row);
   return value === null ? "–" : (column.format?.(Number(value)) ?? String(value));
@@ -92,7 +71,9 @@ function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
     class: classOf(column, column.tone?.(text, row)),
     ...(backgroundColor && { style: { backgroundColor } }),
   };
-  const shown = column.cell ? column.cell(row, text) : text;
+  const note = column.note?.(row);
+  const first = column.cell ? column.cell(row, text) : text;
+  const shown = note ? [first, <br key="br" />, <span key="note" class="soft" children={note} />] : first;
   if (!column.isHeading) return <td {...own}>{shown}</td>;
   return (
     <th scope="row" {...own}>
@@ -102,29 +83,40 @@ function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const { id, label, columns, rows, attributes, sort, search, step = Number.POSITIVE_INFINITY } = props;
+  const {
+    id,
+    label,
+    columns,
+    rows,
+    attributes,
+    sort,
+    search,
+    empty,
+    step = Number.POSITIVE_INFINITY,
+  } = props;
   const [shown, setShown] = useState(step);
   const searched = search?.text.trim().toLowerCase() ?? "";
   useEffect(() => setShown(step), [searched, step]);
-  if (rows.length === 0 && props.empty !== undefined)
-    return (
-      <p class="soft empty" id={`no-${id}`}>
-        {props.empty}
-      </p>
-    );
+  const nothing = (name: string, text: string) => (
+    <p class="soft empty" id={`no-${name}`}>
+      {text}
+    </p>
+  );
+  if (rows.length === 0 && empty !== undefined) return nothing(id, empty);
   const columnOf = (by: string) =>
     columns.find(({ key }) => key !== undefined && key === by.replace("-", ""));
   const by = sort && columnOf(sort.by) ? sort.by : (sort?.usual ?? "");
   const sorted = columnOf(by);
-  const isDescending = by.startsWith("-");
+  const sign = by.startsWith("-") ? -1 : 1;
   const found = search ? rows.filter((row) => search.of(row).toLowerCase().includes(searched)) : rows;
-  const ordered = sorted
-    ? sortRows(found, sorted, isDescending ? -1 : 1, sort?.isLast ?? (() => false))
-    : found;
+  const rankOf = (row: Row) => Number(sort?.isLast?.(row) ?? false);
+  const order = (column: (typeof columns)[number]) => (a: Row, b: Row) =>
+    rankOf(a) - rankOf(b) || compareValues(valueIn(column, a), valueIn(column, b), sign);
+  const ordered = sorted ? found.toSorted(order(sorted)) : found;
   const head = (column: DataColumn<Row>) => {
     if (column.key === undefined) return column.label;
-    const isFirstAscending = column === sorted ? isDescending : column.isAscending;
-    const arrow = column === sorted ? (isDescending ? " ↓" : " ↑") : "";
+    const isFirstAscending = column === sorted ? sign < 0 : column.isAscending;
+    const arrow = column === sorted ? sortNames[sign].arrow : "";
     return (
       <button type="button" onClick={() => sort?.onSort(`${isFirstAscending ? "" : "-"}${column.key}`)}>
         {`${column.label}${arrow}`}
@@ -142,7 +134,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
                 <th
                   scope="col"
                   class={classOf(column)}
-                  aria-sort={column !== sorted ? undefined : isDescending ? "descending" : "ascending"}
+                  aria-sort={column === sorted ? sortNames[sign].name : undefined}
                 >
                   {head(column)}
                 </th>
@@ -150,8 +142,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
             </tr>
           </thead>
           <tbody>
-            {ordered.slice(0, shown).map((row) => {
-              const { key, ...own } = attributes(row);
+            {ordered.slice(0, shown).map((row, at) => {
+              const { key = at, ...own } = attributes?.(row) ?? {};
               return (
                 <tr key={key} {...own}>
                   {columns.map((column) => (
@@ -163,11 +155,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           </tbody>
         </table>
       </div>
-      {search && found.length === 0 && (
-        <p class="soft empty" id="no-match">
-          {search.none}
-        </p>
-      )}
+      {search && found.length === 0 && nothing("match", search.none)}
       {found.length > shown && (
         <button type="button" class="more" id="more" onClick={() => setShown(shown + step)}>
           {`Show more (${count(found.length - shown)})`}

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { SearchDialog } from "./combobox.tsx";
 import "./live.ts";
 import { byId, readStored, store } from "./page-base.ts";
-import { tellLocalTime, zoneName } from "./text-format.ts";
+import { tellLocalTime, zoneName } from "./time-format.ts";
 
 /** A colour of the style sheet in the present theme, as a canvas understands it. */
 export function cssColour(name: string): string {

@@ -10,14 +10,14 @@ import type { ApiAnswers } from "../../api-answers.ts";
 import { noteReading, onCommit, onMissed, throttle } from "./live.ts";
 import { type ApiParams, describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "./page-base.ts";
 
-/** What is known of something that a page reads. */
 export interface LiveAnswer<T> {
-  /** Undefined until there is one. */
   readonly value: T | undefined;
   /** What to say in place of the value; empty: it may be told. */
   readonly note: string;
   readonly hasFailed: boolean;
 }
+
+export const told = <T,>({ value, note }: LiveAnswer<T>): T | undefined => (note === "" ? value : undefined);
 
 /** Calls the last `listener` with each commit, while somebody sees the page. */
 export function useCommits(listener: (news: CommitNews) => void): void {
@@ -37,7 +37,6 @@ export function useNote(note: string, hasFailed: boolean): void {
 const ROOMS_PX = { line: 42, figure: 53, plot: 260, table: 420, page: 900 };
 
 interface LivePollOptions {
-  /** For people. */
   readonly what: string;
   readonly seconds: number;
   /** Which commits are a reason to ask at once. */
@@ -60,20 +59,15 @@ export function useThrottled<T>(value: T, seconds: number): T {
   return taken;
 }
 
-const toQuery = (params: ApiParams | undefined) => params && String(new URLSearchParams(params));
-
 /** Asks at an interval, after the commits that `on` picks, and after events that were missed. No `params`: nothing to ask yet. */
 export function useLivePoll<K extends keyof ApiAnswers>(
   kind: K,
   params: ApiParams | undefined,
   { what, seconds, on, throttleSeconds = 5, after, question }: LivePollOptions,
 ): LiveAnswer<ApiAnswers[K]> {
-  const query = toQuery(params);
+  const query = params && String(new URLSearchParams(params));
   const asked = question ?? query;
-  const [answer, setAnswer] = useState<{
-    readonly asked: string | undefined;
-    readonly value: ApiAnswers[K];
-  }>();
+  const [answer, setAnswer] = useState<{ asked: string | undefined; value: ApiAnswers[K] }>();
   const [failure, setFailure] = useState("");
   const latest = useRef({ on, asked });
   latest.current = { on, asked };
@@ -108,18 +102,17 @@ export function useLivePoll<K extends keyof ApiAnswers>(
     : isAnswered
       ? ""
       : `Reading ${what} …`;
-  const hasFailed = failure !== "";
-  useNote(note, hasFailed);
+  useNote(note, failure !== "");
   const value = query === undefined ? undefined : answer?.value;
-  return { value, note: after?.note || note, hasFailed };
+  return { value, note: after?.note || note, hasFailed: failure !== "" };
 }
 
 export interface ReadingProps<T extends readonly unknown[]> {
   readonly of: readonly [...{ readonly [I in keyof T]: LiveAnswer<T[I]> }];
   /** The room that it will take, so that nothing below it moves. */
-  readonly room?: keyof typeof ROOMS_PX;
+  readonly room?: keyof typeof ROOMS_PX | undefined;
   /** It says nothing: another one does. */
-  readonly isQuiet?: boolean;
+  readonly isQuiet?: boolean | undefined;
   readonly isInline?: boolean;
   readonly children: (...values: NoInfer<T>) => ComponentChildren;
 }
@@ -132,21 +125,16 @@ export function Reading<T extends readonly unknown[]>(props: ReadingProps<T>) {
     const values = answers.map(({ value }) => value);
     return values.includes(undefined) ? null : children(...(values as unknown as T));
   }
-  if (isInline)
-    return (
-      <span class="reading" role="status">
-        {note}
-      </span>
-    );
-  const told = !isQuiet && (
-    <p class="soft reading" role="status">
+  const Tag = isInline ? "span" : "p";
+  const said = !isQuiet && (
+    <Tag class={isInline ? "reading" : "soft reading"} role="status">
       {note}
-    </p>
+    </Tag>
   );
-  if (!room) return told;
+  if (!room) return said;
   return (
     <div class="room" style={{ minHeight: `${ROOMS_PX[room]}px` }}>
-      {told}
+      {said}
     </div>
   );
 }

@@ -3,7 +3,7 @@
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import type { LiveEventData } from "../../api-answers.ts";
 import { byId, RETRY_SECONDS } from "./page-base.ts";
-import { duration } from "./text-format.ts";
+import { duration } from "./time-format.ts";
 
 /** Longer than the daemon's heartbeat: the page is no longer live. */
 const STALE_AFTER_SECONDS = 12;
@@ -43,11 +43,8 @@ export function throttle(seconds: number, work: () => void): () => void {
   let timer: number | undefined;
   let isDue = false;
   const run = () => {
-    if (timer) {
-      isDue = true;
-      return;
-    }
-    isDue = false;
+    isDue = timer !== undefined;
+    if (isDue) return;
     work();
     timer = setTimeout(() => {
       timer = undefined;

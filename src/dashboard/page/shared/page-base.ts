@@ -3,7 +3,6 @@
 import type { ErrorAnswer } from "../../../model/answers/query.ts";
 import type { ApiAnswers } from "../../api-answers.ts";
 
-/** Throws if the page has no such element. */
 export function byId(id: string): HTMLElement {
   const found = document.getElementById(id);
   if (found) return found;
@@ -26,7 +25,6 @@ export function store(key: string, value: string): void {
   } catch {}
 }
 
-/** After a failure, the next attempt comes as soon as this. */
 export const RETRY_SECONDS = 5;
 const REQUEST_TIMEOUT_MS = 30_000;
 
@@ -36,22 +34,16 @@ export function describeError(error: unknown): string {
   return error instanceof TypeError || name === "TimeoutError" ? "the daemon does not answer" : message;
 }
 
-/** The parameters of a request. */
 export type ApiParams = URLSearchParams | Readonly<Record<string, string>>;
 
-/** Fetches an answer of the daemon's API. */
-export async function fetchJson<K extends keyof ApiAnswers>(
-  kind: K,
-  params: ApiParams = {},
-): Promise<ApiAnswers[K]> {
+export async function fetchJson<K extends keyof ApiAnswers>(kind: K, params: ApiParams = {}) {
   const query = String(new URLSearchParams(params));
-  const path = `/api/${kind}${query && `?${query}`}`;
-  const response = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+  const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  const response = await fetch(`/api/${kind}${query && `?${query}`}`, { cache: "no-store", signal });
   if (!response.ok) throw await toError(response);
   return (await response.json()) as ApiAnswers[K];
 }
 
-/** The daemon refused a request. */
 export class RequestError extends Error {
   readonly warnings: readonly string[];
 
@@ -73,10 +65,7 @@ export async function toError(response: Response): Promise<Error> {
 }
 
 /** Work that repeats itself; `now` does it at once, `stop` ends it. */
-export interface Repetition {
-  readonly now: () => Promise<void>;
-  readonly stop: () => void;
-}
+export type Repetition = { readonly now: () => Promise<void>; readonly stop: () => void };
 
 /** Runs `work` at once and then at an interval, sooner after a failure, while the page is visible. */
 export function repeatWhileVisible(
@@ -108,3 +97,14 @@ export function repeatWhileVisible(
   };
   return { now: run, stop };
 }
+
+/** Nothing is last, numbers come before texts. */
+export function compareValues(a: string | number | null, b: string | number | null, sign: 1 | -1): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  if (typeof a !== typeof b) return typeof a === "number" ? -sign : sign;
+  return (a < b ? -1 : a > b ? 1 : 0) * sign;
+}
+export const sortNames = {
+  1: { name: "ascending", arrow: " ↑" },
+  "-1": { name: "descending", arrow: " ↓" },
+} as const;

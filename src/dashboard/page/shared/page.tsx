@@ -1,43 +1,46 @@
-// The parts of a page. `mountPage(<Exchanges />)` renders into the layout; a page is a <PageHead>, then <Card>s, or an <EmptyPage>.
+// The parts of a page. `mountPage(<Exchanges />)` renders into the layout; a page is a <Sheet> of <Card>s.
 
 import { type ComponentChildren, render, type VNode } from "preact";
 import { useEffect } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
 import { findClosestWords } from "../../../model/did-you-mean.ts";
+import { Field } from "./combobox.tsx";
 import "./layout.tsx";
 import { Reading, type ReadingProps } from "./live-poll.tsx";
 import { byId } from "./page-base.ts";
 
 const MAX_NEAR_NAMES = 5;
 
-export function mountPage(page: VNode): void {
-  render(page, byId("main"));
-}
+export const mountPage = (page: VNode): void => render(page, byId("main"));
 
-interface PageHeadProps {
-  /** The ids are `NAME-title` and `NAME-note`. */
+interface PageProps {
   readonly name: string;
   readonly title: string;
   /** What stands beside the title. */
   readonly subtitle?: string;
+  readonly note?: ComponentChildren;
+  readonly instead?: ComponentChildren;
   readonly children?: ComponentChildren;
 }
 
-/** The heading, which is the title of the window too, with what is said beside it. */
-export function PageHead({ name, title, subtitle, children }: PageHeadProps) {
+/** The heading, which is the title of the window too, with what is said beside it, and the cards. */
+export function Sheet({ name, title, subtitle, note, instead, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · mds-sync`;
   }, [title]);
   return (
-    <div class="page-head row spread">
-      <h1>
-        <span id={`${name}-title`}>{title}</span>
-        {subtitle && <span class="soft">{subtitle}</span>}
-      </h1>
-      <p class="soft" id={`${name}-note`} role="status">
-        {children}
-      </p>
-    </div>
+    <>
+      <div class="page-head row spread">
+        <h1>
+          <span id={`${name}-title`}>{title}</span>
+          {subtitle && <span class="soft">{subtitle}</span>}
+        </h1>
+        <p class="soft" id={`${name}-note`} role="status">
+          {note}
+        </p>
+      </div>
+      {instead || children}
+    </>
   );
 }
 
@@ -55,8 +58,9 @@ interface CardProps<T extends readonly unknown[]> extends Partial<Omit<ReadingPr
 }
 
 export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
-  const { name, title, label, note, controls, of, room, isQuiet, children } = props;
+  const { name, title, label, note, controls, of, children, ...reading } = props;
   const labelled = title === undefined ? { "aria-label": label } : { "aria-labelledby": `${name}-title` };
+  const isRead = of && typeof children === "function";
   return (
     <section class="card" {...labelled}>
       {title !== undefined && (
@@ -70,12 +74,12 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
           {controls}
         </div>
       )}
-      {of && typeof children === "function" ? (
-        <Reading of={of} {...(room && { room })} isQuiet={isQuiet}>
+      {isRead ? (
+        <Reading {...reading} of={of}>
           {children as ReadingProps<T>["children"]}
         </Reading>
       ) : (
-        children
+        (children as ComponentChildren)
       )}
     </section>
   );
@@ -103,13 +107,11 @@ export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
   );
 }
 
-/** The colour of a state. */
 export function Mark({ state }: { state: string }) {
   return <i class="mark" data-state={state} style={{ background: `var(--${state}, var(--soft))` }} />;
 }
 
 const toneColours = { well: "covered", busy: "open", ill: "lost" };
-/** How well the daemon is. */
 export function Dot({ tone }: { tone: keyof typeof toneColours }) {
   return <span class="dot" style={{ background: `var(--${toneColours[tone]})` }} />;
 }
@@ -122,7 +124,6 @@ interface TrendLineProps {
   readonly hasArea?: boolean;
 }
 
-/** A line without axes. */
 export function TrendLine({ points, label, tone = "", hasArea = false }: TrendLineProps) {
   const [width, height] = [110, 30];
   const line = points
@@ -137,22 +138,21 @@ export function TrendLine({ points, label, tone = "", hasArea = false }: TrendLi
   );
 }
 
-interface ChoiceProps {
+interface ChosenProps<V> {
   readonly id: string;
   readonly label: string;
-  readonly value: string;
-  /** By value: what is shown. */
-  readonly options: readonly (readonly [value: string, text: string])[];
-  readonly onChoose: (value: string) => void;
+  readonly value: V;
+  readonly onChoose: (value: V) => void;
 }
 
-/** A select with its label. */
+interface ChoiceProps extends ChosenProps<string> {
+  /** By value: what is shown. */
+  readonly options: readonly (readonly [value: string, text: string])[];
+}
+
 export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
   return (
-    <div class="box">
-      <label class="small" for={id}>
-        {label}
-      </label>{" "}
+    <Field id={id} label={label}>
       <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
         {options.map(([one, text]) => (
           <option key={one} value={one} selected={one === value}>
@@ -160,31 +160,27 @@ export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
           </option>
         ))}
       </select>
-    </div>
+    </Field>
   );
 }
 
-interface TabListProps<K extends string> {
-  readonly id: string;
-  readonly label: string;
+interface TabListProps<K extends string> extends ChosenProps<K> {
   readonly names: Readonly<Record<K, string>>;
-  readonly selected: K;
   readonly isHidden?: (key: K) => boolean;
   /** The element that a tab shows. */
   readonly controls: string;
-  readonly onSelect: (key: K) => void;
 }
 
 /** Tabs with the arrow keys, as a screen reader expects them. */
 export function TabList<K extends string>(props: TabListProps<K>) {
-  const { id, label, names, selected, isHidden = () => false, controls, onSelect } = props;
+  const { id, label, names, value, isHidden = () => false, controls, onChoose } = props;
   const keys = (Object.keys(names) as K[]).filter((key) => !isHidden(key));
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    const next = keys[(keys.indexOf(selected) + step + keys.length) % keys.length];
+    const next = keys[(keys.indexOf(value) + step + keys.length) % keys.length];
     if (step === 0 || next === undefined) return;
     event.preventDefault();
-    onSelect(next);
+    onChoose(next);
     event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
   };
   return (
@@ -192,14 +188,10 @@ export function TabList<K extends string>(props: TabListProps<K>) {
       {keys.map((key) => (
         <button
           key={key}
-          type="button"
-          role="tab"
-          id={`tab-${key}`}
-          data-view={key}
-          aria-controls={controls}
-          aria-selected={key === selected}
-          tabIndex={key === selected ? 0 : -1}
-          onClick={() => onSelect(key)}
+          {...{ type: "button", role: "tab", id: `tab-${key}`, "data-view": key }}
+          {...{ "aria-controls": controls, "aria-selected": key === value }}
+          tabIndex={key === value ? 0 : -1}
+          onClick={() => onChoose(key)}
         >
           {names[key]}
         </button>
@@ -208,37 +200,22 @@ export function TabList<K extends string>(props: TabListProps<K>) {
   );
 }
 
-interface SearchFieldProps {
-  readonly id?: string;
-  readonly label: string;
-  readonly value: string;
-  readonly onSearch: (text: string) => void;
-}
-
-/** The field that a list is searched with. */
-export function SearchField({ id = "search", label, value, onSearch }: SearchFieldProps) {
+export function SearchField({ id = "search", label, value, onChoose }: Partial<ChosenProps<string>>) {
   return (
     <input
       {...{ id, type: "search", placeholder: label, "aria-label": label, value }}
       {...{ autocomplete: "off", autocapitalize: "off", spellcheck: false }}
-      onInput={(event) => onSearch(event.currentTarget.value)}
+      onInput={(event) => onChoose?.(event.currentTarget.value)}
     />
   );
 }
 
-interface CheckboxProps {
-  readonly id: string;
-  readonly label: string;
-  readonly isChecked: boolean;
-  readonly isDisabled?: boolean;
-  readonly onChoose: (isChecked: boolean) => void;
-}
-
-export function Checkbox({ id, label, isChecked, isDisabled = false, onChoose }: CheckboxProps) {
+export function Checkbox(props: ChosenProps<boolean> & { readonly isDisabled?: boolean }) {
+  const { id, label, value, isDisabled = false, onChoose } = props;
   return (
     <label class="check soft">
       <input
-        {...{ type: "checkbox", id, checked: isChecked, disabled: isDisabled }}
+        {...{ type: "checkbox", id, checked: value, disabled: isDisabled }}
         onChange={(event) => onChoose(event.currentTarget.checked)}
       />
       {label}
@@ -248,11 +225,9 @@ export function Checkbox({ id, label, isChecked, isDisabled = false, onChoose }:
 
 interface EmptyPageProps {
   readonly text: string;
-  /** Names that are nearly the same, and where they lead. */
   readonly near?: readonly { readonly label: string; readonly href: string }[];
 }
 
-/** What is shown in place of the cards. */
 export function EmptyPage({ text, near = [] }: EmptyPageProps) {
   return (
     <section class="card" id="empty" aria-label="Nothing to show">
@@ -267,19 +242,14 @@ export function EmptyPage({ text, near = [] }: EmptyPageProps) {
   );
 }
 
-interface UnknownNameProps {
+interface UnknownNameProps extends Readonly<Record<"name" | "what", string>> {
   readonly page: Parameters<typeof pagePath>[0];
-  readonly name: string;
   readonly known: readonly string[];
-  /** What is not synced of it, in the plural. */
-  readonly what: string;
-  /** Said if nothing at all is known. */
-  readonly none: string;
 }
 
 /** In place of the cards about one thing, if the address names another; it leads to names that are nearly the same. */
-export function UnknownName({ page, name, known, what, none }: UnknownNameProps) {
+export function UnknownName({ page, name, known, what }: UnknownNameProps) {
   const near = findClosestWords(name, known.map(nameToSlug)).slice(0, MAX_NEAR_NAMES);
-  const text = known.length > 0 ? `No ${what} are synced of “${name}”.` : none;
+  const text = known.length > 0 ? `No ${what} are synced of “${name}”.` : `No ${what} are synced yet.`;
   return <EmptyPage text={text} near={near.map((label) => ({ label, href: pagePath(page, label) }))} />;
 }

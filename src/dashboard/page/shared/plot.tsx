@@ -5,11 +5,11 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { cssColour } from "./layout.tsx";
 import { useRedraws } from "./redraw.ts";
-import { aheadOfUtc, clockText, dayText, offsetOfZone, withMinusSign } from "./text-format.ts";
+import { withMinusSign } from "./text-format.ts";
+import { aheadOfUtc, clockText, dayText, offsetOfZone } from "./time-format.ts";
 
 interface PlotProps<T> {
   readonly id: string;
-  /** What a screen reader says of it. */
   readonly label: string;
   readonly of: T;
   /** Undefined: there is nothing to draw, and no room for it. */
@@ -58,47 +58,36 @@ export interface PlotDrawing {
   readonly yValue: (value: number, digits: number) => string;
   readonly lines: readonly (string | uPlot.Series)[];
   readonly hasPoints?: boolean;
-  /** A drag zooms in. */
   readonly isZoomable?: boolean;
-  /** Seconds since 1970. */
   readonly isTime?: boolean;
   /** How far the x axis goes beyond the first and the last place: bars have halves there. */
   readonly xMargin?: number;
   /** The scale on the right, for the lines that name it. */
-  readonly right?: {
-    readonly scale: string;
-    readonly label: string;
-    readonly value: (value: number) => string;
-  };
-  /** Adds to what is drawn. */
+  readonly right?: Record<"scale" | "label", string> & { readonly value: (value: number) => string };
   readonly onDraw?: (plot: uPlot) => void;
 }
 
 function plotOptions(target: HTMLElement, drawing: PlotDrawing): uPlot.Options {
-  const { xLabel, xValues, lines, yValue, hasPoints = true, isTime = false, right } = drawing;
+  const { xLabel, xValues, yValue, hasPoints = true, isTime = false, right } = drawing;
   const { isZoomable = false, xMargin = 0, onDraw } = drawing;
   const [soft, line] = [cssColour("soft"), cssColour("line")];
   const figure = (value: number, digits: number) => withMinusSign(yValue(value, digits));
-  const axis = {
-    stroke: soft,
-    grid: { stroke: line, width: 1 },
-    ticks: { stroke: line },
-    font: "12px system-ui",
-    labelFont: "12px system-ui",
-    labelSize: 18,
+  const inks = { grid: { stroke: line, width: 1 }, ticks: { stroke: line } };
+  const font = "12px system-ui";
+  const axis = { stroke: soft, ...inks, font, labelFont: font, labelSize: 18 };
+  const rightAxis = right && {
+    ...{ ...axis, label: right.label, scale: right.scale, side: 1 as const, size: 60, grid: { show: false } },
+    values: (_: uPlot, at: number[]) => at.map(right.value),
   };
+  const margins = (_: uPlot, min: number, max: number): [number, number] => [min - xMargin, max + xMargin];
+  // Bars of the right scale keep to the lower third.
+  const lowerThird = (_: uPlot, __: number, max: number): [number, number] => [0, max * 3];
   return {
     width: target.clientWidth,
     height: target.clientHeight - LEGEND_PX,
-    // Bars of the right scale keep to the lower third.
     scales: {
-      x: {
-        time: isTime,
-        ...(xMargin > 0
-          ? { range: (_: uPlot, min: number, max: number) => [min - xMargin, max + xMargin] }
-          : {}),
-      },
-      ...(right ? { [right.scale]: { range: (_: uPlot, __: number, max: number) => [0, max * 3] } } : {}),
+      x: { time: isTime, ...(xMargin > 0 && { range: margins }) },
+      ...(right && { [right.scale]: { range: lowerThird } }),
     },
     tzDate: (seconds) => new Date(seconds * 1000 + offsetOfZone(seconds * 1000)),
     cursor: { drag: { x: isZoomable, y: false } },
@@ -111,25 +100,11 @@ function plotOptions(target: HTMLElement, drawing: PlotDrawing): uPlot.Options {
           at.map((value) => (isTime ? timeMark(value, step) : xValues(value))),
       },
       { ...axis, size: axisSize, values: (_, at) => at.map((value) => figure(value, digitsOf(at))) },
-      ...(right
-        ? [
-            {
-              ...axis,
-              ...{
-                label: right.label,
-                scale: right.scale,
-                side: 1 as const,
-                size: 60,
-                grid: { show: false },
-              },
-              values: (_: uPlot, at: number[]) => at.map(right.value),
-            },
-          ]
-        : []),
+      ...(rightAxis ? [rightAxis] : []),
     ],
     series: [
       { label: xLabel, value: (_, value) => (value == null ? "" : xValues(value)) },
-      ...lines.map((given, i): uPlot.Series => {
+      ...drawing.lines.map((given, i): uPlot.Series => {
         const own = typeof given === "string" ? { label: given } : given;
         const value = own.scale === right?.scale && right ? right.value : (one: number) => figure(one, 2);
         return {

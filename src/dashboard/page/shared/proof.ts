@@ -1,7 +1,8 @@
 import { describeConfirmations } from "../../../model/status/gap-state.ts";
 import type { StreamStatus, WarehouseStatus } from "../../../model/status/warehouse-status.ts";
 import type { BackfillAnswer } from "../../api-answers.ts";
-import { brief, count, countNoun, duration, momentText, title } from "./text-format.ts";
+import { brief, count, countNoun, title } from "./text-format.ts";
+import { duration, momentText } from "./time-format.ts";
 
 // One line of proof: what is stored, since when it is whole, and what is missing of it. Pure functions without access to the page.
 
@@ -41,9 +42,8 @@ export function describeProof(status: ProvenStatus, backfill: BackfillAnswer | n
 }
 
 /** The day alone would claim up to 24 hours that nobody has proven. */
-function firstWholeMinute(time: string): string {
-  return momentText(Math.ceil(Date.parse(time) / 60_000) * 60_000_000, 16);
-}
+const firstWholeMinute = (time: string): string =>
+  momentText(Math.ceil(Date.parse(time) / 60_000) * 60_000_000, 16);
 
 /** first fill 65 %, about 10 min left, 81K rows/s */
 export function describeBackfill({ percent, seconds_left, rows_per_second }: BackfillAnswer): string {

@@ -1,6 +1,6 @@
-import { useEffect, useReducer } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect, useReducer } from "preact/hooks";
 
-/** Draws the component again. */
 export function useRedraw(): () => void {
   const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
   return () => redraw(undefined);
@@ -23,8 +23,20 @@ export function useRedraws(): number {
   return redraws;
 }
 
-/** Whether the window is as narrow as a phone. */
 export function usePhone(): boolean {
   useRedraws();
   return matchMedia("(max-width: 760px)").matches;
+}
+
+/** Calls `measure` before the next paint, and whenever the element has another size. */
+export function useResized(
+  box: RefObject<Element | null>,
+  measure: () => void,
+  inputs: readonly unknown[] = [],
+): void {
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(measure);
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, inputs);
 }

@@ -2,6 +2,7 @@
 //   const picked = readPicked(params, "1w", now);  rangeOf(picked, now);  <TimePicker picked={picked} now={now} onPick={…} />
 
 import { MICROS_PER_SECOND, parseUserTime } from "../../../model/time.ts";
+import { Field } from "./combobox.tsx";
 import { Choice } from "./page.tsx";
 
 const DAY = 86_400;
@@ -21,17 +22,10 @@ const ranges = {
 type RangeName = keyof typeof ranges | "days" | "exact";
 const isLength = (text: string): text is keyof typeof ranges => Object.hasOwn(ranges, text);
 
-export interface PickedTime {
-  readonly range: RangeName;
-  readonly from: string;
-  readonly to: string;
-}
+export type PickedTime = { readonly range: RangeName; readonly from: string; readonly to: string };
 
 /** Seconds since 1970; `to` is undefined if the range ends now. */
-export interface PickedRange {
-  readonly from: number;
-  readonly to?: number;
-}
+export type PickedRange = { readonly from: number; readonly to?: number };
 
 /** In seconds; NaN: it is no time. */
 const timeOf = (text: string, now: number) =>
@@ -47,7 +41,6 @@ export function readPicked(params: URLSearchParams, usual: RangeName, now: numbe
   return isExact ? { range: "exact", from, to } : { range: usual, from: "", to: "" };
 }
 
-/** For the URL, so that the range can be shared. */
 export function pickedParams({ range, from, to }: PickedTime): Record<string, string> {
   if (isLength(range)) return { range };
   if (range === "days") return { range, from, to };
@@ -66,15 +59,16 @@ export function rangeOf({ range, from, to }: PickedTime, now: number): PickedRan
 export const toMinute = (seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 16)}Z`;
 
 /** What a reader has scrolled to. */
-export function pickExactly({ from, to }: PickedRange): PickedTime {
-  return { range: "exact", from: toMinute(from), to: to === undefined ? "" : toMinute(to) };
-}
+export const pickExactly = ({ from, to }: PickedRange): PickedTime => ({
+  range: "exact",
+  from: toMinute(from),
+  to: to === undefined ? "" : toMinute(to),
+});
 
 const dayOf = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 10);
 
 interface TimePickerProps {
   readonly picked: PickedTime;
-  /** The daemon's clock in seconds. */
   readonly now: number;
   readonly onPick: (picked: PickedTime) => void;
 }
@@ -87,11 +81,8 @@ export function TimePicker({ picked, now, onPick }: TimePickerProps) {
   ];
   const choose = (value: string) => {
     const { from, to = now } = rangeOf(picked, now);
-    onPick(
-      isLength(value)
-        ? { range: value, from: "", to: "" }
-        : { range: "days", from: dayOf(from), to: dayOf(to) },
-    );
+    const days = { range: "days", from: dayOf(from), to: dayOf(to) } as const;
+    onPick(isLength(value) ? { range: value, from: "", to: "" } : days);
   };
   const chooseDays = ({ currentTarget }: { currentTarget: HTMLElement }) => {
     const [from = "", to = ""] = [...currentTarget.querySelectorAll("input")].map(({ value }) => value);
@@ -101,16 +92,13 @@ export function TimePicker({ picked, now, onPick }: TimePickerProps) {
     <div class="row" id="picker">
       <Choice id="range" label="Range" value={picked.range} options={options} onChoose={choose} />
       {picked.range === "days" && (
-        <div class="box dates" id="dates">
-          <label class="small" for="from">
-            From, to (UTC)
-          </label>
+        <Field id="from" label="From, to (UTC)">
           {/* A date that is being typed has no value, which a new drawing must not fill in. */}
-          <div key={`${picked.from} ${picked.to}`} onChange={chooseDays}>
+          <div key={`${picked.from} ${picked.to}`} class="dates" id="dates" onChange={chooseDays}>
             <input type="date" id="from" defaultValue={picked.from} />{" "}
             <input type="date" id="to" aria-label="To, this day included" defaultValue={picked.to} />
           </div>
-        </div>
+        </Field>
       )}
     </div>
   );

@@ -2,26 +2,18 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import {
-  type CellRun,
-  cellStates,
-  type HeatmapGroup,
-  type HeatmapResult,
-} from "../../../model/answers/heatmap.ts";
+import { cellStates, type HeatmapGroup, type HeatmapResult } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { useAddress } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.tsx";
 import { TYPING_SECONDS } from "../shared/live.ts";
-import { type LiveAnswer, Reading, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading, told, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
 import { Card, Checkbox, Mark, SearchField } from "../shared/page.tsx";
-import { useRedraws } from "../shared/redraw.ts";
+import { useRedraws, useResized } from "../shared/redraw.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
-import { axis, describeCell, expand, type HeatmapCell, summarize } from "./heat-map.ts";
+import { axis, describeCell, expand, type HeatmapCell, stateLabels, summarize } from "./heat-map.ts";
 
-interface Filter {
-  readonly name: string;
-  readonly onlyProblems: boolean;
-}
+type Filter = { readonly name: string; readonly onlyProblems: boolean };
 
 const isFiltered = ({ name, onlyProblems }: Filter) => name !== "" || onlyProblems;
 
@@ -33,18 +25,12 @@ function describeFilter({ groups }: HeatmapResult, filter: Filter): string {
   return `No ${filter.onlyProblems ? "incomplete " : ""}series has “${filter.name}” in its name.`;
 }
 
-/**
- * Draws at the resolution of the canvas. Every state that occurs gets at least one pixel: one lost minute in a day must not
- * vanish by rounding.
- */
+/** Every state that occurs gets at least one pixel: one lost minute in a day must not vanish by rounding. */
 function draw(canvas: HTMLCanvasElement, cells: readonly HeatmapCell[]): void {
-  const ratio = devicePixelRatio || 1;
-  const width = Math.round(canvas.clientWidth * ratio);
-  const height = Math.round(canvas.clientHeight * ratio);
-  const pen = canvas.getContext("2d");
-  if (width === 0 || !pen) return;
-  canvas.width = width;
-  canvas.height = height;
+  const [ratio, pen] = [devicePixelRatio || 1, canvas.getContext("2d")];
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight].map((px) => Math.round(px * ratio));
+  if (!width || !height || !pen) return;
+  Object.assign(canvas, { width, height });
   const colours = cellStates.map(cssColour);
   const none = cssColour("none");
   const minPixels = Math.ceil(1.5 * ratio);
@@ -56,9 +42,8 @@ function draw(canvas: HTMLCanvasElement, cells: readonly HeatmapCell[]): void {
     pen.fillStyle = none;
     pen.fillRect(left, 0, across, height);
     // Worst state on top, so that even a small fraction is fully visible.
-    const present = colours
-      .map((colour, i) => ({ colour, fraction: fractions[i] ?? 0 }))
-      .filter(({ fraction }) => fraction > 0);
+    const parts = colours.map((colour, i) => ({ colour, fraction: fractions[i] ?? 0 }));
+    const present = parts.filter(({ fraction }) => fraction > 0);
     const total = present.reduce((sum, { fraction }) => sum + fraction, 0);
     let top = total >= 99 ? 0 : height - Math.round((height * total) / 100);
     for (const part of present.toReversed()) {
@@ -73,13 +58,12 @@ function draw(canvas: HTMLCanvasElement, cells: readonly HeatmapCell[]): void {
 
 interface StripProps {
   readonly name: string;
-  readonly runs: readonly CellRun[];
+  readonly runs: HeatmapGroup["summary"];
   readonly labels: readonly string[];
   readonly isSummary?: boolean;
   readonly href?: string | undefined;
 }
 
-/** Says what is under the pointer. */
 function Tip({ text, x, top }: { text: string; x: number; top: number }) {
   const box = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -101,14 +85,7 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
   const [tip, setTip] = useState<Parameters<typeof Tip>[0]>();
   const redraws = useRedraws();
   const cells = useMemo(() => expand(runs), [runs]);
-  useLayoutEffect(() => {
-    const target = canvas.current;
-    if (!target) return;
-    // It draws at once, too.
-    const resized = new ResizeObserver(() => draw(target, cells));
-    resized.observe(target);
-    return () => resized.disconnect();
-  }, [cells, redraws]);
+  useResized(canvas, () => canvas.current && draw(canvas.current, cells), [cells, redraws]);
   const show = ({ clientX, currentTarget }: PointerEvent & { currentTarget: HTMLElement }) => {
     const { left, width, top } = currentTarget.getBoundingClientRect();
     const column = Math.floor(((clientX - left) / width) * cells.length);
@@ -133,12 +110,13 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
 interface GroupProps {
   readonly group: HeatmapGroup;
   readonly labels: readonly string[];
-  readonly isFiltered: boolean;
+  /** Only a part of the series is shown. */
+  readonly isPart: boolean;
   readonly isUnfolded: boolean;
   readonly onMore: (rows: number | undefined) => void;
 }
 
-function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupProps) {
+function Group({ group, labels, isPart, isUnfolded, onMore }: GroupProps) {
   const { key, stream, index_type, step, lines, whole, rows } = group;
   const period = {
     hour: `last ${labels.length} hours`,
@@ -169,9 +147,7 @@ function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupP
         {(isFolded ? [] : rows).map((row) => (
           <Strip
             key={`${row.index_id} ${row.name}`}
-            name={row.name ?? row.index_id ?? "everything"}
-            runs={row.runs}
-            labels={labels}
+            {...{ name: row.name ?? row.index_id ?? "everything", runs: row.runs, labels }}
             href={row.slug ? pagePath("bars", row.slug) : undefined}
           />
         ))}
@@ -186,23 +162,11 @@ function Group({ group, labels, isFiltered: isPart, isUnfolded, onMore }: GroupP
   );
 }
 
-const legend = {
-  covered: "covered",
-  unconfirmed: "awaiting confirmation",
-  open: "open",
-  lost: "lost",
-  none: "not selected",
-};
-
-interface CoverageProps {
-  /** Says how old the map is. */
-  readonly age: (coverage: LiveAnswer<HeatmapResult>) => ComponentChildren;
-}
+const legend = { ...stateLabels, none: "not selected" };
 
 /** The URL keeps the filter, so that it can be shared. */
-export function Coverage({ age }: CoverageProps) {
+export function Coverage({ age }: { age: (of: LiveAnswer<HeatmapResult>) => ComponentChildren }) {
   const [view, go] = useAddress(undefined, { name: "", problems: "" });
-  /** The requested number of rows, by group. */
   const [requestedRows, setRequestedRows] = useState<Readonly<Record<string, number>>>({});
   /** The groups without a gap whose series are shown all the same. */
   const [unfolded, setUnfolded] = useState<readonly string[]>([]);
@@ -222,7 +186,7 @@ export function Coverage({ age }: CoverageProps) {
     setRequestedRows({});
     go(change, "replace");
   };
-  const note = coverage.note === "" && coverage.value ? describeFilter(coverage.value, filter) : "";
+  const answer = told(coverage);
   return (
     <Card
       name="coverage"
@@ -241,14 +205,14 @@ export function Coverage({ age }: CoverageProps) {
       <form class="controls row" id="filter">
         <SearchField
           {...{ id: "filter-name", label: "Filter series", value: view.name }}
-          onSearch={(name) => choose({ name })}
+          onChoose={(name) => choose({ name })}
         />
         <Checkbox
-          {...{ id: "only-problems", label: "only problems", isChecked: view.problems === "1" }}
+          {...{ id: "only-problems", label: "only problems", value: view.problems === "1" }}
           onChoose={(isChecked) => choose({ problems: isChecked ? "1" : "" })}
         />
         <span class="soft" id="filter-note" role="status">
-          {note}
+          {answer && describeFilter(answer, filter)}
         </span>
       </form>
       <div id="coverage">
@@ -258,9 +222,7 @@ export function Coverage({ age }: CoverageProps) {
               {groups.map((group) => (
                 <Group
                   key={group.key}
-                  group={group}
-                  labels={columns[group.step]}
-                  isFiltered={isFiltered(filter)}
+                  {...{ group, labels: columns[group.step], isPart: isFiltered(filter) }}
                   isUnfolded={unfolded.includes(group.key)}
                   onMore={(rows) => {
                     if (rows !== undefined) setRequestedRows({ ...requestedRows, [group.key]: rows });

@@ -2,7 +2,7 @@
 
 import { type CellRun, type CellState, cellStates } from "../../../model/answers/heatmap.ts";
 
-const stateLabels: Readonly<Record<CellState, string>> = {
+export const stateLabels: Readonly<Record<CellState, string>> = {
   covered: "covered",
   unconfirmed: "awaiting confirmation",
   open: "open",
@@ -12,12 +12,9 @@ const stateLabels: Readonly<Record<CellState, string>> = {
 /** The percentage of each state, in the order of `cellStates`. */
 export type HeatmapCell = readonly number[];
 
-/** Expands run lengths to one cell per column. */
-export function expand(runs: readonly CellRun[]): HeatmapCell[] {
-  return runs.flatMap(([columns, ...fractions]) => Array.from({ length: columns }, () => fractions));
-}
+export const expand = (runs: readonly CellRun[]): HeatmapCell[] =>
+  runs.flatMap(([columns, ...fractions]) => Array.from({ length: columns }, () => fractions));
 
-/** Describes a cell in words. */
 export function describeCell(fractions: HeatmapCell): string {
   const parts = cellStates.flatMap((state, i) => {
     const fraction = fractions[i] ?? 0;

@@ -16,61 +16,28 @@ import type {
 } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { type LiveAnswer, Reading, useLivePoll } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading, told, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Dot, Mark, mountPage, TrendLine } from "../shared/page.tsx";
 import { describeBackfill } from "../shared/proof.ts";
-import {
-  asOf,
-  brief,
-  count,
-  countNoun,
-  duration,
-  minuteOf,
-  secondsBetween,
-  title,
-  zoneName,
-} from "../shared/text-format.ts";
+import { brief, count, countNoun, title } from "../shared/text-format.ts";
+import { asOf, duration, minuteOf, secondsBetween, zoneName } from "../shared/time-format.ts";
 import { Coverage } from "./coverage-map.tsx";
 
-// The state of the sync: what is missing first, then the coverage of each series, the streams and the last errors.
-
-const MISSING_STEP = 8;
-
-interface AgeProps {
-  readonly name: string;
-  readonly of: LiveAnswer<{ readonly generated_at: string }>;
-  readonly daemon: LiveAnswer<DaemonAnswer>;
-}
+type AgeProps = { name: string; of: LiveAnswer<{ generated_at: string }>; daemon: LiveAnswer<DaemonAnswer> };
 
 /** Says of figures that are older than the daemon's state of which moment they are. */
 function Age({ name, of, daemon }: AgeProps) {
-  const isTold = of.note === "" && of.value && daemon.value;
-  const text = isTold ? asOf(of.value?.generated_at ?? "", daemon.value?.generated_at ?? "") : "";
-  return (
-    <span class="soft" id={`${name}-age`}>
-      {text}
-    </span>
-  );
+  const [time, now] = [told(of)?.generated_at, daemon.value?.generated_at];
+  return <span class="soft" id={`${name}-age`} children={time && now ? asOf(time, now) : ""} />;
 }
-
-/** Two lines of a cell, the second behind the first. */
-function Lines({ children, note }: { children: ComponentChildren; note?: string }) {
-  return (
-    <>
-      {children}
-      {note && <br />}
-      {note && <span class="soft">{note}</span>}
-    </>
-  );
-}
-
-// ---- the daemon
 
 function Head({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
   const tone = daemon.hasFailed ? "ill" : (daemon.value?.tone ?? "busy");
   useEffect(() => {
     document.title = `${tone === "ill" ? "✕ " : ""}Sync · mds-sync`;
   }, [tone]);
+  const { started_at = "", generated_at = "", backfill } = told(daemon) ?? {};
+  const since = `Running for ${duration(secondsBetween(started_at, generated_at))}`;
   return (
     <div class="page-head row spread">
       <h1 id="state" data-tone={tone}>
@@ -82,11 +49,7 @@ function Head({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
         </span>
       </h1>
       <p class="soft" id="since">
-        <Reading of={[daemon]} isQuiet>
-          {({ started_at, generated_at, backfill }) =>
-            `Running for ${duration(secondsBetween(started_at, generated_at))}${backfill ? ` · ${describeBackfill(backfill)}` : ""}`
-          }
-        </Reading>
+        {started_at && `${since}${backfill ? ` · ${describeBackfill(backfill)}` : ""}`}
       </p>
     </div>
   );
@@ -98,7 +61,6 @@ interface FigureProps<T> {
   readonly of: LiveAnswer<T>;
   readonly isQuiet?: boolean;
   readonly figure: (value: T) => ComponentChildren;
-  /** Below the figure. */
   readonly children: (value: T) => ComponentChildren;
 }
 
@@ -107,27 +69,24 @@ function Figure<T>({ label, name, of, isQuiet = false, figure, children }: Figur
     <div class="figure">
       <h2 class="soft">{label}</h2>
       <Reading of={[of]} room="figure" isQuiet={isQuiet}>
-        {(value) => (
-          <>
-            <p class="big" id={name}>
-              {figure(value)}
-            </p>
-            <p class="soft">{children(value)}</p>
-          </>
-        )}
+        {(value) => [
+          <p key="figure" class="big" id={name} children={figure(value)} />,
+          <p key="note" class="soft" children={children(value)} />,
+        ]}
       </Reading>
     </div>
   );
 }
 
+const joined = (parts: readonly (string | null | undefined)[]) => parts.filter(Boolean).join(" · ");
+
 /** In short; the pointer tells it in full. */
 const Brief = ({ of }: { of: number }) => <span title={count(of)}>{brief(of)}</span>;
 
-const RATES_LABEL = "Requests per second over the last two minutes";
-
-function toPoints(rates: readonly number[]) {
+function Rates({ rates }: { rates: readonly number[] }) {
   const max = Math.max(4, ...rates);
-  return rates.map((rate, i) => [i / Math.max(1, rates.length - 1), rate / max] as const);
+  const points = rates.map((rate, i) => [i / Math.max(1, rates.length - 1), rate / max] as const);
+  return <TrendLine hasArea points={points} label="Requests per second over the last two minutes" />;
 }
 
 function rateText(rates: readonly number[]): string {
@@ -139,34 +98,30 @@ function rateText(rates: readonly number[]): string {
 function limitText(service: ServiceCondition): string {
   const { concurrency, per_second, open_breakers, recent_failures } = service;
   const rate = per_second === null ? "" : `at most ${Number(per_second.toPrecision(2))}/s`;
-  const failing = open_breakers.map((endpoint) =>
-    endpoint === HOST_SCOPE ? "no answer" : `${endpoint} fails`,
-  );
+  const failing = open_breakers.map((one) => (one === HOST_SCOPE ? "no answer" : `${one} fails`));
   const retries = Object.values(recent_failures).reduce((sum, times) => sum + times, 0);
   const retried = retries > 0 ? `${count(retries)} retried in 10 minutes` : "";
-  const parts = [rate, `${concurrency} at once`, describeLimit(service), ...failing, retried];
-  return parts.filter(Boolean).join(" · ");
+  return joined([rate, `${concurrency} at once`, describeLimit(service), ...failing, retried]);
 }
 
-interface StatusProps {
-  readonly status: LiveAnswer<WarehouseStatus>;
-}
+type GapState = (typeof gapStates)[number];
 
-const sumOf = ({ streams }: WarehouseStatus, of: "rows" | (typeof gapStates)[number]) =>
+const sumOf = ({ streams }: WarehouseStatus, of: "rows" | GapState) =>
   streams.reduce((total, stream) => total + stream[of], 0);
 
-function gapNote(status: WarehouseStatus, state: (typeof gapStates)[number]): string {
+function gapNote(status: WarehouseStatus, state: GapState): string {
+  const { confirmations, generated_at } = status;
   const ranges = sumOf(status, state);
   if (ranges === 0) return "nothing";
   if (state === "unconfirmed")
-    return (
-      describeConfirmations(status.confirmations, status.generated_at) ?? "the newest moments of each series"
-    );
+    return describeConfirmations(confirmations, generated_at) ?? "the newest moments of each series";
   const most = Math.max(...status.streams.map((stream) => stream[`${state}_max_seconds`]));
   return `range${ranges === 1 ? "" : "s"}, at most ${duration(most)} of a series`;
 }
 
-function Figures({ daemon, status }: Record<"daemon", LiveAnswer<DaemonAnswer>> & StatusProps) {
+type FiguresProps = { daemon: LiveAnswer<DaemonAnswer>; status: LiveAnswer<WarehouseStatus> };
+
+function Figures({ daemon, status }: FiguresProps) {
   const storing = ({ streams }: WarehouseStatus) => streams.filter(({ rows }) => rows > 0).length;
   return (
     <section class="figures" aria-label="Figures">
@@ -189,7 +144,7 @@ function Figures({ daemon, status }: Record<"daemon", LiveAnswer<DaemonAnswer>> 
         figure={(one) => rateText(one.requests_per_second)}
       >
         {({ requests_per_second: rates, service }) => [
-          <TrendLine key="line" hasArea points={toPoints(rates)} label={RATES_LABEL} />,
+          <Rates key="rates" rates={rates} />,
           limitText(service),
         ]}
       </Figure>
@@ -197,40 +152,26 @@ function Figures({ daemon, status }: Record<"daemon", LiveAnswer<DaemonAnswer>> 
   );
 }
 
-// ---- what is missing
-
+const faint = { isWide: true, className: "faint" };
 const missingColumns: readonly DataColumn<GapSummary>[] = [
   {
     ...{ label: "Series", className: "series ellipsis" },
-    cell: ({ name, index_id, stream, index_type }) => (
-      <Lines note={[title(stream), index_type].filter(Boolean).join(" · ")}>
-        <span title={name ?? undefined}>{name ?? index_id ?? "everything"}</span>
-      </Lines>
-    ),
+    cell: ({ name, index_id }) => <span title={name ?? undefined}>{name ?? index_id ?? "everything"}</span>,
+    note: ({ stream, index_type }) => joined([title(stream), index_type]),
   },
   {
-    label: "State",
-    cell: ({ state, reason }) => (
-      <Lines note={reason}>
-        <Mark state={state} />
-        {state}
-      </Lines>
-    ),
+    ...{ label: "State", note: ({ reason }) => reason },
+    cell: ({ state }) => [<Mark key="mark" state={state} />, state],
   },
   {
-    ...{ label: "Length", className: "number" },
-    cell: ({ seconds, ranges }) => (
-      <Lines note={ranges > 1 ? `${brief(ranges)} ranges` : ""}>{duration(seconds)}</Lines>
-    ),
+    ...{ label: "Length", field: "seconds", format: duration },
+    note: ({ ranges }) => (ranges > 1 ? `${brief(ranges)} ranges` : ""),
   },
   {
-    ...{ label: `Range (${zoneName()})`, isWide: true, className: "faint" },
+    ...{ label: `Range (${zoneName()})`, ...faint },
     cell: ({ from_time, to_time }) => `${minuteOf(from_time)} → ${minuteOf(to_time)}`,
   },
-  {
-    ...{ label: "Leaves the window", isWide: true, className: "faint" },
-    cell: ({ lost_at }) => minuteOf(lost_at) || "–",
-  },
+  { label: "Leaves the window", ...faint, cell: ({ lost_at }) => minuteOf(lost_at) || "–" },
 ];
 
 function missingNote({ open, lost, parts }: GapSummaryResult): string {
@@ -242,27 +183,18 @@ function missingNote({ open, lost, parts }: GapSummaryResult): string {
 function Missing({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
   const gaps = useLivePoll("missing", {}, { what: "the gaps", seconds: 20, throttleSeconds: 2 });
   const head = ["Open and lost", <Age key="age" name="missing" of={gaps} daemon={daemon} />];
-  const note = gaps.note === "" && gaps.value ? missingNote(gaps.value) : "";
+  const answer = told(gaps);
   return (
-    <Card name="missing" title={head} note={note} of={[gaps]} room="line">
+    <Card name="missing" title={head} note={answer && missingNote(answer)} of={[gaps]} room="line">
       {({ parts, lines }) => (
         <DataTable
-          id="missing"
-          label="Open and lost"
-          columns={missingColumns}
-          rows={parts}
-          step={MISSING_STEP}
+          {...{ id: "missing", label: "Open and lost", columns: missingColumns, rows: parts, step: 8 }}
           empty={lines > 0 ? "Nothing is missing." : "Nothing is selected yet."}
-          attributes={({ stream, index_type, index_id, reason }) => ({
-            key: [stream, index_type, index_id, reason].join(),
-          })}
         />
       )}
     </Card>
   );
 }
-
-// ---- the streams
 
 function withdrawalRemark({ index_type, name, rows, from_time, believed_at }: WithdrawalStatus): string {
   const what = `${countNoun(rows, "row")} of ${index_type} ${name} since ${minuteOf(from_time)}`;
@@ -274,31 +206,23 @@ function remarkOf(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[]
   const own = withdrawals.filter((withdrawal) => withdrawal.stream === stream.stream);
   const more = own.length > 3 ? `and ${own.length - 3} more withdrawals` : "";
   const offset = stream.live_offset_ms === null ? "" : `websocket ${stream.live_offset_ms} ms off REST`;
-  return [scopes, stream.last_error ?? "", ...own.slice(0, 3).map(withdrawalRemark), more, offset]
-    .filter(Boolean)
-    .join(" · ");
+  return joined([scopes, stream.last_error, ...own.slice(0, 3).map(withdrawalRemark), more, offset]);
 }
 
-interface StreamRow extends StreamStatus {
-  readonly remark: string;
-}
+type StreamRow = StreamStatus & { readonly remark: string };
 
 const streamColumns: readonly DataColumn<StreamRow>[] = [
   {
     label: "Stream",
-    cell: ({ stream, remark }) => (
-      <>
-        {title(stream)}
-        <span class="soft narrow">{remark}</span>
-      </>
-    ),
+    cell: ({ stream, remark }) => [
+      title(stream),
+      <span key="remark" class="soft narrow" children={remark} />,
+    ],
   },
-  {
-    ...{ label: "Newest", className: "age", field: "newest_age_s", format: duration },
-  },
+  { label: "Newest", className: "age", field: "newest_age_s", format: duration },
   { label: "Rows", className: "number", cell: ({ rows }) => <Brief of={rows} /> },
   {
-    ...{ label: `Covered (${zoneName()})`, isWide: true, className: "faint" },
+    ...{ label: `Covered (${zoneName()})`, ...faint },
     cell: ({ from_time, to_time }) =>
       from_time ? `${minuteOf(from_time).slice(0, 10)} → ${minuteOf(to_time)}` : "",
   },
@@ -310,14 +234,12 @@ const streamColumns: readonly DataColumn<StreamRow>[] = [
   { label: "Remark", className: "remark", isWide: true, cell: ({ remark }) => remark },
 ];
 
-function Streams({ status }: StatusProps) {
+function Streams({ status }: Pick<FiguresProps, "status">) {
   return (
     <Card name="streams" title="Streams" of={[status]} room="table">
       {({ streams, withdrawals }) => (
         <DataTable
-          id="streams"
-          label="Streams"
-          columns={streamColumns}
+          {...{ id: "streams", label: "Streams", columns: streamColumns }}
           rows={streams.map((stream) => ({ ...stream, remark: remarkOf(stream, withdrawals) }))}
           attributes={({ stream, rows, remark }) => ({
             ...{ key: stream, "data-stream": stream },
@@ -329,11 +251,9 @@ function Streams({ status }: StatusProps) {
   );
 }
 
-// ---- who else reads, and what failed
-
 type SharePart = ReturnType<typeof listShareParts>[number];
 const shareColumns: readonly DataColumn<SharePart>[] = [
-  { label: "Part", className: "series", cell: ({ name, what }) => <Lines note={what}>{name}</Lines> },
+  { label: "Part", className: "series", field: "name", note: ({ what }) => what },
   { label: "State", className: "remark", field: "state" },
 ];
 
@@ -345,11 +265,7 @@ function Shared({ shared }: { shared: ShareStatus }) {
     <Card name="shared" title="Shared warehouse" note={note}>
       {parts.length > 0 && (
         <DataTable
-          id="shared-parts"
-          label="Shared warehouse"
-          columns={shareColumns}
-          rows={parts}
-          attributes={({ what, name }) => ({ key: `${what} ${name}` })}
+          {...{ id: "shared-parts", label: "Shared warehouse", columns: shareColumns, rows: parts }}
         />
       )}
     </Card>
@@ -363,11 +279,7 @@ const clientColumns = (now: string): readonly DataColumn<Client>[] => [
   { label: "Reads", cell: ({ is_replay }) => (is_replay ? "a replay" : "live ticks") },
   { label: "Subscriptions", field: "subscriptions", format: count },
   { label: "Messages", field: "sent", format: count },
-  {
-    label: "Connected",
-    value: ({ connected_at }) => secondsBetween(connected_at, now),
-    format: duration,
-  },
+  { label: "Connected", value: (row) => secondsBetween(row.connected_at, now), format: duration },
 ];
 
 function Served({ serve, now }: { serve: ServeStatus; now: string }) {
@@ -376,12 +288,8 @@ function Served({ serve, now }: { serve: ServeStatus; now: string }) {
   return (
     <Card name="serve" title="Served" note={note}>
       <DataTable
-        id="serve-clients"
-        label="Served"
-        columns={clientColumns(now)}
-        rows={serve.clients}
+        {...{ id: "serve-clients", label: "Served", columns: clientColumns(now), rows: serve.clients }}
         empty="Nobody is connected to the websocket."
-        attributes={(client) => ({ key: `${client.address} ${client.connected_at}` })}
       />
     </Card>
   );
@@ -394,10 +302,8 @@ const errorColumns = (now: string): readonly DataColumn<DaemonError>[] => [
     cell: ({ last_at }) => <span title={last_at}>{`${duration(secondsBetween(last_at, now))} ago`}</span>,
   },
   {
-    ...{ label: "Error", className: "wraps" },
-    cell: ({ where, code, message, count: times }) => (
-      <Lines note={`${where} · ${code}${times > 1 ? ` · ${count(times)} times` : ""}`}>{message}</Lines>
-    ),
+    ...{ label: "Error", className: "wraps", field: "message" },
+    note: ({ where, code, count: times }) => joined([where, code, times > 1 ? `${count(times)} times` : ""]),
   },
 ];
 
@@ -405,6 +311,7 @@ function Sync() {
   const throttleSeconds = 2;
   const daemon = useLivePoll("daemon", {}, { what: "the daemon’s state", seconds: 2, throttleSeconds });
   const status = useLivePoll("status", {}, { what: "the streams", seconds: 5, throttleSeconds });
+  const { shared, serve, generated_at: now = "" } = told(daemon) ?? {};
   return (
     <>
       <Head daemon={daemon} />
@@ -412,27 +319,18 @@ function Sync() {
       <Missing daemon={daemon} />
       <Coverage age={(coverage) => <Age name="coverage" of={coverage} daemon={daemon} />} />
       <Streams status={status} />
-      <Reading of={[daemon]} isQuiet>
-        {({ shared, serve, generated_at }) => (
-          <>
-            {shared && <Shared shared={shared} />}
-            {serve && <Served serve={serve} now={generated_at} />}
-          </>
-        )}
-      </Reading>
+      {shared && <Shared shared={shared} />}
+      {serve && <Served serve={serve} now={now} />}
       <Card name="errors" title="Last errors" of={[daemon]}>
         {({ errors, generated_at }) => (
           <DataTable
             {...{ id: "errors", label: "Last errors", rows: errors, empty: "None since the start." }}
             columns={errorColumns(generated_at)}
-            attributes={({ where, code, message }) => ({ key: `${where} ${code} ${message}` })}
           />
         )}
       </Card>
       <p class="soft" id="warehouse">
-        <Reading of={[status]} isQuiet>
-          {({ warehouse }) => warehouse}
-        </Reading>
+        {told(status)?.warehouse}
       </p>
     </>
   );
