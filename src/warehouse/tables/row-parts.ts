@@ -37,6 +37,12 @@ export function storedTable(stream: RowStream): string {
   return isParted(stream) ? table.replace("_rows", "_slots") : table;
 }
 
+/** The table with the earlier versions of rows. */
+export function pastTable(stream: RowStream): string {
+  const { table } = streamTable[stream];
+  return table === "index_tick_rows" ? "past_tick_rows" : `past_${table}`;
+}
+
 /** The column of the stored table that comes before `ts`. */
 export function storedKey(stream: RowStream): string {
   return isParted(stream) ? "slot" : keyColumns[streamTable[stream].dictionary];

@@ -6,7 +6,7 @@ import { propertyOf, type StreamRecords } from "../../model/records.ts";
 import { keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { collectPlainTicks, type TickColumns } from "../../model/tick-columns.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import { storedTable } from "./row-parts.ts";
+import { pastTable, storedTable } from "./row-parts.ts";
 import type { Transaction } from "./transaction.ts";
 
 export type SqlValue = number | string | null;
@@ -57,7 +57,7 @@ function deriveFromStream<S extends RowStream>(stream: S) {
     stream,
     table,
     storedTable: storedTable(stream),
-    pastTable: table === "index_tick_rows" ? "past_tick_rows" : `past_${table}`,
+    pastTable: pastTable(stream),
     keyColumn: keyColumns[dictionary],
     columns: [...names, "details"],
     decimals: decimals.length,

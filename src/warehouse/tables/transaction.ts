@@ -1,10 +1,10 @@
-import type { Stream } from "../../model/streams.ts";
+import { rowStreams, type Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { type Connection, type Orm, SqlRunner, type Statement } from "../sqlite/connection.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
-import type { RowParts } from "./row-parts.ts";
+import { pastTable, type RowParts } from "./row-parts.ts";
 
 /** What the writer of a file keeps in memory from one transaction to the next. */
 export interface WriterMemory {
@@ -98,6 +98,11 @@ export class Transaction extends SqlRunner {
  * that wrote and replaced them: `since`, `until`. So a reader can ask for the state of any commit (known-at.ts).
  */
 
+/** Of each table a seek in its index: the view of the revisions would read them all. */
+const lastRevisionSql = `SELECT max(${rowStreams
+  .map((stream) => `(SELECT coalesce(max(revision), 0) FROM ${pastTable(stream)} WHERE revision > 0)`)
+  .join(", ")})`;
+
 /** Numbers the commits of the writer of the file. */
 export class Commits {
   readonly #connection: Connection;
@@ -117,9 +122,7 @@ export class Commits {
 
   /** The number of one more revision. */
   numberRevision(): number {
-    this.#lastRevision ??= this.#connection.value<number>(
-      "SELECT coalesce(max(revision), 0) FROM revision_rows",
-    );
+    this.#lastRevision ??= this.#connection.value<number>(lastRevisionSql);
     return ++this.#lastRevision;
   }
 

@@ -120,8 +120,10 @@ function quietHead(
   const hasRecordsSince = (from: Micros) =>
     simulator.oracle.hasRecords(stream, indexType, indexId, from / 1000, asOf / 1000, asOf / 1000);
   if (hasRecordsSince(asOf - QUIET_MARGIN_MICROS - period)) return [];
-  // Without any record of the series, and none of others, REST may be up to a day late.
-  const margin = hasRecordsSince(targetRow.from) ? QUIET_MARGIN_MICROS : MICROS_PER_DAY;
+  // Without any record of the series, and none of others, REST may be up to a day late. An index that does not exist is requested
+  // again a day after the answer that confirmed another one, which covers it up to the settle delay.
+  const silence = MICROS_PER_DAY + targetRow.settleDelay + QUIET_MARGIN_MICROS;
+  const margin = hasRecordsSince(targetRow.from) ? QUIET_MARGIN_MICROS : silence;
   const from = Math.floor((asOf - margin) / targetRow.step) * targetRow.step;
   return [{ from, to: Number.MAX_SAFE_INTEGER }];
 }
