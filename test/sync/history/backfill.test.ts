@@ -1,16 +1,12 @@
 import { describe, expect, it } from "vitest";
-import {
-  smallSyncSettings,
-  startBackfillHarness,
-  wholeHistories,
-} from "../../support/sync/backfill-harness.ts";
+import { smallSyncSettings, startDenseHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 describe("a backfill", () => {
   it("fills an empty warehouse with everything the service has, covers it, and fetches almost nothing when run again", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: smallSyncSettings.replace("days: 2", "days: 1"),
       simulator: { quirks: wholeHistories },
     });
@@ -62,7 +58,7 @@ describe("a backfill", () => {
   });
 
   it("stores snapshots exactly as the service serves them", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       simulator: { quirks: { exchangeTickerPage: 3 } },
       settings: "sync: { ohlcv: false, intraday: false, exchangeTickers: { markets: all } }",
     });
@@ -103,7 +99,7 @@ describe("a backfill", () => {
   });
 
   it("finds late corrections and late rows on the next day, and requests them once", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
         intraday: { GWA: [BTC], MWA: none, LX: all, days: 2 } }`,
       simulator: {
