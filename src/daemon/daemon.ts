@@ -169,6 +169,7 @@ class Daemon {
       now: () => this.#now(),
       confirmation: this.#options.settings.withdrawals,
       log,
+      startWorker: this.#options.startWorker,
     });
     const [shared, onFailure] = [findSharedSettings(loaded), telemetry.recordShareFailure];
     this.#shareThread =

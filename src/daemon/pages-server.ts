@@ -9,6 +9,7 @@ import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpServer } from "../runtime/http-server.ts";
 import type { Log } from "../runtime/log.ts";
+import type { StartWorker } from "../runtime/thread.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 interface PagesOptions {
@@ -23,6 +24,7 @@ interface PagesOptions {
   /** When the service is asked again for what it must repeat. */
   readonly confirmation: PageQuery["confirmation"];
   readonly log: Log;
+  readonly startWorker?: StartWorker | undefined;
 }
 
 /** The pages of the daemon, and the threads and processes that read the warehouse for them. */
@@ -37,10 +39,10 @@ export class PagesServer {
   notifyCommit: (news: readonly CommitNews[]) => void = () => {};
 
   constructor(options: PagesOptions) {
-    const { path, clock, now, confirmation, log } = options;
+    const { path, clock, now, confirmation, log, startWorker } = options;
     this.#options = options;
-    this.#dashboardReader = new ReaderThread({ path, now, confirmation, clock, log });
-    this.#marketReader = new ReaderThread({ path, now, clock, log });
+    this.#dashboardReader = new ReaderThread({ path, now, confirmation, clock, log, startWorker });
+    this.#marketReader = new ReaderThread({ path, now, clock, log, startWorker });
     this.#queries = new QueryRunner({ path, clock, now });
   }
 

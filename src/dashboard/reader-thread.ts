@@ -3,7 +3,7 @@ import type { Micros } from "../model/time.ts";
 import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import { Thread } from "../runtime/thread.ts";
+import { type StartWorker, Thread } from "../runtime/thread.ts";
 import type { QueryResults } from "./api-answers.ts";
 import type { PageParams, PageQuery } from "./page-queries.ts";
 
@@ -18,6 +18,7 @@ interface ReaderThreadOptions {
   readonly confirmation?: PageQuery["confirmation"];
   readonly clock: Clock;
   readonly log: Log;
+  readonly startWorker?: StartWorker | undefined;
 }
 
 /** A ledger that needs more memory ends this thread, not the daemon. */
@@ -37,6 +38,7 @@ export class ReaderThread {
       bugCode: "not_readable",
       clock: options.clock,
       log: options.log,
+      startWorker: options.startWorker,
       handlers: {},
       endFailure: readFailure,
     });

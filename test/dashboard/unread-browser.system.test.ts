@@ -148,24 +148,6 @@ describe("a page claims nothing that it was not told", () => {
   });
 });
 
-itInBrowser("/market shows the price of a tick without a search through the page", async () => {
-  const { page } = await openPage("about:blank", desktop);
-  await page.addInitScript(`globalThis.searches = 0;
-    for (const { prototype } of [Document, Element])
-      for (const name of ["querySelector", "querySelectorAll"]) {
-        const search = prototype[name];
-        prototype[name] = function (...args) { globalThis.searches++; return search.apply(this, args); };
-      }`);
-  await page.goto(new URL("/market", pages.address()).href);
-  await page.waitForSelector("#ranking tbody tr");
-  await page.locator("#live[data-state=live]").waitFor();
-  const before = await page.evaluate("globalThis.searches");
-  const tick = ["GWA", "btc-id", Date.now() * 1000, 64_321.5] as const;
-  pages.notifyCommit({ streams: ["index_ticks"], ticks: [tick], ranges: [] });
-  await page.locator('[data-id="btc-id"] .price.moved-up', { hasText: "64,321.50" }).waitFor();
-  expect(await page.evaluate("globalThis.searches")).toBe(before);
-});
-
 itInBrowser("/bars moves with a tick that was committed", async () => {
   const { page } = await openPage(new URL("/bars/BTC?width=1h&range=6h", pages.address()).href, desktop);
   await page.waitForSelector("#chart[data-bars]");

@@ -111,7 +111,7 @@ describe(`an earlier state (seed ${seed})`, () => {
           expect(askEverything(warehouse, name, { knownAt: token })).toEqual(answers);
         }
       }),
-      { numRuns: 12 },
+      { numRuns: 8 },
     );
     expect(states).toBeGreaterThan(40);
     warehouse.close();

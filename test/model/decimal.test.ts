@@ -62,7 +62,7 @@ describe("parseDecimal", () => {
         if (read?.exact !== null) expect(read?.exact).toBe(plain);
         else expect(toPlainNotation(read.real.toPrecision(15))).toBe(plain);
       }),
-      { numRuns: 5000 },
+      { numRuns: 1000 },
     );
   });
 
@@ -72,7 +72,7 @@ describe("parseDecimal", () => {
         const read = parseDecimal(text);
         expect(read === undefined || Number.isFinite(read.real)).toBe(true);
       }),
-      { numRuns: 3000 },
+      { numRuns: 1000 },
     );
   });
 });

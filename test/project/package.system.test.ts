@@ -22,7 +22,6 @@ import { withReader } from "../../src/warehouse/reader.ts";
 import { openCatalogue, queryDuckDb } from "../docs/cookbook/engines.ts";
 import { parseQuestions, readCookbook } from "../docs/cookbook/page.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
-import { parseBlocks } from "../docs/page-blocks.ts";
 import { findBrokenLinks } from "../docs/page-links.ts";
 import { startLocalRegistry } from "../support/cli/local-registry.ts";
 import { UNUSED_PORT } from "../support/free-port.ts";
@@ -172,26 +171,6 @@ describe("the demo in a clone", () => {
       expect(npx.stdout).toBe(`${manifest.version}\n`);
       expect(listFiles(join(clone, "dist"))).toEqual(files);
       expect((await fetch(`${address}/api/status`)).status).toBe(200);
-
-      // So do the first two examples, and what the research page asks a warehouse that is a minute old.
-      const env = {
-        ...npmEnv,
-        PATH: `${dirname(python)}:${npmEnv.PATH}`,
-        PYTHONDONTWRITEBYTECODE: "1",
-        MDS_WAREHOUSE: "data/demo.sqlite",
-      };
-      const paste = async (code: string) => (await run("sh", ["-e", "-c", code], { cwd: clone, env })).stdout;
-      const [sql, inPython] = parseBlocks(readFileSync(join(clone, "examples/README.md"), "utf8"));
-      const withoutLast = (csv: string) => csv.replaceAll(/,[^,]*,[^,]*$/gm, "");
-      const answer = withoutLast(await paste(sql?.code ?? ""));
-      expect(answer).toMatch(/^name,day,missing_ranges,bars,.*\nBTC,\d{4}-\d\d-\d\d,0,96,0\.\d+,17280,/);
-      if (hasPandas) expect(withoutLast(await paste(inPython?.code ?? ""))).toBe(answer);
-      const research = readFileSync(join(clone, "docs/research.md"), "utf8");
-      const asked = research.match(/(?<=`mds-sync )asof now BTC.*?(?=`)/g) ?? [];
-      const known = asked.map((line) => `./mds-sync ${line} --format csv`).join("\n");
-      const prices = async () => new Set((await paste(known)).match(/^GWA,.*,BTC,.*$/gm));
-      // The demo may be younger than ten seconds.
-      await vi.waitFor(async () => expect(await prices()).toHaveLength(2), { timeout: timeLimit(20_000) });
 
       // Every question of the cookbook has an answer, but for those that ask what is missing or corrected: nothing is.
       const unanswered = withReader(join(clone, "data/demo.sqlite"), (reader) =>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../simulator/faults.ts";
-import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
+import { startDenseHarness } from "../support/sync/backfill-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { installBackfill } from "./backfill-process.ts";
 import { mountSmallDisk } from "./small-disk.ts";
@@ -44,7 +44,7 @@ describe("F3: the disk becomes full during a backfill", () => {
   it("ends after 15 minutes with exit 75 and keeps the stored rows; a later run completes them", async () => {
     const disk = mountSmallDisk("a disk that stays full");
     if (!disk) return;
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings,
       folder: disk.folder,
       simulator: { faults: smallPages },

@@ -269,6 +269,6 @@ it("I8: equals the file after every forward, and its bars those of the ticks, wh
         await share?.close();
       }
     }),
-    { numRuns: 8 },
+    { numRuns: 5 },
   );
 });

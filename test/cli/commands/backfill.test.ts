@@ -13,7 +13,7 @@ import { waitUntil } from "../../support/wait-until.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
 
 async function setUp(sync: string, { faults = [] as readonly Fault[], isNew = false } = {}) {
-  const simulator = await startSimulator({ faults });
+  const simulator = await startSimulator({ faults, quirks: { compression: "none" } });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   writeFileSync(join(folder, "mds-sync.yaml"), sync);

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { addLookups } from "../../support/cli/standard-content.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { startDenseHarness } from "../../support/sync/backfill-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import {
   createWarehouse,
@@ -44,7 +44,7 @@ describe("mds-sync verify", () => {
 
 /** A day of ticks of one series, fetched, and `verify --all` against the same service. */
 async function startVerify() {
-  const engine = await startBackfillHarness({
+  const engine = await startDenseHarness({
     settings: `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
       intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
   });

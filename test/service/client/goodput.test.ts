@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { measureGoodput } from "../../support/service/goodput.ts";
 import {
-  changedLimitRow,
   failureRow,
   type GoodputRow,
   limitRow,
@@ -24,7 +23,6 @@ describe("pages per second on a bad network", () => {
   const rows: [string, GoodputRow][] = [
     failureRow(0.75, "500", 3),
     limitRow(10, "second", 45),
-    changedLimitRow(6, 2, 30),
     pauseRow(0.1, 20),
     overloadRow(2, 3),
   ].map((row) => [row.situation, row]);

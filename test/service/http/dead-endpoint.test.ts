@@ -18,46 +18,6 @@ beforeEach(() => {
 afterEach(async () => stub?.stop());
 
 describe("an endpoint that fails", () => {
-  it("B4: a dead service costs at most 200 requests an hour, however many endpoints are requested", async () => {
-    let isDown = false;
-    stub = await startStubService({
-      clock,
-      respond: (_, response) => (isDown ? sendJson(response, {}, 500) : sendGzip(response, { content: [] })),
-    });
-    const { client } = createTestClient(stub.baseUrl, clock);
-    const endpoints = [
-      "/asset",
-      "/market",
-      "/exchange",
-      "/market-cap",
-      "/ohlcv",
-      "/index-ticker",
-      "/exchange-ticker",
-    ];
-    let isOver = false;
-    const poll = async (endpoint: string) => {
-      while (!isOver) {
-        await client.request({ endpoint }, readPage).catch(() => {});
-        await clock.sleep(5_000);
-      }
-    };
-    const polls = endpoints.map(poll);
-    await clock.runUntil(clock.sleep(5 * minute));
-    isDown = true;
-    const before = stub.requests.length;
-    await clock.runUntil(clock.sleep(60 * minute));
-    const during = stub.requests.length - before;
-    expect(client.health().condition.open_breakers).toEqual(["host"]);
-    isDown = false;
-    await clock.runUntil(clock.sleep(2 * minute));
-    // One success closes the breaker of the host; the endpoints then probe at once.
-    expect(client.health().condition.open_breakers).toEqual([]);
-    expect(during).toBeGreaterThan(20);
-    expect(during).toBeLessThanOrEqual(200);
-    isOver = true;
-    await clock.runUntil(Promise.all(polls));
-  });
-
   it("H8: a dead endpoint delays no request to the others, and is probed until it works again", async () => {
     let isDead = true;
     stub = await startStubService({
@@ -89,13 +49,13 @@ describe("an endpoint that fails", () => {
       }
     };
     const polls = [pollAsset(), pollMarketCap(), pollMarketCap()];
-    await clock.runUntil(clock.sleep(60 * minute));
+    await clock.runUntil(clock.sleep(20 * minute));
     expect(codes).toEqual(new Set(["server_failure", "endpoint_failing"]));
     expect(Math.max(...waits)).toBe(0);
     expect(client.health().condition.open_breakers).toEqual(["/market-cap"]);
     const requests = stub.requests.filter(({ path }) => path.endsWith("/market-cap")).length;
-    expect(requests).toBeGreaterThan(60);
-    expect(requests).toBeLessThan(140);
+    expect(requests).toBeGreaterThan(20);
+    expect(requests).toBeLessThan(90);
     isDead = false;
     await clock.runUntil(clock.sleep(3 * minute));
     expect(codes).toContain("ok");
@@ -197,15 +157,15 @@ it("B3: bare 429s for three of ten seconds starve neither heads nor snapshots no
       await clock.sleep(everyMs, signal).catch(() => {});
     }
   };
-  const history = Array.from({ length: 6 }, () => poll("history", 200));
+  const history = Array.from({ length: 6 }, () => poll("history", 500));
   const polls = [...history, poll("head", 3_000), poll("snapshot", 5_000)];
-  await clock.runUntil(clock.sleep(4 * minute));
+  await clock.runUntil(clock.sleep(2 * minute));
   stop.abort();
   await clock.runUntil(Promise.all(polls));
   const longestWait = (times: readonly number[] = []) =>
     Math.max(...times.map((at, n) => at - (times[n - 1] ?? 0)));
   expect(longestWait(answered.get(requestPriority.head))).toBeLessThanOrEqual(20_000);
   expect(longestWait(answered.get(requestPriority.snapshot))).toBeLessThanOrEqual(20_000);
-  // Of the last of six loops: at most 840 would be possible.
-  expect(answered.get(requestPriority.history)?.length).toBeGreaterThan(500);
+  // Of the last of six loops: at most 168 would be possible.
+  expect(answered.get(requestPriority.history)?.length).toBeGreaterThan(100);
 });

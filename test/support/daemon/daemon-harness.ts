@@ -73,7 +73,13 @@ export interface DaemonHarnessOptions {
 
 export async function createDaemonHarness(options: DaemonHarnessOptions = {}): Promise<DaemonHarness> {
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
-  const simulator = await startSimulator({ clock, port: await findFreePort(), ...options.simulator });
+  const simulator = await startSimulator({
+    clock,
+    port: await findFreePort(),
+    ...options.simulator,
+    // Compressing takes longer than rendering.
+    quirks: { compression: "none", optionStrikes: 2, ...options.simulator?.quirks },
+  });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   const settingsFile = join(folder, "mds-sync.yaml");

@@ -13,6 +13,7 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../../../src/telemetry/recent-activity.ts";
+import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import type { AtEnd } from "../temporary-folder.ts";
 import { hostileName } from "./heatmap-content.ts";
 
@@ -70,7 +71,10 @@ export async function serveDashboard(
     recentErrors: () => errors.list(),
   };
   const metrics = new Metrics(clock, view.version);
-  const reader = new ReaderThread({ path, now, clock: systemClock, log: silentLog });
+  const reader = new ReaderThread({
+    ...{ path, now, clock: systemClock, log: silentLog },
+    startWorker: startIngestInProcess,
+  });
   const queries = new QueryRunner({ path, now, clock: systemClock });
   const failures: unknown[] = [];
   let queryCount = 0;

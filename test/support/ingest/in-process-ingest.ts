@@ -2,7 +2,8 @@ import { EventEmitter } from "node:events";
 import { MessageChannel, type MessagePort, type Transferable } from "node:worker_threads";
 import { serveCalls } from "../../../src/ingest/thread/serve-calls.ts";
 import { serveScans } from "../../../src/ingest/thread/serve-scans.ts";
-import type { StartWorker, ThreadWorker } from "../../../src/runtime/thread.ts";
+import { type StartWorker, startWorker, type ThreadWorker } from "../../../src/runtime/thread.ts";
+import { processEntry } from "../build-program.ts";
 
 /** One end of a channel. Messages pass through it, so they are cloned and transferred as between threads. */
 export class InProcessWorker extends EventEmitter implements ThreadWorker {
@@ -30,7 +31,10 @@ export class InProcessWorker extends EventEmitter implements ThreadWorker {
 }
 
 /** Runs the ingest and scan threads in this thread: a thread start takes longer than many a whole sync. */
-export const startIngestInProcess: StartWorker = (file, { workerData }) => {
+export const startIngestInProcess: StartWorker = (file, options) => {
+  // Built, it starts four times as fast as from its sources.
+  if (/\breader-worker\.ts$/.test(file)) return startWorker(processEntry("reader-worker"), options);
+  const { workerData } = options;
   if (/\bscan-worker\.ts$/.test(file)) return new InProcessWorker((port) => serveScans(workerData, port));
   return new InProcessWorker((port) => serveCalls(workerData, port));
 };

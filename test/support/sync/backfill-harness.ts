@@ -42,6 +42,8 @@ const smallMarket: Partial<Quirks> = {
   optionStrikes: 2,
   listed: { perMille: 1000, on: "2025-12-01" },
 };
+/** Seconds between two ticks: each takes the time of a test, and few show as much. */
+const REFRESH_SECONDS = 120;
 /** Every index has all its years, and those that have ended have records. */
 export const wholeHistories = { listed: defaultQuirks.listed };
 
@@ -88,10 +90,12 @@ export interface BackfillHarness {
 export async function startBackfillHarness(options: BackfillHarnessOptions = {}): Promise<BackfillHarness> {
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const quirks = { ...smallMarket, ...options.simulator?.quirks };
+  const { refreshSeconds = REFRESH_SECONDS } = options.simulator ?? {};
   const simulator = await startSimulator({
     clock,
     port: await findFreePort(),
     ...options.simulator,
+    refreshSeconds,
     quirks,
   });
   onTestFinished(() => simulator.stop());
@@ -109,7 +113,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     warn: recordAt("warn"),
     error: recordAt("error"),
   };
-  const configure = (yaml: string) => writeFileSync(file, yaml);
+  const configure = (yaml: string) => writeFileSync(file, withPeriod(yaml, refreshSeconds));
   configure(options.settings ?? smallSyncSettings);
   const env: Record<string, string> = {
     ...serviceEnv(simulator),
@@ -159,6 +163,17 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       );
     },
   };
+}
+
+/** Like `startBackfillHarness`, with the ticks of the real service: one every 30 seconds. */
+export const startDenseHarness = (options: BackfillHarnessOptions = {}) =>
+  startBackfillHarness({ ...options, simulator: { refreshSeconds: 30, ...options.simulator } });
+
+/** The settings with the service's period, unless they name one. */
+function withPeriod(yaml: string, seconds: number): string {
+  if (yaml.includes("refreshSeconds")) return yaml;
+  const period = `service: { refreshSeconds: ${seconds}`;
+  return yaml.includes("service: {") ? yaml.replace("service: {", `${period},`) : `${period} }\n${yaml}`;
 }
 
 /** With these settings one answer of the service counts, whatever it contradicts. */

@@ -3,14 +3,14 @@ import { exitCode, Failure, type FailureCode } from "../../../src/model/failure.
 import { serviceScopes } from "../../../src/model/streams.ts";
 import { classifyError, isWriterLost } from "../../../src/sync/context/context.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { startDenseHarness } from "../../support/sync/backfill-harness.ts";
 
 const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
 
 describe("errors during a backfill", () => {
   it("A2, A11: a missing scope, or an endpoint that rejects valid tokens, parks its stream; the rest is synced, exit 4", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: smallSettings,
       simulator: {
         scopes: serviceScopes.filter((scope) => scope !== "read:ohlcv"),
@@ -45,7 +45,7 @@ describe("errors during a backfill", () => {
   });
 
   it("A6: rejected credentials end the run at once, exit 3", async () => {
-    const engine = await startBackfillHarness({ settings: smallSettings });
+    const engine = await startDenseHarness({ settings: smallSettings });
     engine.env.MDS_CLIENT_SECRET = "wrong";
     const startedAt = engine.clock.now();
     await expect(engine.run()).rejects.toMatchObject({ exit: 3, code: "credentials_rejected" });
@@ -53,7 +53,7 @@ describe("errors during a backfill", () => {
   });
 
   it("B4: an outage is waited out; after 15 minutes without a success the run ends, exit 75", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: smallSettings,
       simulator: { faults: [Fault.status(503)] },
     });
@@ -70,7 +70,7 @@ describe("errors during a backfill", () => {
   });
 
   it("B17: three of four requests fail at random, and yet the run fetches everything, exit 0", async () => {
-    const engine = await startBackfillHarness({ settings: smallSettings });
+    const engine = await startDenseHarness({ settings: smallSettings });
     engine.simulator.setFaults(Fault.status(500, { p: 0.5 }), Fault.reset({ p: 0.5 }));
     const startedAt = engine.clock.now();
     expect((await engine.run()).exit).toBe(0);
@@ -80,7 +80,7 @@ describe("errors during a backfill", () => {
   });
 
   it("B11: a series that never returns a valid page stays open and is reported, exit 4; the others are synced", async () => {
-    const engine = await startBackfillHarness({ settings: smallSettings });
+    const engine = await startDenseHarness({ settings: smallSettings });
     const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
     engine.simulator.setFaults(Fault.html({ on: "/index-ticker", query: { indexId: eth } }));
     const report = await engine.run();
@@ -99,7 +99,7 @@ describe("errors during a backfill", () => {
   });
 
   it("a service slower than real time does not keep the run going forever", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: `service: { concurrency: 1 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
   intraday: { GWA: [BTC, ETH, SOL, LIBRA], MWA: none, LX: all, days: 1 } }`,
@@ -112,7 +112,7 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: fal
   });
 
   it("C10: exactly what left the service's window while nothing ran is lost", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: `service: { refreshSeconds: 1200 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
       simulator: { refreshSeconds: 1200 },

@@ -24,8 +24,8 @@ it("a lookup that fails from the start does not block streams that do not need i
 
 it("a lookup that fails while others work is reported and retried within minutes, not at the next hourly refresh", async () => {
   const harness = await SupervisorHarness.start({
-    refreshSeconds: 300,
-    sync,
+    refreshSeconds: 900,
+    sync: { ...sync, marketCap: { every: 900 } },
   });
   const problems = (part: string) =>
     (harness.problems.get(part) ?? []).map(({ stream, code }) => `${stream} ${code}`);

@@ -1,18 +1,21 @@
 import { describe, expect, it } from "vitest";
-import { startBackfillHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
+import { smallSyncSettings, startDenseHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 describe("a backfill", () => {
   it("fills an empty warehouse with everything the service has, covers it, and fetches almost nothing when run again", async () => {
-    const engine = await startBackfillHarness({ simulator: { quirks: wholeHistories } });
+    const engine = await startDenseHarness({
+      settings: smallSyncSettings.replace("days: 2", "days: 1"),
+      simulator: { quirks: wholeHistories },
+    });
     const report = await engine.run();
     expect(report.problems).toEqual([]);
     expect(report.exit).toBe(0);
     const comparison = engine.expectMatchesService();
     expect(comparison.seriesCount).toBe(9);
-    expect(comparison.rows).toBeGreaterThan(20_000);
+    expect(comparison.rows).toBeGreaterThan(10_000);
     expect(report.streams.map(({ stream, open }) => [stream, open])).toEqual([
       ["assets", 0],
       ["markets", 0],
@@ -55,7 +58,7 @@ describe("a backfill", () => {
   });
 
   it("stores snapshots exactly as the service serves them", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       simulator: { quirks: { exchangeTickerPage: 3 } },
       settings: "sync: { ohlcv: false, intraday: false, exchangeTickers: { markets: all } }",
     });
@@ -96,7 +99,7 @@ describe("a backfill", () => {
   });
 
   it("finds late corrections and late rows on the next day, and requests them once", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
         intraday: { GWA: [BTC], MWA: none, LX: all, days: 2 } }`,
       simulator: {

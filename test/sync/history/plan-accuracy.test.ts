@@ -11,7 +11,7 @@ import { fetchDirectory } from "../../../src/sync/selection/fetch-directory.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { Fault } from "../../simulator/faults.ts";
 import type { SimulatorOptions } from "../../simulator/simulator.ts";
-import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { type BackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
 const historyPaths = ["/v3/index-ticker", "/v3/ohlcv"];
@@ -68,7 +68,7 @@ function openIfPresent(path: string) {
 }
 
 const startEngine = (simulator: SimulatorOptions, days = 6) =>
-  startBackfillHarness({ settings: settingsFor(days, "[BTC, ETH]"), simulator });
+  startDenseHarness({ settings: settingsFor(days, "[BTC, ETH]"), simulator });
 const settingsFile = ({ path }: BackfillHarness) => path.replace(/[^/]*$/, "mds-sync.yaml");
 const countRequests = ({ simulator }: BackfillHarness) =>
   historyPaths.reduce((sum, path) => sum + simulator.requests.count(path), 0);
@@ -114,7 +114,7 @@ describe("plan", () => {
 
   it("H9: forecasts what is left of a selection that was too wide, and that alone is fetched", async () => {
     const young = { quirks: { listed: { perMille: 1000, on: "2026-02-28" } } };
-    const engine = await startBackfillHarness({ settings: settingsFor(10, "all"), simulator: young });
+    const engine = await startDenseHarness({ settings: settingsFor(10, "all"), simulator: young });
     const stopping = new AbortController();
     const stopped = engine.run({}, stopping.signal).catch(() => {});
     while (countRequests(engine) < 30) await new Promise(setImmediate);
@@ -150,7 +150,7 @@ describe("plan", () => {
   it("H9: forecasts the minutes at the rate that the last backfill measured", async () => {
     // One request at a time: with more, a backfill of fifty requests is hardly at its full rate.
     const oneByOne = (days: number) => settingsFor(days, "[BTC]").replace("concurrency: 8", "concurrency: 1");
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: oneByOne(38),
       simulator: { faults: [Fault.latency(400, { on: "/index-ticker" })] },
     });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../../src/library/open-warehouse.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
+import { startDenseHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ const otherStreamsOff = "exchangeTickers: false, derivatives: false, ohlcv: fals
 
 describe("time boundaries", () => {
   it("C9: a slow first fill loses nothing: what leaves the window under way was never promised; later it is lost, not empty", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: `service: { refreshSeconds: 1800 }
 sync: { ${otherStreamsOff}, intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 200 } }`,
       // Slow enough for the window to move.
@@ -66,7 +66,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC, ETH], MWA: none, LX: none, da
   });
 
   it("records newer than the settle delay are stored at once and covered by a later run", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: `sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
     });
     await engine.run();
@@ -84,7 +84,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC, ETH], MWA: none, LX: none, da
   });
 
   it("G3: a wrong local clock neither hides rows nor covers wrong ranges", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: `sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
       localSkewMs: -3 * 86_400_000,
     });
@@ -104,7 +104,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC, ETH], MWA: none, LX: none, da
   ])(
     "G4: with a local clock %s nothing is covered or lost before the service's time is known",
     async (_, skew) => {
-      const engine = await startBackfillHarness({ localSkewMs: skew });
+      const engine = await startDenseHarness({ localSkewMs: skew });
       const [blx] = engine.simulator.universe.liquidIndexes;
       // These settings need no lookup, so a walk would be the first request.
       engine.configure(`service: { lxIndexIds: { BLX: "${blx?.id}" } }
@@ -122,7 +122,7 @@ sync: { ${otherStreamsOff}, lookups: false, marketCap: false, intraday: { GWA: n
   it.each([20_000, -3_600_000])(
     "G3: with a local clock %d ms ahead each earlier state is the one of its moment by that clock",
     async (skew) => {
-      const engine = await startBackfillHarness({
+      const engine = await startDenseHarness({
         settings: `service: { refreshSeconds: 300 }
 sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
         localSkewMs: skew,
@@ -173,7 +173,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
   it.each(["404", "empty"] as const)(
     "G4: with a Date 30 days ahead nothing above the present is settled (no data: %s)",
     async (noData) => {
-      const engine = await startBackfillHarness({
+      const engine = await startDenseHarness({
         settings: `sync: { ${otherStreamsOff}, marketCap: false,
           intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 35 } }`,
         localSkewMs: -30 * DAY_MS,
@@ -196,7 +196,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
   );
 
   it("C16: a ticker list torn by a refresh is fetched again; only a complete list counts as coverage", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings:
         "sync: { ohlcv: false, intraday: false, derivatives: false, exchangeTickers: { markets: all } }",
       simulator: { quirks: { exchangeTickerPage: 20 } },

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../../src/model/time.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
-import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { type BackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
 import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
 
 const SECOND = 1_000_000;
@@ -28,7 +28,7 @@ const expectNothingFalse = (harness: BackfillHarness) =>
 
 describe("a service whose REST lags", () => {
   it("H1: leaves the head open, says so, and is copied completely once it has caught up", async () => {
-    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]"), start: realNow() });
+    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]"), start: realNow() });
     harness.simulator.setFaults(Fault.lag(30 * 60_000, { on: "/index-ticker" }));
     const report = await harness.run();
     expect(report).toMatchObject({ exit: 0, problems: [] });
@@ -57,7 +57,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: that keeps lagging by a little more than the settle delay is followed without a false claim", async () => {
-    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]") });
     harness.simulator.setFaults(Fault.lag(3 * 60_000, { on: "/index-ticker" }));
     for (let run = 0; run < 5; run++) {
       expect((await harness.run()).exit).toBe(0);
@@ -71,7 +71,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: serves an earlier state of yesterday's bar: the bar is final once a newer one is shown", async () => {
-    const harness = await startBackfillHarness({ settings: bars("[BTC, ETH]") });
+    const harness = await startDenseHarness({ settings: bars("[BTC, ETH]") });
     expect((await harness.run()).exit).toBe(0);
     const midnight = Date.parse("2026-03-02T00:00:00Z");
     await harness.clock.advance(midnight - harness.clock.now() + 1_800_000);
@@ -89,7 +89,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: has shown no record of the only series: the last day stays open", async () => {
-    const harness = await startBackfillHarness({ settings: ticks("[BTC]") });
+    const harness = await startDenseHarness({ settings: ticks("[BTC]") });
     harness.simulator.setFaults(Fault.retention(0, { on: "/index-ticker" }));
     expect((await harness.run()).exit).toBe(0);
     expectNothingFalse(harness);
@@ -100,7 +100,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: has not published a range that a run is limited to: it stays open, not empty", async () => {
-    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]") });
     harness.simulator.setFaults(Fault.lag(3 * 3_600_000, { on: "/index-ticker" }));
     const now = harness.clock.now() * 1000;
     const report = await harness.run({ range: { from: now - 4 * HOUR, to: now - 2 * HOUR } });
@@ -113,7 +113,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: publishes a daily bar late: it is not claimed absent", async () => {
-    const harness = await startBackfillHarness({
+    const harness = await startDenseHarness({
       settings: bars("[BTC, ETH]"),
       start: "2026-03-02T00:20:00Z",
       simulator: { quirks: { partialBar: false } },
@@ -141,7 +141,7 @@ describe("a quiet series", () => {
     for (const selected of ["[BTC, LUNA]", "[LUNA]"]) {
       // LUNA ended in May 2022.
       const quirks = { listed: { perMille: 1000, on: "2022-01-01" } };
-      const harness = await startBackfillHarness({ settings: bars(selected), simulator: { quirks } });
+      const harness = await startDenseHarness({ settings: bars(selected), simulator: { quirks } });
       const report = await harness.run();
       expect(report).toMatchObject({ exit: 0, problems: [] });
       expect(report.streams.find(({ stream }) => stream === "ohlcv")).toMatchObject({
@@ -153,7 +153,7 @@ describe("a quiet series", () => {
   });
 
   it("H1: without any record is covered up to the margin of the settings", async () => {
-    const harness = await startBackfillHarness({
+    const harness = await startDenseHarness({
       settings: ticks("[BTC, LIBRA]", "quietMargin: 20m,"),
       simulator: { quirks: { noData: "empty" } },
     });
@@ -172,7 +172,7 @@ describe("a quiet series", () => {
   });
 
   it("H1: is not believed quiet while REST as a whole may lag by more than the margin", async () => {
-    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]") });
     await harness.run();
     harness.simulator.setFaults(Fault.lag(3 * 3_600_000, { on: "/index-ticker" }));
     await harness.clock.advance(3 * 3_600_000);
@@ -186,7 +186,7 @@ describe("a quiet series", () => {
   });
 
   it("H1: that falls silent while others go on is covered after an hour", async () => {
-    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]") });
     await harness.run();
     const [{ id } = {}] = harness.query("SELECT index_id AS id FROM series WHERE name = 'ETH'");
     const stopped = harness.clock.now() * 1000;

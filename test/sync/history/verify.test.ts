@@ -1,14 +1,14 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { startDenseHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [SOL], MWA: none, LX: none },
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 2 } }`;
 
 describe("verify", () => {
   it("finds no difference after a backfill; reports and repairs rows that differ, are missing or are surplus", async () => {
-    const engine = await startBackfillHarness({ settings });
+    const engine = await startDenseHarness({ settings });
     await engine.run();
     await engine.clock.advance(3_600_000);
     const untouched = await engine.verify();
@@ -40,7 +40,7 @@ describe("verify with accept", () => {
   it.each(["404", "empty"] as const)(
     "believes what is unconfirmed of a series without records (%s)",
     async (noData) => {
-      const engine = await startBackfillHarness({
+      const engine = await startDenseHarness({
         settings: settings.replace("[SOL]", "[SOL, LIBRA]"),
         mustRepeatClaims: true,
         simulator: { quirks: { noData } },
@@ -63,7 +63,7 @@ describe("verify with accept", () => {
 
 describe("a series that is not selected any more", () => {
   it("is compared, and repaired, up to where it was selected", async () => {
-    const engine = await startBackfillHarness({ settings });
+    const engine = await startDenseHarness({ settings });
     await engine.run();
     engine.configure(settings.replace("[BTC, LIBRA]", "[ETH]"));
     await engine.run();
@@ -78,7 +78,7 @@ describe("a series that is not selected any more", () => {
 
 describe("an index that gets a 404", () => {
   it("is covered as empty, without exit 4, and is filled once the service has it", async () => {
-    const engine = await startBackfillHarness({ settings });
+    const engine = await startDenseHarness({ settings });
     const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
     engine.simulator.setFaults(Fault.status(404, { on: "/index-ticker", query: { indexId: btc } }));
     expect((await engine.run()).exit).toBe(0);
@@ -97,7 +97,7 @@ describe("an index that gets a 404", () => {
   });
 
   it("after it had records: one 404 is not trusted, a repeated one is, and the stored rows stay", async () => {
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: settings.replace("BTC,", "BTC, ETH,"),
       mustRepeatClaims: true,
     });
@@ -133,7 +133,7 @@ describe("an index that gets a 404", () => {
   it("like all other selected indices, while the endpoint finds others: they count as delisted, without exit 4", async () => {
     const bars =
       "sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [BTC, ETH], MWA: none, LX: none }, intraday: { GWA: none, MWA: none, LX: none } }";
-    const engine = await startBackfillHarness({ settings: bars });
+    const engine = await startDenseHarness({ settings: bars });
     await engine.run();
     const ids = engine.simulator.universe.assets.filter(({ symbol }) => ["BTC", "ETH"].includes(symbol));
     engine.simulator.setFaults(
@@ -148,7 +148,7 @@ describe("an index that gets a 404", () => {
   });
 
   it("for one old range, while its head is served: the range stays open, and the run ends after a few rounds", async () => {
-    const engine = await startBackfillHarness({ settings: settings.replace("BTC,", "BTC, ETH,") });
+    const engine = await startDenseHarness({ settings: settings.replace("BTC,", "BTC, ETH,") });
     await engine.run();
     const [from, to] = ["2026-02-28T00:00:00Z", "2026-02-28T20:00:00Z"].map(
       (text) => Date.parse(text) * 1000,
@@ -176,7 +176,7 @@ describe("an index that gets a 404", () => {
 
   it("B6: like every index that had records: the endpoint counts as broken, exit 4, and a later run fills the gaps", async () => {
     const names = ["BTC", "ETH", "SOL", "XRP", "USDT"];
-    const engine = await startBackfillHarness({
+    const engine = await startDenseHarness({
       settings: settings.replace("BTC,", `${names.join(", ")},`).replace("days: 2", "days: 1"),
     });
     await engine.run();

@@ -3,7 +3,7 @@ import { parseTimestamp } from "../../../src/model/time.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { type BackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
@@ -18,7 +18,7 @@ function micros(text: string): number {
 }
 
 async function startWithdrawal(options: { settings?: string } = {}): Promise<BackfillHarness> {
-  const engine = await startBackfillHarness({ settings, mustRepeatClaims: true, ...options });
+  const engine = await startDenseHarness({ settings, mustRepeatClaims: true, ...options });
   expect((await engine.run()).exit).toBe(0);
   const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
   const { since, until } = withdrawn;
@@ -117,7 +117,7 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
 
 describe("a range proven empty beside rows", () => {
   it("H3: is fetched again when rows appear in it", async () => {
-    const engine = await startBackfillHarness({ settings, mustRepeatClaims: true });
+    const engine = await startDenseHarness({ settings, mustRepeatClaims: true });
     // A later record shows that the service has published past the hole.
     await engine.run({ range: { from: micros("2026-03-01T11:00:00Z"), to: micros("2026-03-01T11:30:00Z") } });
     engine.simulator.setFaults(

@@ -57,7 +57,7 @@ describe("the gap report of a range", () => {
         expect(totalDuration(missing)).toBe(totalDuration(normalise(missing)));
         expect(gaps.every(({ reason }) => reason !== "")).toBe(true);
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     );
   });
 });

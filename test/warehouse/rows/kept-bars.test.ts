@@ -91,7 +91,7 @@ it("bars equal a plain calculation after any sequence of commits, corrections an
         }
       }
     }),
-    { numRuns: 40 },
+    { numRuns: 25 },
   );
   warehouse.transaction((transaction) => computeStaleBars(transaction, 10_000));
   expect(hasStaleBars(warehouse.connection, now)).toBe(false);

@@ -168,7 +168,7 @@ describe("live rows", () => {
         }
         warehouse.close();
       }),
-      { numRuns: 10 },
+      { numRuns: 6 },
     );
   });
 });

@@ -91,7 +91,7 @@ describe("mds-sync backup", () => {
     onTestFinished(() => void writer.kill("SIGKILL"));
     const lines = createInterface({ input: writer.stdout })[Symbol.asyncIterator]();
     const committed = async () => Number(/\d+/.exec((await lines.next()).value ?? "")?.[0]);
-    while ((await committed()) < 20);
+    while ((await committed()) < 8);
     // The writer would stop at a full pipe.
     void (async () => {
       while (!(await lines.next()).done);
