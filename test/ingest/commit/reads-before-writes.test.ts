@@ -15,7 +15,7 @@ import { at, jsonBody, liveMessage, tickRecord } from "../../support/ingest/page
 
 /** Numbers of names, of entries, of commits and of the open part: each is read once and then kept in memory. */
 const memory =
-  /(FROM|INTO) "?(series|listings|contracts|changes|commits|revision_rows|row_parts)\b|FROM warehouse_state/i;
+  /(FROM|INTO) "?(series|listings|contracts|changes|commits|row_parts)\b|FROM warehouse_state|max\(revision\)/i;
 
 const write = /^\s*(INSERT|REPLACE|UPDATE|DELETE)\b/i;
 
