@@ -132,7 +132,7 @@ describe("the live feed with the simulator", () => {
   });
 });
 
-/** Title, the faults of five minutes, and what the feed must have reported. The other tests of the feed have the other faults. */
+/** Title, the faults of five minutes, and what the feed must have reported. */
 const rows: [string, Fault | readonly Fault[], (feed: SimulatedFeed) => void][] = [
   [
     "E1: a cable is pulled",
@@ -140,25 +140,119 @@ const rows: [string, Fault | readonly Fault[], (feed: SimulatedFeed) => void][] 
     (s) => expectReason(s, "disconnected", "silent"),
   ],
   [
+    "E2: every connection is closed at once",
+    Fault.dropConnection({ code: 1011 }),
+    (s) => expect(attempts(s)).toBeLessThan(40),
+  ],
+  [
+    "E3: no CONNECTED",
+    Fault.connected("never", { times: 2 }),
+    (s) => expectReason(s, "retrying", "no_greeting"),
+  ],
+  ["E3: CONNECTED twice", Fault.connected("twice"), (s) => expect(attempts(s)).toBe(1)],
+  ["E3: CONNECTED late", Fault.connected("late", { by: 8000 }), (s) => expect(attempts(s)).toBe(1)],
+  [
     "E4: SUBSCRIBED never comes",
     Fault.subscribed("never"),
     (s) => expect(s.messagesOf("unconfirmed")).toHaveLength(3),
   ],
+  // One of them may match an earlier request that still waits for its answer.
+  [
+    "E4: SUBSCRIBED for another",
+    Fault.subscribed("other"),
+    (s) => expect(s.messagesOf("unconfirmed").length).toBeGreaterThan(1),
+  ],
+  [
+    "E4: SUBSCRIBED after ticks",
+    Fault.subscribed("late", { by: 9000 }),
+    (s) => expect(s.messagesOf("subscribed")).toHaveLength(3),
+  ],
+  [
+    "E4: SUBSCRIBED twice",
+    Fault.subscribed("twice"),
+    (s) => expect(s.messagesOf("subscribed")).toHaveLength(3),
+  ],
+  [
+    "E5: ERROR 401",
+    Fault.subscriptionError("401", { times: 1 }),
+    (s) => expectReason(s, "disconnected", "error_401"),
+  ],
   ["E5: ERROR 401, always", Fault.subscriptionError("401"), (s) => expect(tokenRequests(s)).toBeLessThan(5)],
+  [
+    "E5: ERROR 500",
+    Fault.subscriptionError("500", { times: 2 }),
+    (s) => expect(s.messagesOf("subscribed").length).toBe(3),
+  ],
+  [
+    "E5: ERROR without a code",
+    Fault.subscriptionError(undefined),
+    (s) => expect(s.messagesOf("unconfirmed")).toHaveLength(3),
+  ],
+  ["E6: PINGs by the dozen", Fault.pingStorm(100, { to: 5000 }), (s) => expect(attempts(s)).toBe(1)],
   [
     "E8: a frame over 1 MiB",
     Fault.message("oversized", { when: "tick", total: 1 }),
-    (s) =>
-      expect(s.messagesOf("unknown").map(({ reason }) => reason)).toContain(
-        "ws_err_unsupported_message_length",
-      ),
+    (s) => expectUnknown(s, "ws_err_unsupported_message_length"),
   ],
+  [
+    "E8: endless fragments",
+    Fault.message("fragments", { when: "tick", total: 1 }),
+    (s) => expectUnknown(s, "ws_err_unsupported_message_length"),
+  ],
+  [
+    "E8: invalid UTF-8",
+    Fault.message("utf8", { when: "tick", total: 1 }),
+    (s) => expectUnknown(s, "ws_err_invalid_utf8"),
+  ],
+  [
+    "E8: unagreed compression",
+    Fault.message("deflated", { when: "tick", total: 1 }),
+    (s) => expectUnknown(s, "ws_err_unexpected_rsv_1"),
+  ],
+  [
+    "E8: binary garbage",
+    Fault.message("garbage", { when: "tick", total: 9 }),
+    (s) => expect(s.messagesOf("unknown")).not.toEqual([]),
+  ],
+  ["E8: ticks in binary frames", Fault.binaryTick(), (s) => expect(s.ticks.length).toBeGreaterThan(9)],
+  [
+    "E9: trades",
+    Fault.message("trade", { when: "tick", total: 9 }),
+    (s) => expectUnknown(s, "not an event that this version knows"),
+  ],
+  [
+    "E9: no event",
+    Fault.message("no-event", { when: "tick", total: 9 }),
+    (s) => expectUnknown(s, "no event name"),
+  ],
+  [
+    "E9: an array",
+    Fault.message("array", { when: "tick", total: 9 }),
+    (s) => expectUnknown(s, "not an object"),
+  ],
+  ["E9: null", Fault.message("null", { when: "tick", total: 9 }), (s) => expectUnknown(s, "not an object")],
+  ["E9: no JSON", Fault.message("not-json", { when: "tick", total: 9 }), (s) => expectUnknown(s, "not JSON")],
   [
     "E10: ticks twice, late and again",
     [Fault.duplicateTick(), Fault.lateTick(45_000, { p: 0.2 }), Fault.replay(5)],
     (s) => expect(attempts(s)).toBe(1),
   ],
   ["E13: a service without ticks", Fault.mute(), (s) => expectReason(s, "disconnected", "no_ticks")],
+  [
+    "E18: 401 on the upgrade",
+    Fault.upgradeStatus(401, { times: 1 }),
+    (s) => expectReason(s, "retrying", "http_401"),
+  ],
+  [
+    "E18: 429 on the upgrade",
+    Fault.upgradeStatus(429, { retryAfter: "imf", wait: 100_000, total: 1 }),
+    (s) => expectReason(s, "retrying", "http_429"),
+  ],
+  [
+    "E18: 503 on the upgrade",
+    Fault.upgradeStatus(503, { times: 4 }),
+    (s) => expectReason(s, "retrying", "http_503"),
+  ],
   [
     "E18: no answer to the upgrade",
     Fault.upgradeStall(),
@@ -167,6 +261,16 @@ const rows: [string, Fault | readonly Fault[], (feed: SimulatedFeed) => void][] 
       // Exchange ticks have no history.
       expect(Math.max(...s.messagesOf("retrying").map(({ inMs }) => inMs))).toBeLessThan(3_100);
     },
+  ],
+  [
+    "E18: close code 1001",
+    Fault.dropConnection({ code: 1001, in: 50_000, total: 2 }),
+    (s) => expectReason(s, "disconnected", "closed_1001"),
+  ],
+  [
+    "E18: close code 4000",
+    Fault.dropConnection({ code: 4000, in: 50_000, total: 2 }),
+    (s) => expectReason(s, "disconnected", "closed_4000"),
   ],
   [
     "E18: the port is closed for a while",
@@ -188,6 +292,10 @@ describe("recovery after five minutes of a fault", () => {
 
 function expectReason(feed: SimulatedFeed, kind: "disconnected" | "retrying", reason: string): void {
   expect(feed.messagesOf(kind).map((message) => message.reason)).toContain(reason);
+}
+
+function expectUnknown(feed: SimulatedFeed, reason: string): void {
+  expect(feed.messagesOf("unknown").map((message) => message.reason)).toContain(reason);
 }
 
 function tokenRequests({ simulator }: SimulatedFeed): number {
