@@ -57,7 +57,10 @@ export const metricTable = {
     "1 for what limits the requests (`settings`; the service: `rate_limited`, `overloaded`, `paused`)",
     "state",
   ),
-  request_limit_info: gauge("Always 1, with what limits the requests in words; `settings`: nothing else", "limit"),
+  request_limit_info: gauge(
+    "Always 1, with what limits the requests in words; `settings`: nothing else",
+    "limit",
+  ),
   request_limit_since_timestamp_seconds: gauge("Time since which the service limits them; NaN: it does not"),
   breaker_open: gauge("1 while the circuit breaker of the endpoint is open; `host`: that of all", "endpoint"),
   auth_state: gauge("1 for the token state of the audience (`rest`, `live`)", "audience", "state"),
