@@ -144,7 +144,8 @@ const methodsOf = (className: string) => new SourceFile(sources.entry).methodsOf
 
 const opening = `# The libraries
 
-TypeScript and Python open the same file read-only. Each call reads one state of the warehouse, also while a daemon writes it. The [research page](research.md) has examples with their output.
+TypeScript and Python open the same file read-only. Each call reads one state of the warehouse, also while a daemon writes it.
+The [research page](research.md) has examples with their output.
 
 | | TypeScript | Python |
 |---|---|---|
