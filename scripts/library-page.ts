@@ -144,8 +144,8 @@ const methodsOf = (className: string) => new SourceFile(sources.entry).methodsOf
 
 const opening = `# The libraries
 
-TypeScript and Python read the same file. Both open it read-only, and each call reads one state of the warehouse, even while a daemon
-writes it. The [research page](research.md) uses both in examples with their output.
+TypeScript and Python open the same file read-only. Each call reads one state of the warehouse, also while a daemon writes it.
+The [research page](research.md) has examples with their output.
 
 | | TypeScript | Python |
 |---|---|---|

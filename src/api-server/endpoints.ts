@@ -2,8 +2,8 @@ import { derivativeTypes } from "../model/streams.ts";
 import { ApiError } from "./api-error.ts";
 import { respondHistory } from "./history.ts";
 import { ApiResponse } from "./interceptor.ts";
-import { type EndpointRequest, formatPage, listResponse, nextIdOf, recordResponse } from "./page.ts";
 import { QueryParams } from "./query-params.ts";
+import { type EndpointRequest, formatPage, listResponse, nextIdOf, recordResponse } from "./responses.ts";
 import { type EntityKind, entityKinds, type SourceState } from "./source.ts";
 
 /** Answers a request. `path`: below the version, as received. Throws an ApiError. */

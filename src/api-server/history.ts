@@ -3,9 +3,9 @@ import { formatTimestamp, type Micros } from "../model/time.ts";
 import { ApiError } from "./api-error.ts";
 import type { Choices } from "./choices.ts";
 import { ApiResponse } from "./interceptor.ts";
-import { type EndpointRequest, formatPage, nextIdOf } from "./page.ts";
 import { DEFAULT_PAGE_SIZE, QueryParams } from "./query-params.ts";
 import { parseRecordId } from "./record-ids.ts";
+import { type EndpointRequest, formatPage, nextIdOf } from "./responses.ts";
 import type { CoverageSegment, HistorySeries } from "./source.ts";
 
 const COVERAGE_HEADER = "x-mds-coverage";

@@ -18,7 +18,7 @@ const HEARTBEAT_INTERVAL_MS = 5_000;
 const MAX_UNREAD_BYTES = 512 * 1024;
 const MAX_CLIENTS = 200;
 
-/** Tells open pages what the daemon has committed, as the writer has told it: nothing is read. */
+/** Sends open pages what the daemon has committed, as the writer reports it: nothing is read. */
 export class LiveEvents {
   readonly #options: LiveEventsOptions;
   readonly #clients = new Set<PassThrough>();

@@ -13,7 +13,7 @@ import {
 import type { BarArrays, TickArrays } from "./rows.ts";
 
 /**
- * The columns of one series as an Arrow IPC stream, which pyarrow, polars, DuckDB, R and apache-arrow read without a copy. `ts` is a
+ * The columns of one series as an Arrow IPC stream. `ts` is a
  * timestamp in UTC; the schema's metadata has index_type, index_id and name. A column that was not requested is left out.
  */
 export function toArrow(arrays: TickArrays | BarArrays): Uint8Array {

@@ -63,8 +63,7 @@ export type { GapRow };
 export { Failure };
 
 /**
- * Opens a warehouse for reading. A daemon may write it at the same time. The connection is read-only: nothing here can change
- * the file.
+ * Opens a warehouse for reading, also while a daemon writes it.
  */
 export function openWarehouse(path: string): Warehouse {
   const { node } = process.versions;
@@ -98,7 +97,7 @@ export class Warehouse implements Disposable {
     return readSeries(this.#connection);
   }
 
-  /** The bars that begin in the range, series by series. A period without ticks has no bar. */
+  /** The bars that begin in the range, series by series. */
   bars(series: SeriesSelection, options: BarArrayOptions): BarArrays[];
   bars(series: SeriesSelection, options: BarOptions): BarRow[];
   bars(series: SeriesSelection, options: BarOptions & { readonly as?: "columns" }): BarRow[] | BarArrays[] {
@@ -128,8 +127,7 @@ export class Warehouse implements Disposable {
   }
 
   /**
-   * The bars of `bars`, one by one in constant memory: `for await (const bar of …)`. All are of the state at the first one, and no
-   * transaction stays open meanwhile.
+   * The bars of `bars`, one by one in constant memory: `for await (const bar of …)`. All are of the state at the first one.
    */
   async *iterBars(series: SeriesSelection, options: BarOptions): AsyncGenerator<BarRow, void, undefined> {
     const grid = readGrid(options);
@@ -164,12 +162,12 @@ export class Warehouse implements Disposable {
     });
   }
 
-  /** Rows of your own, such as trades, each with what its series was worth at its time. */
+  /** Your rows, such as trades, each with what its series was worth at its time. */
   asOfJoin<Row extends object>(rows: readonly Row[], options: AsOfJoinOptions = {}): (Row & AsOfValue)[] {
     return this.#inTransaction(options, (connection) => joinAsOf(connection, rows, options));
   }
 
-  /** What the ledger has settled, with its proof: rows of the view `coverage`. */
+  /** What the ledger has settled: rows of the view `coverage`. */
   coverage(options: LedgerOptions = {}): CoverageRow[] {
     return this.#inTransaction(options, (connection) => readCoverage(connection, options));
   }
@@ -194,7 +192,7 @@ export class Warehouse implements Disposable {
     });
   }
 
-  /** A token that names the newest state, for a paper: as `knownAt` it reproduces every answer of now. */
+  /** A token that names the newest state: as `knownAt` it reproduces every answer of now. */
   cite(): string {
     return this.#inTransaction({}, citeState);
   }
@@ -213,7 +211,7 @@ export class Warehouse implements Disposable {
     });
   }
 
-  /** Closes the file. `using warehouse = openWarehouse(…)` does it at the end of the block. */
+  /** Closes the file, as `using` does at the end of the block. */
   close(): void {
     this.#connection.close();
     this.#past?.close();

@@ -36,7 +36,7 @@ export interface ReadOptions extends KnownAtOptions {
   readonly to?: TimeInput;
   /** GWA, MWA or LX: the type of all names without a prefix. */
   readonly indexType?: string;
-  /** The time zone of `time`, of texts without an offset, and of the midnights from which bars count. Default: UTC. */
+  /** The time zone of `time`, of texts without an offset, and of midnights. Default: UTC. */
   readonly tz?: string;
   /** Throw an `IncompleteFailure` if a second of the range is not proven. */
   readonly requireComplete?: boolean;
@@ -58,7 +58,7 @@ export interface BarOptions extends ReadOptions {
   readonly every: string;
   /** Default: ticks if the series has any, else the service's daily bars. */
   readonly source?: BarSource;
-  /** Also the bar that is not over yet, whose close is the last price so far. Default: final bars only. */
+  /** Also the bar that is not over yet. Default: final bars only. */
   readonly running?: boolean;
 }
 

@@ -106,7 +106,7 @@ export interface BarArrays {
   readonly source: BarSource | null;
 }
 
-/** What a series was worth at a moment: its last price at or before it. */
+/** The last price of a series at or before a moment. */
 export interface AsOfRow {
   readonly index_type: string;
   readonly index_id: string;

@@ -36,59 +36,44 @@ const [gauge, counter, histogram] = [declare("gauge"), declare("counter"), decla
 /** Every metric of the program. A test keeps `docs/metrics.md` equal to this table. */
 export const metricTable = {
   up: gauge("1 while the process runs"),
-  ready: gauge("1 once the warehouse is open and the service has answered (same as `/readyz`)"),
-  healthy: gauge("1 while the daemon is healthy (same as `/healthz`)"),
-  build_info: gauge("Always 1; the label is the version that runs", "version"),
-  start_time_seconds: gauge("Start time of the daemon, Unix time"),
+  ready: gauge("1 once `/readyz` answers 200: the warehouse is open and the service has answered"),
+  healthy: gauge("1 while `/healthz` answers 200"),
+  build_info: gauge("Always 1", "version"),
+  start_time_seconds: gauge("Start time of the daemon"),
   resident_memory_bytes: gauge("Resident memory of the process"),
   cpu_seconds_total: counter("CPU time used by the process"),
 
-  requests_total: counter(
-    "Requests to the service; the outcome is `ok` or the code of the failure",
-    "endpoint",
-    "outcome",
-  ),
+  requests_total: counter("Requests; the outcome is `ok` or the code of the failure", "endpoint", "outcome"),
   request_seconds: {
-    ...histogram("Duration of requests, failed requests included", "endpoint"),
+    ...histogram("Duration of requests, also failed ones", "endpoint"),
     buckets: REQUEST_BUCKETS,
   },
   response_bytes_total: counter("Body bytes received, before decompression", "endpoint"),
   request_retries_total: counter("Requests that repeat a failed attempt", "endpoint"),
-  stale_answers_total: counter(
-    "Responses that came from a stale cache between the service and the client",
-    "endpoint",
-  ),
+  stale_answers_total: counter("Responses from a stale cache on the way", "endpoint"),
   request_concurrency_limit: gauge("Maximum number of requests in flight"),
-  request_rate_limit: gauge(
-    "Requests per second at most, configured or learned from the service's 429s; +Inf: no limit",
-  ),
+  request_rate_limit: gauge("Requests per second at most, configured or learned from 429s; +Inf: no limit"),
   request_limit_state: gauge(
-    "1 for what limits the requests (`settings`; the service: `rate_limited`, `overloaded`, `paused`), 0 for the others",
+    "1 for what limits the requests (`settings`; the service: `rate_limited`, `overloaded`, `paused`)",
     "state",
   ),
-  request_limit_info: gauge("1, with what limits the requests in words; `settings`: nothing else", "limit"),
-  request_limit_since_timestamp_seconds: gauge(
-    "Time since which it limits them, Unix time; NaN: only the settings do",
+  request_limit_info: gauge(
+    "Always 1, with what limits the requests in words; `settings`: nothing else",
+    "limit",
   ),
-  breaker_open: gauge(
-    "1 while the circuit breaker of the endpoint is open after repeated failures; `host`: the service fails",
-    "endpoint",
-  ),
-  auth_state: gauge(
-    "1 for the current token state of the audience (`rest`, `live`), 0 for the other states",
-    "audience",
-    "state",
-  ),
+  request_limit_since_timestamp_seconds: gauge("Time since which the service limits them; NaN: it does not"),
+  breaker_open: gauge("1 while the circuit breaker of the endpoint is open; `host`: that of all", "endpoint"),
+  auth_state: gauge("1 for the token state of the audience (`rest`, `live`)", "audience", "state"),
   walk_troubles_total: counter(
-    "Anomalies that history walks met and recovered from: cycles, dead cursors, pages out of order",
+    "Anomalies that walks recovered from: cycles, dead cursors, unordered pages",
     "endpoint",
     "event",
   ),
-  last_answer_timestamp_seconds: gauge("Time of the last successful response, Unix time"),
+  last_answer_timestamp_seconds: gauge("Time of the last successful response"),
 
   feed_connected: gauge("1 while the live feed is connected; absent if nothing is selected that it delivers"),
   feed_events_total: counter(
-    "Events of the live feed: connection attempts, connections, and disconnections with their reason",
+    "Connection attempts, connections, and disconnections with their reason",
     "event",
     "reason",
   ),
@@ -96,9 +81,7 @@ export const metricTable = {
     "Subscriptions by state: `following`, `doubt` (unconfirmed or silent, polled meanwhile), `parked` (not served for now)",
     "state",
   ),
-  feed_dropped_ticks_total: counter(
-    "Live ticks dropped because the buffer was full; the gap is recorded and fetched",
-  ),
+  feed_dropped_ticks_total: counter("Live ticks dropped because the buffer was full"),
   live_lag_seconds: { ...histogram("Time from receiving a live batch to its commit"), buckets: LAG_BUCKETS },
 
   rows_total: {
@@ -119,56 +102,43 @@ export const metricTable = {
   },
   alarms_total: {
     ...counter(
-      "Pages and snapshots that contradict the warehouse; they settle nothing and withdraw nothing",
+      "Pages and snapshots that contradict the warehouse; they settle and withdraw nothing",
       "alarm",
     ),
     known: alarms.map((alarm) => ({ alarm })),
   },
   unknown_events_total: counter("Live messages of an unknown type; samples are in `unknown_events`"),
-  last_commit_timestamp_seconds: gauge(
-    "Time of the last commit of records of the stream, Unix time",
-    "stream",
-  ),
+  last_commit_timestamp_seconds: gauge("Time of the last commit of records", "stream"),
   ingest_queued: gauge("Calls to the ingest thread, queued or running"),
-  ingest_state: gauge(
-    "1 for the current state of the ingest thread (`working`, `disk_full`, `db_locked`), 0 for the others",
-    "state",
-  ),
+  ingest_state: gauge("1 for the state of the ingest thread (`working`, `disk_full`, `db_locked`)", "state"),
 
   warehouse_bytes: gauge("Size of the warehouse file without its WAL"),
   wal_bytes: gauge("Size of the write-ahead log; it grows while a long reader runs"),
   written_bytes: gauge("What the process has written to disks since its start"),
   disk_free_bytes: gauge("Free space on the warehouse's disk"),
-  disk_full_seconds: gauge(
-    "Time until the disk is full at the current growth; +Inf without growth, NaN during the first hour",
-  ),
+  disk_full_seconds: gauge("Time until the disk is full; +Inf without growth, NaN during the first hour"),
 
   shared_lag_seconds: gauge(
-    "How far the shared warehouse is behind; 0 without one, NaN until everything was forwarded once",
+    "How far the shared warehouse is behind; 0 without one, NaN until all was forwarded once",
   ),
-  shared_forwarding: gauge(
-    "1 while this daemon forwards to the shared warehouse; 0 without one, on standby or while it fails",
-  ),
-  shared_rows_forwarded: gauge("Rows forwarded to the shared warehouse since the start"),
+  shared_forwarding: gauge("1 while this daemon forwards to the shared warehouse"),
+  shared_rows_forwarded: gauge("Rows forwarded since the start"),
   shared_warning: gauge("1 while a second server of the shared warehouse accepts writes; `status` names it"),
-  shared_failing: gauge("1 while forwarding to the shared warehouse fails; `status` shows the error"),
+  shared_failing: gauge("1 while forwarding fails; `status` shows the error"),
 
   clock_skew_seconds: gauge("The service's clock minus this machine's clock, at the last comparison"),
   stream_rows: gauge("Rows stored", "stream"),
   open_ranges: gauge("Gaps that will be fetched", "stream"),
   open_seconds: gauge("Total length of the open gaps, over all series", "stream"),
   unconfirmed_ranges: gauge(
-    "Gaps of which everything that the service has shown is stored; it must only repeat that there is nothing else",
+    "Gaps of which the service must only repeat that there is nothing else",
     "stream",
   ),
-  oldest_open_age_seconds: gauge(
-    "Time since the beginning of the oldest open gap; 0: nothing is open",
-    "stream",
-  ),
+  oldest_open_age_seconds: gauge("Age of the oldest open gap; 0: nothing is open", "stream"),
   lost_ranges: gauge("Gaps that the service no longer has", "stream"),
   lost_seconds: gauge("Total length of the lost gaps, over all series", "stream"),
   newest_age_seconds: gauge(
-    "Age of the newest row, or of a lookup's last refresh; absent without a row, and once the settings deselect the stream",
+    "Age of the newest row, or of a lookup's last refresh; absent without a row, and if deselected",
     "stream",
   ),
   stream_failing: gauge("1 while the stream's last attempt failed; `status` shows the error", "stream"),
@@ -183,20 +153,13 @@ export const metricTable = {
     known: [{ outcome: "answered" }, { outcome: "failed" }],
   },
   serve_messages_total: counter("Messages that `serve` sent on its websocket"),
-  serve_dropped_clients_total: counter("Websocket clients that `serve` dropped because they read too slowly"),
+  serve_dropped_clients_total: counter("Websocket clients that read too slowly for `serve`"),
 
-  jobs_total: counter(
-    "Runs of scheduled jobs; the outcome is `ok` or the code of the failure",
-    "task",
-    "outcome",
-  ),
+  jobs_total: counter("Runs of scheduled jobs, by `ok` or the code of the failure", "task", "outcome"),
   job_failing: gauge("1 while the job's last run failed; `status` shows its outcome", "task"),
-  job_last_success_timestamp_seconds: gauge("Time of the job's last successful run, Unix time", "task"),
+  job_last_success_timestamp_seconds: gauge("Time of the job's last successful run", "task"),
   audit_differences_total: {
-    ...counter(
-      "Settled ranges that a nightly audit found different from the service, and repaired",
-      "stream",
-    ),
+    ...counter("Settled ranges that the nightly comparison repaired", "stream"),
     known: historyStreams.map((stream) => ({ stream })),
   },
 } satisfies Record<string, MetricDeclaration>;

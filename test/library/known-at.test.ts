@@ -198,7 +198,7 @@ describe("a state that the warehouse cannot tell exactly is refused", () => {
   it.each([
     [
       "2026-03-01 11:59:59",
-      "what was known at 2026-03-01T11:59:59.000000Z cannot be told: this warehouse keeps its past since 2026-03-01T12:00:00.000000Z: give a later moment",
+      "what was known at 2026-03-01T11:59:59.000000Z cannot be shown: this warehouse keeps its past since 2026-03-01T12:00:00.000000Z: give a later moment",
     ],
     ["2126-01-01", "2126-01-01T00:00:00.000000Z is in the future: give a moment that is over"],
     ["soon", "soon is not a time: "],
@@ -328,7 +328,7 @@ describe("copies", () => {
     withWarehouse(restored, (warehouse) => {
       const refusal = (knownAt: string) => catchFailure(() => prices(warehouse, knownAt)).summary;
       expect(refusal("2026-03-01 12:30")).toBe(
-        "what was known at 2026-03-01T12:30:00.000000Z cannot be told: a copy from 2026-03-01T12:01:00.000000Z was restored at 2026-03-01T13:00:00.000000Z: ask the file that `restore` has set aside",
+        "what was known at 2026-03-01T12:30:00.000000Z cannot be shown: a copy from 2026-03-01T12:01:00.000000Z was restored at 2026-03-01T13:00:00.000000Z: ask the file that `restore` has set aside",
       );
       expect(refusal(later)).toContain("cites another warehouse");
       expect(prices(warehouse, "2026-03-01 12:01")).toHaveLength(60);

@@ -59,7 +59,7 @@ def find_state(backend, known_at):
     if not begun:
         since = _text(min(begin for _, begin in parts)) if parts else "its next run"
         raise Unknowable(
-            f"what was known at {_text(at)} cannot be told: this warehouse keeps its past since {since}; give a later moment"
+            f"what was known at {_text(at)} cannot be shown: this warehouse keeps its past since {since}; give a later moment"
         )
     low = begun[-1]
     high = min([seq - 1 for seq, _ in parts if seq > low], default=last)
@@ -72,7 +72,7 @@ def find_state(backend, known_at):
     later = _commit(backend, low + 1)
     if later and later[1] is not None and at > later[1]:
         raise Unknowable(
-            f"what was known at {_text(at)} cannot be told: a copy from {_text(later[1])} was restored at {_text(later[0])};"
+            f"what was known at {_text(at)} cannot be shown: a copy from {_text(later[1])} was restored at {_text(later[0])};"
             " ask the file that `restore` has set aside"
         )
     # The present of a state is by the service's clock, a moment by this machine's.
@@ -171,7 +171,7 @@ class KnownBackend(SqliteBackend):
         """Brings the ledger of the series that the conditions name, and returns its key."""
         given = {column: value for column, operator, value in where if operator == "="}
         if "index_id" not in given:
-            raise Unknowable("an earlier state can be told of named series only; name them")
+            raise Unknowable("an earlier state can be shown for named series only; name them")
         key = self.run(
             "SELECT series FROM series WHERE index_type = :index_type AND index_id = :index_id",
             {name: given[name] for name in ("index_type", "index_id")},

@@ -38,24 +38,24 @@ export interface SnapshotCommitResult {
 /** Stores the records of a page. `takeSnapshot` decides whether the whole snapshot counts as coverage. */
 export function commitSnapshot(
   warehouse: WarehouseWriter,
-  { records, seconds, rejects, unknownFields }: Page<SnapshotStream>,
+  { records, duplicates, rejects, unknownFields }: Page<SnapshotStream>,
   { stream, request, ...list }: SnapshotList,
 ): SnapshotCommitResult {
   const markets = stream === "exchange_ticks" ? list.markets : undefined;
   const isSelected = (record: SnapshotRecord) => markets?.has((record as ExchangeTick).marketId) ?? true;
   const selected = markets ? records.filter(isSelected) : records;
-  const ownSeconds = seconds.filter(({ record }) => isSelected(record));
+  const ownDuplicates = duplicates.filter(({ record }) => isSelected(record));
   return warehouse.transaction((transaction) => {
-    const chosen = chooseRecords(transaction, stream, { records: selected, seconds: ownSeconds });
+    const chosen = chooseRecords(transaction, stream, { records: selected, duplicates: ownDuplicates });
     const plan = planRecords(transaction, stream, chosen.records, "rest");
     const written = writeRows(transaction, plan);
-    const rejected = storeRejects(transaction, stream, chosen.seconds, request);
+    const rejected = storeRejects(transaction, stream, chosen.duplicates, request);
     storeRejects(transaction, stream, rejects, request);
     countUnknownFields(transaction, stream, unknownFields);
     const latest = transaction.now + MAX_CLOCK_SKEW_MICROS;
     return {
       written,
-      listed: records.length + seconds.length,
+      listed: records.length + duplicates.length,
       rejected: rejects.length + rejected,
       newest: findNewestUntil(latest, records),
       newestStored: findNewestUntil(latest, selected),

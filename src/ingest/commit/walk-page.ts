@@ -30,9 +30,9 @@ import { type AnswerRules, findLateness, readStoredSeries, rulesOfStream } from 
 import {
   type AppliedClaims,
   countClaimed,
+  duplicatesOf,
   readPageRows,
   recordsOf,
-  secondRecordsOf,
   storeClaims,
   writePageRows,
 } from "./write-page.ts";
@@ -216,7 +216,7 @@ function hasConflict(
   const oldest = timestamps.at(-1) ?? proven.from;
   const checked = { from: Math.min(proven.from, Math.max(gap.from, oldest)), to: proven.to };
   const trusted = [provenFrom - 1, ...decoded.timestamps];
-  const records = [...recordsOf(decoded), ...secondRecordsOf(decoded).map(({ record }) => record)];
+  const records = [...recordsOf(decoded), ...duplicatesOf(decoded).map(({ record }) => record)];
   return hasConflictingRows(transaction, key, checked, records, trusted);
 }
 
@@ -248,7 +248,8 @@ function writePage(
   const written = writePageRows(transaction, key, rows);
   if (previews.replaced.length > 0) removePreviews(transaction, series, previews.replaced);
   const withdrawn = applyChanges(transaction, key, decision.changes, decision.touched);
-  const seconds = rows.seconds.length > 0 ? storeRejects(transaction, stream, rows.seconds, page.request) : 0;
+  const duplicates =
+    rows.duplicates.length > 0 ? storeRejects(transaction, stream, rows.duplicates, page.request) : 0;
   if (rejects.length > 0) storeRejects(transaction, stream, rejects, page.request);
   if (unknownFields.length > 0) countUnknownFields(transaction, stream, unknownFields);
   if (read.lateness) recordStreamState(transaction, stream, read.lateness);
@@ -260,7 +261,7 @@ function writePage(
     ...claims,
     withdrawn,
     written,
-    rejected: rejects.length + seconds,
+    rejected: rejects.length + duplicates,
     missing: read.missing,
     foreign,
     learnedOffset: learnedOffset ?? undefined,
@@ -277,7 +278,7 @@ function writePage(
 function tellNewest({ journal }: Transaction, decoded: Page, { stream, indexId }: Series): void {
   const newest = decoded.columns ? tickAt(decoded.columns, 0) : recordsOf(decoded)[0];
   const tick = stream === "index_ticks" && newest?.indexId === indexId && toCommittedTick(newest);
-  if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.tell(tick);
+  if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.publish(tick);
 }
 
 /** By how much the websocket is off, if that is new; null: not any more. */

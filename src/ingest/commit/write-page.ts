@@ -7,19 +7,19 @@ import { isIncident } from "../../rule/confirm.ts";
 import type { Decision } from "../../rule/decide.ts";
 import { findProofAt, hasRowsInRange, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { dropClaims, type StoredClaim, storeClaim } from "../../warehouse/coverage/pending-claims.ts";
+import {
+  chooseRecord,
+  DUPLICATE_TIMESTAMP,
+  isStored,
+  noteDuplicate,
+  readNotedDetails,
+  writeNotedDetails,
+} from "../../warehouse/rows/duplicate-timestamps.ts";
 import { planRecords, type RecordSource, type RowPlan } from "../../warehouse/rows/row-plan.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import { type WriteRecordsResult, writeRows, writeVacantTicks } from "../../warehouse/rows/row-writer.ts";
-import {
-  chooseRecord,
-  isStored,
-  noteSecond,
-  readNotedDetails,
-  SECOND_RECORD,
-  writeNotedDetails,
-} from "../../warehouse/rows/second-records.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { SecondRecord } from "../decode/page.ts";
+import type { DuplicateRecord } from "../decode/page.ts";
 import type { Page } from "../decode/read-page.ts";
 
 export interface AppliedClaims {
@@ -36,8 +36,8 @@ export function recordsOf({ columns, records }: Page): (DailyBar & IndexTick)[] 
   return (columns ? toTicks(columns) : records) as (DailyBar & IndexTick)[];
 }
 
-export function secondRecordsOf({ seconds }: Page): readonly SecondRecord<DailyBar & IndexTick>[] {
-  return seconds as readonly SecondRecord<DailyBar & IndexTick>[];
+export function duplicatesOf({ duplicates }: Page): readonly DuplicateRecord<DailyBar & IndexTick>[] {
+  return duplicates as readonly DuplicateRecord<DailyBar & IndexTick>[];
 }
 
 /** What of a page is to be written, each record where it may be written. */
@@ -46,9 +46,9 @@ interface PageRows {
   readonly columns: TickColumns | undefined;
   /** The plans of its own records, and of those of other series. */
   readonly plans: readonly RowPlan<StreamRecords[HistoryStream]>[];
-  /** Second records of a moment. */
-  readonly seconds: readonly Reject[];
-  /** A stored row of which the page has second records, and its details with that remark. */
+  /** Other records of a moment, for `rejects`. */
+  readonly duplicates: readonly Reject[];
+  /** A stored row of which the page has duplicates, and its details with that remark. */
   readonly noted: { readonly ts: Micros; readonly details: string } | undefined;
 }
 
@@ -63,12 +63,15 @@ export function readPageRows(
   const { columns } = decoded;
   const continued = findContinued(transaction, stream, position, decoded);
   if (columns && isVacant && !continued && source === "rest")
-    return { columns, plans: [], seconds: [], noted: undefined };
+    return { columns, plans: [], duplicates: [], noted: undefined };
   const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
   const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
   const listed = new Set(own);
-  const ownSeconds = secondRecordsOf(decoded).filter(({ first }) => listed.has(first));
-  const { records, seconds } = chooseRecords(transaction, stream, { records: own, seconds: ownSeconds });
+  const ownDuplicates = duplicatesOf(decoded).filter(({ first }) => listed.has(first));
+  const { records, duplicates } = chooseRecords(transaction, stream, {
+    records: own,
+    duplicates: ownDuplicates,
+  });
   const details = continued && readNotedDetails(transaction, stream, key, continued.ts);
   return {
     columns: undefined,
@@ -77,7 +80,7 @@ export function readPageRows(
       // As unconfirmed as a live tick.
       planRecords(transaction, stream, selectFree(transaction, stream, foreign), "live"),
     ],
-    seconds: [...(continued?.seconds ?? []), ...seconds],
+    duplicates: [...(continued?.duplicates ?? []), ...duplicates],
     noted: continued && details !== undefined ? { ts: continued.ts, details } : undefined,
   };
 }
@@ -154,47 +157,47 @@ function selectFree<S extends HistoryStream>(
 /** Records of a page, and what it lists beside them of the same moments. */
 export interface ListedPage<R> {
   readonly records: readonly R[];
-  readonly seconds: readonly SecondRecord<R>[];
+  readonly duplicates: readonly DuplicateRecord<R>[];
 }
 
-/** Chooses one record of each moment that a page lists several times. `seconds`: the others, for `rejects`. */
+/** Chooses one record of each moment that a page lists several times. `duplicates`: the others, for `rejects`. */
 export function chooseRecords<S extends RowStream>(
   transaction: Transaction,
   stream: S,
-  { records, seconds }: ListedPage<StreamRecords[S]>,
-): { readonly records: readonly StreamRecords[S][]; readonly seconds: readonly Reject[] } {
-  if (seconds.length === 0) return { records, seconds: [] };
+  { records, duplicates }: ListedPage<StreamRecords[S]>,
+): { readonly records: readonly StreamRecords[S][]; readonly duplicates: readonly Reject[] } {
+  if (duplicates.length === 0) return { records, duplicates: [] };
   const chosen = new Map<StreamRecords[S], StreamRecords[S]>();
   const rejects: Reject[] = [];
-  for (const [first, others] of Map.groupBy(seconds, (second) => second.first)) {
+  for (const [first, others] of Map.groupBy(duplicates, (duplicate) => duplicate.first)) {
     const firstListed = { record: first, raw: others[0]?.firstRaw ?? "" };
     const kept = chooseRecord(transaction, stream, [firstListed, ...others]);
-    chosen.set(first, { ...kept.record, quality: noteSecond(kept.record.quality) });
+    chosen.set(first, { ...kept.record, quality: noteDuplicate(kept.record.quality) });
     rejects.push(...[firstListed, ...others].filter((each) => each !== kept).map(toReject));
   }
-  return { records: records.map((record) => chosen.get(record) ?? record), seconds: rejects };
+  return { records: records.map((record) => chosen.get(record) ?? record), duplicates: rejects };
 }
 
 /**
  * If the page before ended with another record of the moment with which this page continues after the cursor, what this
- * page has of that moment are second records, for `rejects`.
+ * page has of that moment are duplicates, for `rejects`.
  */
 function findContinued(
   transaction: Transaction,
   stream: HistoryStream,
   { gap, provenFrom, anchor }: Pick<PageAnswer, "gap" | "provenFrom" | "anchor">,
   page: Page,
-): { readonly ts: Micros; readonly seconds: readonly Reject[] } | undefined {
+): { readonly ts: Micros; readonly duplicates: readonly Reject[] } | undefined {
   const ts = provenFrom - 1;
   const isContinued = anchor === undefined && provenFrom < gap.to && page.foreign === 0;
   if (!isContinued || page.plausibleTimestamps[0] !== ts) return undefined;
   const first = page.columns ? tickAt(page.columns, 0) : recordsOf(page)[0];
   const isOther = (record: DailyBar | IndexTick) => isStored(transaction, stream, record as never) === false;
   if (first?.ts !== ts || !isOther(first)) return undefined;
-  const others = secondRecordsOf(page).filter(({ record }) => record.ts === ts && isOther(record));
-  return { ts, seconds: [{ raw: page.firstRaw }, ...others].map(toReject) };
+  const others = duplicatesOf(page).filter(({ record }) => record.ts === ts && isOther(record));
+  return { ts, duplicates: [{ raw: page.firstRaw }, ...others].map(toReject) };
 }
 
 function toReject({ raw }: { readonly raw: string }): Reject {
-  return { reason: SECOND_RECORD, raw };
+  return { reason: DUPLICATE_TIMESTAMP, raw };
 }

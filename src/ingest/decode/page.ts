@@ -148,7 +148,7 @@ function malformedPageFailure(message: string): Failure {
 }
 
 /** A record of a moment of which the page has listed another record before. */
-export interface SecondRecord<R> {
+export interface DuplicateRecord<R> {
   readonly record: R;
   readonly raw: string;
   /** The record that the page lists first. */
@@ -159,20 +159,20 @@ export interface SecondRecord<R> {
 export interface SeparatedRecords<R> {
   /** One of each moment: the one that the page lists first, because the service lists the newest first. */
   readonly records: R[];
-  readonly seconds: readonly SecondRecord<R>[];
+  readonly duplicates: readonly DuplicateRecord<R>[];
 }
 
 /**
- * Separates the second records of a moment of the same series, listing, asset or contract. A repetition of the same record
+ * Separates the duplicates of a moment of the same series, listing, asset or contract. A repetition of the same record
  * is dropped. `rawOf` returns the source text of a record by its position.
  */
-export function separateSeconds<R>(
+export function separateDuplicates<R>(
   stream: Stream,
   records: R[],
   rawOf: (index: number) => string,
 ): SeparatedRecords<R> {
   const { kind, columns } = streamDefinition(stream);
-  if (kind === "lookup" || isDescending(records)) return { records, seconds: [] };
+  if (kind === "lookup" || isDescending(records)) return { records, duplicates: [] };
   const identity = columns.filter(({ reading }) => reading === "identity");
   const properties = ["ts", ...identity.map(propertyOf)];
   const positions = new Map<string, number[]>();
@@ -183,11 +183,11 @@ export function separateSeconds<R>(
     if (listed) listed.push(at);
     else positions.set(moment, [at]);
   });
-  if (positions.size === records.length) return { records, seconds: [] };
-  const seconds = [...positions.values()].flatMap(([first = 0, ...others]) => {
+  if (positions.size === records.length) return { records, duplicates: [] };
+  const duplicates = [...positions.values()].flatMap(([first = 0, ...others]) => {
     const firstRaw = others.length > 0 ? rawOf(first) : "";
     const seen = new Set(others.length > 0 ? [toCanonicalJson(firstRaw)] : []);
-    return others.flatMap((at): SecondRecord<R>[] => {
+    return others.flatMap((at): DuplicateRecord<R>[] => {
       const raw = rawOf(at);
       const isRepeated = seen.size === seen.add(toCanonicalJson(raw)).size;
       const texts = { raw: truncateRaw(raw), firstRaw: truncateRaw(firstRaw) };
@@ -195,7 +195,7 @@ export function separateSeconds<R>(
     });
   });
   const firsts = [...positions.values()].map(([first = 0]) => records[first] as R);
-  return { records: firsts, seconds };
+  return { records: firsts, duplicates };
 }
 
 /** The usual order of a history, which has no moment twice. */

@@ -15,7 +15,7 @@ import {
   type DecodedPage,
   decodeWithSource,
   type SeparatedRecords,
-  separateSeconds,
+  separateDuplicates,
   truncateRaw,
 } from "./page.ts";
 
@@ -122,7 +122,7 @@ export function readPage(
   const { latest, plausibleEnd } = limits;
   const redacted = redactor.redactBody(plain);
   const { page: whole, rawOf } = decodeWithSource(stream, redacted, { derivativeType, latest });
-  const decoded = { ...whole, ...separateSeconds(stream, whole.records, rawOf) };
+  const decoded = { ...whole, ...separateDuplicates(stream, whole.records, rawOf) };
   const timestamps = collectTimestamps(decoded, series, plausibleEnd);
   const firstRaw = series ? truncateRaw(rawOf(0)) : "";
   const { foreign, plausibleTimestamps } = timestamps;
@@ -143,7 +143,7 @@ export function receivePage(page: SentPage): Page {
   return {
     ...page,
     records: [],
-    seconds: [],
+    duplicates: [],
     rejects: [],
     unknownFields: [],
     ahead: 0,
@@ -164,7 +164,7 @@ function scanPage(
   { latest, plausibleEnd }: ReturnType<typeof readTimeLimits>,
 ): ScannedTicks | undefined {
   const scanned = scanTickPage(plain);
-  // Newest first, and no moment twice: `decodePage` separates second records.
+  // Newest first, and no moment twice: `decodePage` separates duplicates.
   const isUsual =
     scanned?.columns.indexId === series.indexId &&
     scanned.columns.indexType === series.indexType &&

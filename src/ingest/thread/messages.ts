@@ -44,7 +44,7 @@ export interface IngestCalls {
   run(call: IngestCall): IngestReply;
 }
 
-/** What the ingest thread tells while it opens the warehouse. */
+/** What the ingest thread reports while it opens the warehouse. */
 export interface IngestNotices {
   upgrade(upgrade: Upgrade): void;
 }

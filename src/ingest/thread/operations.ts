@@ -26,14 +26,6 @@ import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
 import {
-  commitBlockedReason,
-  commitLostRanges,
-  commitRetraction,
-  commitStreamHealth,
-  optimizeDatabase,
-  pruneBatch,
-} from "../commit/bookkeeping.ts";
-import {
   commitLiveFeedChange,
   commitLiveMessages,
   commitUnknownEvents,
@@ -41,6 +33,14 @@ import {
   LiveState,
 } from "../commit/live.ts";
 import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
+import {
+  commitBlockedReason,
+  commitLostRanges,
+  commitRetraction,
+  commitStreamHealth,
+  optimizeDatabase,
+  pruneBatch,
+} from "../commit/maintenance.ts";
 import {
   commitForbiddenSnapshot,
   commitSnapshot,

@@ -149,7 +149,7 @@ export function describeMissingRows(series: SeriesInfo, source: BarSource): stri
   return `the warehouse has no ${isTicks ? "ticks" : "daily bars"} of ${series.name}${other}`;
 }
 
-/** The earlier state that a moment or a token names. Throws a Failure if the warehouse cannot tell it exactly. */
+/** The earlier state that a moment or a token names. Throws a Failure if the warehouse does not know it exactly. */
 export function resolveKnownAt(connection: Connection, input: TimeInput, zone?: TimeZone): KnownAt {
   const cited = typeof input === "string" ? readToken(connection, input) : undefined;
   return cited ?? findKnownAt(connection, readTime(input, readMachineTs(connection), zone));

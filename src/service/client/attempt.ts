@@ -419,7 +419,7 @@ async function askOnce(
   const path = describePath(request);
   const startedAt = clock.monotonic();
   const run = () => sendInTime(context, request, token, startedAt);
-  const answer = (await bulkhead.run(requestPriority.witness, undefined, run)) ?? { failure: undefined };
+  const answer = (await bulkhead.run(requestPriority.crossCheck, undefined, run)) ?? { failure: undefined };
   const response = "status" in answer ? answer : undefined;
   const status = response?.status ?? 0;
   const hasAnswered = response !== undefined && answeredStatuses.has(status) && isJson(response.body);

@@ -63,7 +63,7 @@ interface EndpointState extends ProbeSchedule {
 interface HostState extends ProbeSchedule {
   /** A probe has failed too, or there is no connection: else it is a doubt, which the probe under way decides. */
   isKnown: boolean;
-  isTold: boolean;
+  isReported: boolean;
 }
 
 /** Not one of the service's data: what it answers says nothing about them. */
@@ -98,7 +98,7 @@ export class Outage {
 
   /** The endpoints that fail; `host` if everything does. */
   get open(): readonly string[] {
-    if (this.#host?.isTold) return [HOST_SCOPE];
+    if (this.#host?.isReported) return [HOST_SCOPE];
     return [...this.#endpoints].filter(([, { isOpen }]) => isOpen).map(([name]) => name);
   }
 
@@ -255,7 +255,7 @@ export class Outage {
     if (hasChanged || host) this.#wakeWaiters();
     if (this.#host || !host?.isKnown) return;
     for (const [name, each] of this.#endpoints) if (name !== TOKEN_ENDPOINT) this.#close(name, each);
-    if (host.isTold) this.#options.onStateChange(HOST_SCOPE, "closed");
+    if (host.isReported) this.#options.onStateChange(HOST_SCOPE, "closed");
     this.#options.onRecovered();
   }
 
@@ -289,9 +289,9 @@ export class Outage {
   #doubt(sign: FailureSign): void {
     const isKnown = sign === "refused";
     const probeAt = this.#clock.monotonic() + (isKnown ? this.#delayMs(HOST_SCOPE, 0) : 0);
-    const host = { isKnown, isTold: false, probes: 0, probeAt };
+    const host = { isKnown, isReported: false, probes: 0, probeAt };
     this.#host = host;
-    this.#tell(isKnown);
+    this.#report(isKnown);
     this.#wakeWaiters();
     if (!isKnown) void this.#probe(host);
   }
@@ -306,14 +306,14 @@ export class Outage {
       host.isKnown = true;
       // What the service asks of one endpoint, it asks of all.
       host.probeAt = Math.max(host.probeAt, this.#longestPause);
-      this.#tell(this.isPaused || host.probes > REPEATED);
+      this.#report(this.isPaused || host.probes > REPEATED);
     }
     this.#wakeWaiters();
   }
 
-  #tell(isCertain: boolean): void {
-    if (!this.#host || this.#host.isTold || !isCertain) return;
-    this.#host.isTold = true;
+  #report(isCertain: boolean): void {
+    if (!this.#host || this.#host.isReported || !isCertain) return;
+    this.#host.isReported = true;
     this.#options.onStateChange(HOST_SCOPE, "open");
   }
 

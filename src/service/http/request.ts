@@ -1,8 +1,8 @@
 import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
 import { formatToMillisecond, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 
-/** The higher priority goes first: docs/decisions/snapshots-first.md. A witness says whether the others have a chance. */
-export const requestPriority = { witness: 4, snapshot: 3, head: 2, expiring: 1, history: 0 } as const;
+/** The higher priority goes first: docs/decisions/snapshots-first.md. A cross-check says whether the others have a chance. */
+export const requestPriority = { crossCheck: 4, snapshot: 3, head: 2, expiring: 1, history: 0 } as const;
 export type RequestPriority = (typeof requestPriority)[keyof typeof requestPriority];
 
 export type RequestQuery = Readonly<Record<string, string | number | boolean | undefined>>;

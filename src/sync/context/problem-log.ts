@@ -1,4 +1,4 @@
-import type { StreamHealth } from "../../ingest/commit/bookkeeping.ts";
+import type { StreamHealth } from "../../ingest/commit/maintenance.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Stream, streamOfEndpoint, streams } from "../../model/streams.ts";
 import type { ParkedEndpoint } from "../../service/auth/parking.ts";

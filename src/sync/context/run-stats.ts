@@ -98,7 +98,7 @@ export class RunStats {
   }
 }
 
-/** The streams whose history is walked: their progress can be told in advance. */
+/** The streams whose history is walked: their progress can be estimated. */
 export const HISTORY_PROGRESS_STREAMS = ["index_ticks", "ohlcv"] as const satisfies readonly Stream[];
 
 /** The progress of one piece of work. `done` and `planned` have the same unit. */

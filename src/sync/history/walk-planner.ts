@@ -80,7 +80,7 @@ export interface WalkPlan {
 /** The settings that a plan depends on. */
 export type PlanSettings = Pick<SyncSettings, "refreshSeconds" | "quietMargin" | "withdrawals">;
 
-/** What a source tells of a series. What is settled already is at no head, and nothing blocks it. */
+/** What a source reports of a series. What is settled already is at no head, and nothing blocks it. */
 type SourcedSeries = Omit<WalkedSeries, keyof KnownLater> & Partial<KnownLater>;
 type KnownLater = Pick<WalkedSeries, "period" | "cadence" | "quietMargin" | "knownEnd" | "blockedReason">;
 

@@ -163,7 +163,7 @@ function clip(gap: KeyGap, part: TimeRange): KeyGap[] {
 /** Throws a Failure if an earlier state is shown. */
 function assertIsNewest({ knownAt }: Connection): void {
   if (knownAt === undefined) return;
-  throw new Failure("what an earlier state lacked can be told of a range only", {
+  throw new Failure("what an earlier state lacked can be shown for a range only", {
     code: "usage",
     remedy: "give its start and its end, with --from and --to",
   });

@@ -7,8 +7,8 @@ import { findProofAt, findTouching, readTouched } from "../coverage/ledger.ts";
 import { isParted, slotBefore } from "../tables/row-parts.ts";
 import { hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { hasDuplicateNote, noteDuplicateInDetails } from "./duplicate-timestamps.ts";
 import { getRowSql, ROWS_PER_STATEMENT } from "./row-sql.ts";
-import { hasSecondNote, noteSecondInDetails } from "./second-records.ts";
 
 /**
  * `rest`: a current REST page. `live`: the websocket, or a stale REST page (cached, or overtaken by a later request);
@@ -221,8 +221,8 @@ class RowPlanner<Row> {
     const ts = table.ts(record);
     const values = this.#encode(record);
     const detailsAt = values.length - 1;
-    if (hasSecondNote(before[detailsAt]) && !isWhole)
-      values[detailsAt] = noteSecondInDetails(values[detailsAt]);
+    if (hasDuplicateNote(before[detailsAt]) && !isWhole)
+      values[detailsAt] = noteDuplicateInDetails(values[detailsAt]);
     if (values.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.unchanged++;
       return !isLive && before[table.sourceAt] === 1 ? { kind: "confirm", ts } : undefined;
@@ -235,7 +235,7 @@ class RowPlanner<Row> {
       return undefined;
     }
     const hasSame = hasSameValues(table, before, values);
-    if (!hasSame && isLive) values[detailsAt] = noteSecondInDetails(values[detailsAt]);
+    if (!hasSame && isLive) values[detailsAt] = noteDuplicateInDetails(values[detailsAt]);
     // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
     const isRevision = !hasSame && (settled || !streamTable[table.stream].isProvisional);
     return { kind: "replace", ts, values, isRevision, hasSame };

@@ -104,7 +104,7 @@ export const liveSpans = sqliteTable(
   (table) => [primaryKey({ columns: [table.stream, table.indexType, table.indexId] })],
 );
 
-/** What REST has shown of each series, so that `gaps` can tell what the service has not published yet. */
+/** What REST has shown of each series, so that `gaps` shows what the service has not published yet. */
 export const publications = sqliteTable(
   "publications",
   {

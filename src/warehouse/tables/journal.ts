@@ -44,7 +44,7 @@ interface ChangedRanges {
   readonly change: Omit<Change, "from" | "to">;
   readonly ranges: TimeRange[];
   /** The ticks in the news are all that changed. */
-  isTold: boolean;
+  isPublished: boolean;
 }
 
 /** What open transactions have changed. Owned by the writer of the file. */
@@ -69,18 +69,18 @@ export class Journal {
     tick?: CommittedTick | undefined,
   ): void {
     if (from >= to) return;
-    if (tick) this.tell(tick);
+    if (tick) this.publish(tick);
     const name = `${stream} ${kind} ${key}`;
     const known = this.#changes.get(name);
     if (!known) {
       this.#changes.set(name, {
         change: { stream, kind, key },
         ranges: [{ from, to }],
-        isTold: tick !== undefined,
+        isPublished: tick !== undefined,
       });
       return;
     }
-    known.isTold &&= tick !== undefined;
+    known.isPublished &&= tick !== undefined;
     const last = known.ranges.at(-1) as TimeRange;
     // Rows of one page or one poll follow one another; far ranges stay apart, so that nobody reads what lies between.
     if (from <= last.to + HOUR && to >= last.from - HOUR)
@@ -94,7 +94,7 @@ export class Journal {
   }
 
   /** Adds the newest tick of a series to the news. */
-  tell(tick: CommittedTick): void {
+  publish(tick: CommittedTick): void {
     this.#ticks.push(tick);
   }
 
@@ -113,7 +113,7 @@ export class Journal {
 
   #describe(): CommitNews {
     const changes = [...this.#changes.values()];
-    const untold = changes.filter(({ change, isTold }) => hasHistory(change.stream) && !isTold);
+    const untold = changes.filter(({ change, isPublished }) => hasHistory(change.stream) && !isPublished);
     return joinNews([
       {
         streams: changes.filter(({ change }) => change.kind === "rows").map(({ change }) => change.stream),

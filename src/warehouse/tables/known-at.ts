@@ -127,7 +127,7 @@ export function readMachineTs(connection: Connection): Micros {
   );
 }
 
-/** The state at a moment by this machine's clock. Throws a Failure if the warehouse cannot tell it exactly. */
+/** The state at a moment by this machine's clock. Throws a Failure if the warehouse does not know it exactly. */
 export function findKnownAt(connection: Connection, at: Micros): KnownAt {
   const text = formatTimestamp(at);
   const last = readLastCommit(connection);
@@ -137,14 +137,14 @@ export function findKnownAt(connection: Connection, at: Micros): KnownAt {
   if (low === undefined) {
     const begin = connection.findRow<{ at: Micros | null }>(`SELECT min(at) AS at FROM (${PARTS})`)?.at;
     throw unknowable(
-      `what was known at ${text} cannot be told: this warehouse keeps its past since ${begin ? formatTimestamp(begin) : "its next run"}`,
+      `what was known at ${text} cannot be shown: this warehouse keeps its past since ${begin ? formatTimestamp(begin) : "its next run"}`,
       "give a later moment",
     );
   }
   const next = readCommit(connection, low + 1);
   if (next && next.unknownFrom !== null && at > next.unknownFrom)
     throw unknowable(
-      `what was known at ${text} cannot be told: a copy from ${formatTimestamp(next.unknownFrom)} was restored at ${formatTimestamp(next.at)}`,
+      `what was known at ${text} cannot be shown: a copy from ${formatTimestamp(next.unknownFrom)} was restored at ${formatTimestamp(next.at)}`,
       "ask the file that `restore` has set aside",
     );
   return { commit: low, present: at + (readCommit(connection, low)?.clockSkew ?? 0) };

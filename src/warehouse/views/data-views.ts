@@ -118,7 +118,7 @@ interface LiveFigures {
 }
 
 /**
- * Whether a row is live is judged by the newest row of its stream, not by now: a warehouse that is read offline still tells what
+ * Whether a row is live is judged by the newest row of its stream, not by now: a warehouse that is read offline still shows what
  * was alive when it was last filled.
  */
 export function liveColumns({ yes, flag, real, seconds }: SqlDialect, figures: LiveFigures): string {

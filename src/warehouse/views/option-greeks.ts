@@ -9,7 +9,7 @@ import type { SqlDialect } from "./sql-dialect.ts";
 const [MIN_VOLATILITY, MAX_VOLATILITY] = [1e-4, 5];
 /** Each takes two steps of the recursion; together they find the volatility to 5e-12. */
 const BISECTIONS = 40;
-/** The forward is known about as exactly as this. A volatility that changes by more than a percentage point within it is not told. */
+/** The forward is known about as exactly as this. A volatility that changes by more than a percentage point within it is not shown. */
 const FORWARD_ERROR = 1e-5;
 /** A ticker that is this much older than the newest of its expiry says nothing about the forward. */
 const MAX_QUOTE_AGE = 6 * 3600 * 1_000_000;

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../../src/model/time.ts";
+import { readNotedDetails, writeNotedDetails } from "../../../src/warehouse/rows/duplicate-timestamps.ts";
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import { matchPreviews, removePreviews } from "../../../src/warehouse/rows/previews.ts";
 import { withdrawRows } from "../../../src/warehouse/rows/row-sql.ts";
-import { readNotedDetails, writeNotedDetails } from "../../../src/warehouse/rows/second-records.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { bar, decimal, parseTs, tick } from "../warehouse/records.ts";
 import { retract, settle, settleAsLost } from "../warehouse/settle.ts";

@@ -286,7 +286,7 @@ function Derivatives() {
       </Card>
       <Card
         {...{ name: "perpetuals", title: "Perpetuals", of: [contracts], room: "table" }}
-        note="the service does not tell the funding period: 8 hours, as most exchanges have it"
+        note="the service does not publish the funding period: 8 hours, as most exchanges have it"
       >
         {() => (
           <DataTable

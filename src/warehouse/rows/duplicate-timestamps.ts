@@ -12,25 +12,25 @@ import { getRowSql, keepPastRow } from "./row-sql.ts";
  */
 
 /** The reason in `rejects`, and the remark in `quality` of the row. */
-export const SECOND_RECORD = "second record of one moment";
+export const DUPLICATE_TIMESTAMP = "second record of one moment";
 
 /** Adds the remark to the `quality` of a record or row. */
-export function noteSecond(quality: string | null | undefined): string {
-  if (quality?.includes(SECOND_RECORD)) return quality;
-  return quality ? `${quality}; ${SECOND_RECORD}` : SECOND_RECORD;
+export function noteDuplicate(quality: string | null | undefined): string {
+  if (quality?.includes(DUPLICATE_TIMESTAMP)) return quality;
+  return quality ? `${quality}; ${DUPLICATE_TIMESTAMP}` : DUPLICATE_TIMESTAMP;
 }
 
-export function hasSecondNote(details: SqlValue | undefined): boolean {
-  return typeof details === "string" && details.includes(SECOND_RECORD);
+export function hasDuplicateNote(details: SqlValue | undefined): boolean {
+  return typeof details === "string" && details.includes(DUPLICATE_TIMESTAMP);
 }
 
 /** Adds the remark to the `details` of a row. */
-export function noteSecondInDetails(details: SqlValue | undefined): string {
+export function noteDuplicateInDetails(details: SqlValue | undefined): string {
   const parsed = typeof details === "string" ? (JSON.parse(details) as Record<string, string>) : {};
   const { quality, extra, ...digits } = parsed;
   return JSON.stringify({
     ...digits,
-    quality: noteSecond(quality),
+    quality: noteDuplicate(quality),
     ...(extra === undefined ? {} : { extra }),
   });
 }
@@ -43,22 +43,22 @@ export interface ListedRecord<R> {
 
 /**
  * Which of several records of one moment is the row: the one listed first, or the stored one if all the others are known to
- * be second records. So neither another order nor another reading of the same records changes the row.
+ * be duplicates. So neither another order nor another reading of the same records changes the row.
  */
 export function chooseRecord<S extends RowStream>(
   transaction: Transaction,
   stream: S,
   listed: readonly [ListedRecord<StreamRecords[S]>, ...ListedRecord<StreamRecords[S]>[]],
 ): ListedRecord<StreamRecords[S]> {
-  const isKnown = listed.map(({ raw }) => isKnownSecond(transaction, stream, raw));
+  const isKnown = listed.map(({ raw }) => isKnownDuplicate(transaction, stream, raw));
   const unknown = listed.filter((_, at) => !isKnown[at]);
   const candidates = unknown.length === 0 ? listed : unknown.length === 1 ? unknown : [];
   return candidates.find(({ record }) => isStored(transaction, stream, record) === true) ?? listed[0];
 }
 
-function isKnownSecond(transaction: Transaction, stream: RowStream, raw: string): boolean {
+function isKnownDuplicate(transaction: Transaction, stream: RowStream, raw: string): boolean {
   const sql = "SELECT 1 FROM rejects WHERE stream = ? AND raw = ? AND reason = ?";
-  return transaction.findRow(sql, [stream, raw, SECOND_RECORD]) !== undefined;
+  return transaction.findRow(sql, [stream, raw, DUPLICATE_TIMESTAMP]) !== undefined;
 }
 
 /** Whether the row of the record's moment has its figures; undefined: there is no row. */
@@ -88,7 +88,7 @@ export function readNotedDetails(
   const { table, keyColumn }: RowTable<never> = rowTables[stream];
   const sql = `SELECT details FROM ${table} WHERE ${keyColumn} = ? AND ts = ?`;
   const details = transaction.findValue<SqlValue>(sql, [key, ts]);
-  return details === undefined || hasSecondNote(details) ? undefined : noteSecondInDetails(details);
+  return details === undefined || hasDuplicateNote(details) ? undefined : noteDuplicateInDetails(details);
 }
 
 /** Gives a stored row the remark. */

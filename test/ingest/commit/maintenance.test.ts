@@ -6,7 +6,7 @@ import {
   commitStreamHealth,
   optimizeDatabase,
   pruneBatch,
-} from "../../../src/ingest/commit/bookkeeping.ts";
+} from "../../../src/ingest/commit/maintenance.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/answer.ts";
@@ -59,7 +59,7 @@ function openWithTarget(from = noon - HOUR) {
   return { warehouse, coverage };
 }
 
-describe("the ledger's bookkeeping", () => {
+describe("the maintenance of the ledger", () => {
   it("marks what left the service's window as lost", () => {
     const { warehouse, coverage } = openWithTarget(noon - 12 * MICROS_PER_DAY);
     const oldest = { from: noon - 12 * MICROS_PER_DAY, to: noon - 11 * MICROS_PER_DAY };
@@ -126,7 +126,7 @@ describe("the ledger's bookkeeping", () => {
   });
 });
 
-describe("the bookkeeping of the daemon", () => {
+describe("the maintenance by the daemon", () => {
   it("stores for each stream what is wrong with it, and that it is healthy again", () => {
     const { warehouse } = openWithTarget();
     const health = (stream: string) => {
