@@ -32,7 +32,8 @@ export function recordCrash(path: string, error: unknown, now: Micros): void {
  */
 export function recordKilledWriter(path: string, { holder, sinceMs }: KilledWriter): void {
   const changedAt = (file: string) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  if (changedAt(crashMarkerPath(path)) >= sinceMs) return;
+  // Not the time of the file: after a kill the next writer makes its lock first, and the marker of that kill then.
+  if (Date.parse(readLastCrash(path)?.at ?? "") >= sinceMs) return;
   const endedAt = Math.max(sinceMs, changedAt(path), changedAt(`${path}-wal`));
   const failure = new Failure(`the writer (${holder}) was killed`, {
     code: "killed",
