@@ -64,7 +64,7 @@ Filter by \`is_complete\` or \`is_final\` to leave it out. \`mds-sync bars\`, Ty
 
 ## Grids
 
-Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC. Days begin at midnight, bars of several days count from
+Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC, with \`--tz\` since each midnight. Days begin at midnight, bars of several days count from
 1970-01-01, and weeks (\`1w\`) begin on Monday. \`time_bucket\` of DuckDB and TimescaleDB counts from Monday, 2000-01-03: lengths that divide a day, and weeks,
 agree; 7 minutes, 5 hours or 5 days need our origin. These lines give the starts of \`mds-sync bars --every 7m\`:
 

@@ -158,12 +158,14 @@ The [research page](research.md) has examples with their output.
 | ticks in constant memory | \`warehouse.iterTicks("BTC", { from, to })\` | \`w.iter_ticks("BTC", start, end)\` |
 | the service's daily bars | \`bars\` with \`source: "ohlcv"\` | \`w.ohlcv("BTC", start, end)\` |
 | last price at a moment | \`warehouse.asOf(at, ["BTC", "ETH"])\` | \`w.asof(at, ["BTC", "ETH"])\` |
+| one price a day | \`warehouse.asOf({ at: "09:30", from, to }, "BTC", { tz })\` | \`w.asof(series="BTC", at="09:30", start=…, end=…, tz=…)\` |
+| prices for trades of your own | \`warehouse.asOfJoin(trades, { on: "time", by: "name" })\` | \`w.asof_join(trades, on="time", by="name")\` |
 | returns | from \`bars\` | \`w.returns("BTC", "1h", start, end)\` |
 | is a range complete? | \`warehouse.isWhole("BTC", { from, to })\` | \`w.is_whole("BTC", start, end)\` |
 | what is missing? | \`warehouse.gaps({ series: "BTC", from, to })\` | \`w.missing("BTC", start, end)\` |
 | refuse incomplete ranges | \`requireComplete: true\` throws \`IncompleteFailure\` | \`require_complete=True\` raises \`mds.Incomplete\` |
 | an earlier state | \`knownAt\`, \`warehouse.cite()\` | \`known_at\`, \`w.cite()\` |
-| SQL | \`warehouse.query(sql, { name })\` | \`w.sql(sql, {"name": …})\` |
+| SQL | \`warehouse.query(sql, { name }, { knownAt })\` | \`w.sql(sql, {"name": …}, known_at=…)\` |
 | columns | \`as: "columns"\`: typed arrays; \`toArrow\` | DataFrames; \`frames="polars"\` |
 
 \`\`\`sh
@@ -182,7 +184,7 @@ const average = ticks.price.reduce((sum, price) => sum + price, 0) / ticks.lengt
 \`\`\`
 
 - **Ranges** are \`[from, to)\`; a bar belongs to a range if it begins in it. [Times](commands.md#times) and [the starts of bars](dictionary.md#grids) are those of
-  the commands; \`tz\` moves the midnights of days and weeks.
+  the commands; \`tz\` is the zone of texts without an offset, and of the midnights from which bars count.
 - **Rows** have the columns of the views ([dictionary](dictionary.md)); \`mds-sync bars\`, \`ticks\` and \`asof\` write the same rows.
 - **Failures:** \`Failure\` has a \`code\` that is stable across releases, a \`message\` and a \`remedy\`. \`IncompleteFailure\` lists the \`gaps\`.
 - **More:** [examples](../examples/README.md) to copy; [the Python client](../clients/python/README.md) in detail; \`mds-sync/schema\` exports the tables for

@@ -103,6 +103,15 @@ describe("an as-of join", () => {
     expect(join({ name: "a" })).toThrow("undefined is not a time");
     expect(join({ time: "now", name: "d" })).toThrow("d");
     expect(join({ time: "now", name: "a" }, { maxAge: "soon" })).toThrow("an age cannot be soon");
+    expect(join({ time: null, name: "a" })).toThrow("null is not a time");
     expect(warehouse.asOfJoin([])).toEqual([]);
+  });
+
+  it("finds a series by each of its names", () => {
+    const { path } = fill();
+    using warehouse = openWarehouse(path);
+    const rows = ["a", "GWA:a", "b"].map((name) => ({ name, time: at(3_000) }));
+    const prices = rows.map(({ name, time }) => warehouse.asOf(time, name)[0]?.price);
+    expect(warehouse.asOfJoin(rows).map((row) => row.asof_price)).toEqual(prices);
   });
 });

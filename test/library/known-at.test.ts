@@ -292,6 +292,20 @@ describe("SQL of an earlier state", () => {
     expect(new Set(seen.map(({ rows }) => JSON.stringify(rows))).size).toBeGreaterThan(40);
   });
 
+  it("refuses the newest state by another name, and counts times from then", async () => {
+    const { writer } = openWithOneCommit();
+    const known = ["query", "--known-at", "2026-03-01T12:01:30Z"];
+    const ask = (...args: readonly string[]) =>
+      runInProcess([...known, ...args, "--format", "csv"], { env: { MDS_WAREHOUSE: writer.path } });
+    expect((await ask('SELECT * FROM "main".index_ticks')).stderr).toBe(
+      "mds-sync: `main.` names the newest state: leave it out: an earlier state has relations of the same names\n",
+    );
+    expect((await ask("--param", "at=@now-30s", "SELECT :at AS at")).stdout.trim().split("\r\n")).toEqual([
+      "at",
+      String(parseTs("2026-03-01T12:01:00Z")),
+    ]);
+  });
+
   it("says which relations have no earlier states", async () => {
     const { writer } = openWithOneCommit();
     const env = { MDS_WAREHOUSE: writer.path };

@@ -30,6 +30,8 @@ const ticks = [
 const expressions = {
   spring: `w.asof(series=["a"], at="09:30", start="2026-03-06", end="2026-03-10", tz="${tz}")["a"]`,
   autumn: `w.asof(series=["a"], at="09:30", start="2026-10-31", end="2026-11-03", tz="${tz}")["a"]`,
+  lordHowe: `pd.Series(range(1), mds.times.localize(pd.to_datetime(["2026-10-04 02:10"]), "Australia/Lord_Howe"))`,
+  london: `pd.Series(range(1), mds.times.localize(pd.to_datetime(["2026-03-29 01:15"]), "Europe/London"))`,
   changes: `w.asof(["2026-11-01 01:30", "2026-03-08 02:30"], ["a"], tz="${tz}")["a"]`,
   ticks: `w.ticks("a", "2026-03-07", "2026-03-09 00:00", tz="${tz}").price`,
   bars: `w.bars("a", "4h", "2026-03-08", "2026-03-09 08:00", tz="${tz}").close`,
@@ -54,7 +56,7 @@ function askPython(): typeof inPython {
     skipWithout("python3 has no pandas", "zones in Python");
     return undefined;
   }
-  const script = `import sys, json; sys.path.insert(0, sys.argv[1]); import mds
+  const script = `import sys, json, pandas as pd; sys.path.insert(0, sys.argv[1]); import mds
 w = mds.open(sys.argv[2])
 show = lambda found: [[time.isoformat(timespec="microseconds"), value] for time, value in found.items()]
 print(json.dumps({name: show(eval(each)) for name, each in json.loads(sys.argv[3]).items()}))`;
@@ -101,6 +103,9 @@ describe("one moment a day, across a change of the clocks", () => {
     const shown = (text: string) => format(momentOf(parseTs(`${text}Z`)));
     expect(shown("2026-11-01T01:30:00")).toBe("2026-11-01T01:30:00.000000-04:00");
     expect(shown("2026-03-08T02:30:00")).toBe("2026-03-08T03:30:00.000000-04:00");
+    expect(findTimeZone("Australia/Lord_Howe").format(parseTs("2026-10-03T15:40:00Z"))).toMatch(/T02:40:00/);
+    if (inPython) expect(inPython.lordHowe?.[0]?.[0]).toMatch(/T02:40:00\.000000\+11:00$/);
+    if (inPython) expect(inPython.london?.[0]?.[0]).toMatch(/T02:15:00\.000000\+01:00$/);
     if (inPython)
       expect(inPython.changes?.map(([time]) => time)).toEqual([
         "2026-11-01T01:30:00.000000-04:00",
@@ -126,6 +131,11 @@ describe("several moments", () => {
 
   it.each([
     [["--at", "9.30", "--from", "2026-03-06"], "9.30 is not a time of day: give a time such as 09:30"],
+    [["--at", "09:30", "--times", "x"], "--at cannot be combined with --times: leave out one of them"],
+    [
+      ["--at", "09:30", "--from", "2026-03-07", "--to", "2026-03-06"],
+      "the range is empty: its start is not before its end: a range is [from, to)",
+    ],
     [["--at", "09:30"], "--at needs the days: give the first with --from"],
     [["--times", "none.txt"], "--times cannot be none.txt (ENOENT): name a file with one time a line"],
     [[], "asof needs a time and a series: such as mds-sync asof now BTC"],

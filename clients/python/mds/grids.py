@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from .times import to_length
+from .times import localize, to_length
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
@@ -24,7 +24,7 @@ def make_grid(every, tz=None, align=None):
     is_days = length % DAY == 0 and not is_hours
     # The offset of every zone is a multiple of a quarter of an hour.
     has_parts = not is_days and length <= DAY and (HOUR // 4) % length != 0
-    if align is None and (tz is None or str(tz).upper() == "UTC" or not (is_days or has_parts)):
+    if align is None and (tz is None or re.fullmatch("utc|z|etc/utc|gmt", str(tz), re.IGNORECASE) or not (is_days or has_parts)):
         return Grid(length, _FIRST_MONDAY * DAY if is_week else 0)
     if not is_days and length > DAY:
         raise ValueError(f'align="day" needs bars of at most a day, not {every!r}')
@@ -109,5 +109,5 @@ class DayGrid(Grid):
         """The first moment of each day: not always 00:00, where clocks change at midnight."""
         every, at = np.unique(np.asarray(days, dtype="int64"), return_inverse=True)
         local = pd.DatetimeIndex((every * DAY).astype("datetime64[us]"))
-        found = local.tz_localize(self._tz, ambiguous=np.ones(len(every), dtype=bool), nonexistent="shift_forward")
+        found = localize(local, self._tz)
         return found.tz_convert("UTC").tz_localize(None).to_numpy(dtype="datetime64[us]").astype("int64")[at.reshape(-1)]

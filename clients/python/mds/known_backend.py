@@ -231,6 +231,9 @@ def _past_of_everything(file, commit, present):
 
 def _relations_of_now(file, query):
     """The relations that a statement reads and that have no earlier states."""
+    query = re.sub(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", " ", query, flags=re.DOTALL)
+    if re.search(r"\bmain[\"`\]]?\s*\.", query, re.IGNORECASE):
+        raise Unknowable("`main.` names the newest state; leave it out: an earlier state has relations of the same names")
     tables = [name for (name,) in file.run("SELECT name FROM main.sqlite_master WHERE type = 'table'", {})[1]]
     of_now = {*tables, *_VIEWS_OF_NOW} - {*_TABLES.values(), "kept_bars", "warehouse_state"}
     named = re.findall(r"(?:\bfrom|\bjoin|,)\s*[\"`\[]?(\w+)", query.lower())

@@ -50,6 +50,8 @@ def moment_of(local, tz):
     try:
         zone = zoneinfo.ZoneInfo(str(tz))
     except (KeyError, ValueError):
+        if isinstance(tz, str):
+            raise ValueError(f"there is no time zone {tz!r}; give a name such as America/New_York") from None
         zone = tz
     shown = _EPOCH + datetime.timedelta(microseconds=local)
     return (shown.replace(tzinfo=zone) - _EPOCH.replace(tzinfo=datetime.timezone.utc)) // datetime.timedelta(microseconds=1)
@@ -63,17 +65,30 @@ def to_moments(times, now=None, tz=None):
         raise ValueError("a row has no time")
     index = pd.DatetimeIndex(times)
     if index.tz is None and tz is not None:
-        # The first of two; what is skipped counts by the offset before.
-        index = index.tz_localize(tz, ambiguous=np.ones(len(index), dtype=bool), nonexistent=pd.Timedelta("1h"))
+        index = localize(index, tz)
     index = index if index.tz is None else index.tz_convert("UTC").tz_localize(None)
     return index.to_numpy(dtype="datetime64[us]").astype("int64")
 
 
+def localize(index, tz):
+    """Times of the clocks of a zone: the first of two; what is skipped counts by the offset before."""
+    found = index.tz_localize(tz, ambiguous=np.ones(len(index), dtype=bool), nonexistent="NaT")
+    if not found.isna().any():
+        return found
+    local = index.to_numpy(dtype="datetime64[us]").astype("int64")
+    moments = found.tz_convert("UTC").tz_localize(None).to_numpy(dtype="datetime64[us]").astype("int64")
+    for at in np.flatnonzero(found.isna()):
+        moments[at] = moment_of(int(local[at]), tz)
+    return to_index(moments, tz)
+
+
 def schedule(at, first, end, tz):
     """The moments in [first, end) at which the clocks of a zone show a time of day, `09:30`."""
-    clock = _parse(f"1970-01-01 {at}", None, None) if _CLOCK.fullmatch(at) else None
+    clock = _parse(f"1970-01-01 {at}", None, None) if isinstance(at, str) and _CLOCK.fullmatch(at) else None
     if clock is None or clock >= _DAY:
         raise ValueError(f"not a time of day: {at!r}; write 09:30")
+    if first >= end:
+        raise ValueError("the range is empty: its start is not before its end")
     # No zone is further than a day from UTC.
     days = range(first // _DAY - 1, end // _DAY + 2)
     return [moment for day in days if first <= (moment := moment_of(day * _DAY + clock, tz)) < end]

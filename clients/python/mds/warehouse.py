@@ -120,7 +120,7 @@ class Warehouse:
     @_with_past
     def ticks(self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False, tz=None):
         """The ticks of [start, end). Other columns: tick_volume, is_settled, source, quality. `exact`: adds price_exact …
-        as Decimal. `tz`: the zone of the index. Columns as in `bars`."""
+        as Decimal. `tz`: the zone of the index, and of times without one. Columns as in `bars`."""
         found = self._find(series, index_type)
         names = tick_columns(columns, exact)
         parts = [self._ticks_of(each, names, *self._window(start, end, tz=tz)) for each in found]
@@ -206,6 +206,8 @@ class Warehouse:
         limit = None if max_age is None else to_length(max_age)
         present = self._backend.present()
         if at is not None:
+            if time is not None or start is None:
+                raise ValueError("at needs the days instead of a time; give the first as start")
             last = present if end is None else to_micros(end, present, tz)
             time = schedule(at, to_micros(start, present, tz), last, tz)
         if not isinstance(time, str) and hasattr(time, "__iter__"):
@@ -382,7 +384,7 @@ class Warehouse:
     def _tick_before(self, series, at, limit):
         where = [*key_of(series), ("ts", "<=", at), ("price", "<>", None)]
         if limit is not None:
-            where.append(("ts", ">", at - limit))
+            where.append(("ts", ">=", at - limit))
         found = self._backend.read(
             "index_ticks", ["ts", "price", "volume"], where, order="ts", descending=True, limit=1
         )

@@ -81,7 +81,7 @@ async function describeSchema(
 
 async function writeRows(
   context: CommandContext,
-  query: { path: string; sql: string; parameters: QueryParameters; flags: KnownAtFlags },
+  query: { path: string; sql: string; parameters: QueryParameters; flags: QueryFlags },
   render: (typeof rowRenderers)["csv"],
 ): Promise<number> {
   // Loaded lazily, so that other commands do not load SQLite.
@@ -98,7 +98,10 @@ async function writeRows(
     if (flags.knownAt !== undefined)
       for (const name of findRelationsOfNow(connection, sql))
         stderr.write(`mds-sync: note: ${name} has no earlier states: its rows are those of now\n`);
-    const { columns, rows } = runReadQuery(connection, sql, parameters);
+    const values = connection.knownAt
+      ? readParameters(flags.param ?? [], connection.knownAt.present)
+      : parameters;
+    const { columns, rows } = runReadQuery(connection, sql, values);
     const counting = (function* () {
       for (const row of rows) {
         count++;

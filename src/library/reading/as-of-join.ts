@@ -26,7 +26,8 @@ export function joinAsOf<Row extends object>(
   const moments = rows.map((row) => readTime(cell(row, on) as TimeInput, now, zone));
   if (rows.length === 0) return [];
   const byName = Map.groupBy(rows.keys(), (at) => String(cell(rows[at] as Row, by)));
-  const all = resolveSeries(connection, [...byName.keys()], indexType);
+  // One by one: two names may be of one series.
+  const all = [...byName.keys()].map((name) => resolveSeries(connection, [name], indexType)[0]);
   const joined = new Array<Row & AsOfValue>(rows.length);
   [...byName.values()].forEach((own, n) => {
     const isBefore = (at: number, n: number) =>

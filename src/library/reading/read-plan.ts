@@ -57,11 +57,7 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
       code: "usage",
       remedy: "give it with --to",
     });
-  if (from !== undefined && to !== undefined && from >= to)
-    throw new Failure("the range is empty: its start is not before its end", {
-      code: "usage",
-      remedy: "a range is [from, to)",
-    });
+  if (from !== undefined && to !== undefined && from >= to) throw emptyRange();
   const all = resolveSeries(connection, options.names, options.indexType).map((series) => ({
     series,
     source: options.source ?? chooseSource(series),
@@ -165,7 +161,9 @@ export function readTime(input: TimeInput, now: Micros, zone: TimeZone = utcZone
       ? parseUserTime(input, now, zone.momentOf)
       : input instanceof Date
         ? Math.round(input.getTime() * 1000)
-        : Number(input);
+        : typeof input === "number" || typeof input === "bigint"
+          ? Number(input)
+          : undefined;
   const isLikelyMillis =
     typeof input === "number" && ts !== undefined && ts !== 0 && Math.abs(ts) < MIN_MICROS;
   if (ts !== undefined && Number.isSafeInteger(ts) && !isLikelyMillis) return ts;
@@ -175,19 +173,28 @@ export function readTime(input: TimeInput, now: Micros, zone: TimeZone = utcZone
   });
 }
 
+function emptyRange(): Failure {
+  return new Failure("the range is empty: its start is not before its end", {
+    code: "usage",
+    remedy: "a range is [from, to)",
+  });
+}
+
 /** The moments that a user asks for: one, a list, or one a day. */
 export function readMoments(
   input: TimeInput | readonly TimeInput[] | Schedule,
   now: Micros,
   zone: TimeZone,
 ): readonly Micros[] {
-  if (typeof input !== "object" || input instanceof Date) return [readTime(input, now, zone)];
-  if (!("from" in input)) return input.map((each) => readTime(each, now, zone));
+  if (typeof input !== "object" || input === null || input instanceof Date)
+    return [readTime(input, now, zone)];
+  if (!("at" in input && "from" in input)) return [...input].map((each) => readTime(each, now, zone));
   const { at, from, to = "now" } = input;
   const clock = /^\d\d:\d\d(:\d\d)?$/.test(at) ? parseDateOrTimestamp(`1970-01-01 ${at}`) : undefined;
   if (clock === undefined || clock >= MICROS_PER_DAY)
     throw new Failure(`${at} is not a time of day`, { code: "usage", remedy: "give a time such as 09:30" });
   const [first, end] = [readTime(from, now, zone), readTime(to, now, zone)];
+  if (first >= end) throw emptyRange();
   const moments: Micros[] = [];
   for (let day = zone.dayOf(first); day <= zone.dayOf(end); day++) {
     const moment = zone.momentOf(day * MICROS_PER_DAY + clock);

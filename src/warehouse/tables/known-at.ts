@@ -58,11 +58,16 @@ const views: Readonly<Record<string, string>> = {
 /** Views of what has no earlier states. */
 const viewsOfNow = ["gaps", "revisions", "revision_rows", "markets", "shared_names", "derivative_contracts"];
 
-/** The relations that a statement reads and that have no earlier states. */
+/** The relations that a statement reads and that have no earlier states. Throws a Failure if it names the newest state itself. */
 export function findRelationsOfNow(connection: Connection, sql: string): string[] {
   const tables = connection.values<string>("SELECT name FROM main.sqlite_master WHERE type = 'table'");
   const ofNow = new Set([...tables, ...viewsOfNow].filter((name) => !(name in views)));
   const tokens = [...readSqlTokens(sql)];
+  if (tokens.some((token, at) => nameOf(token) === "main" && tokens[at + 1]?.text === "."))
+    throw unknowable(
+      "`main.` names the newest state",
+      "leave it out: an earlier state has relations of the same names",
+    );
   const isRead = (at: number) => /^(from|join|,)$/.test(tokens[at - 1]?.text ?? "");
   const named = tokens.filter((_, at) => isRead(at)).map(nameOf);
   return [...new Set(named)].filter((name) => name !== undefined && ofNow.has(name)) as string[];

@@ -37,6 +37,8 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
   addRangeFlags(command);
   addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");
   command.action(async (given: string[], flags: AsOfFlags) => {
+    if (flags.at !== undefined && flags.times !== undefined)
+      throw usageFailure("--at cannot be combined with --times", "leave out one of them");
     const isSingle = flags.at === undefined && flags.times === undefined;
     const names = isSingle ? given.slice(1) : given;
     const option = names.find((name) => name.startsWith("-")) ?? given.find((each) => /^-[^\d]/.test(each));
@@ -99,10 +101,12 @@ async function readInput(
     return { at, from, ...(to !== undefined && { to }) };
   }
   const lines = times === "-" && context.stdin ? await text(context.stdin) : readTimes(context, times);
-  return lines
+  const listed = lines
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
+  if (listed.length === 0) throw usageFailure("--times has no time", "give one time a line");
+  return listed;
 }
 
 function readTimes({ directory }: CommandContext, file: string): string {
