@@ -53,7 +53,7 @@ const spreadsSql = `WITH RECURSIVE steps(at) AS (
     SELECT :now - ${MICROS_PER_DAY - SPREAD_STEP} UNION ALL SELECT at + ${SPREAD_STEP} FROM steps WHERE at < :now),
   listing AS MATERIALIZED (SELECT exchange_id, market_id FROM latest_exchange_ticks WHERE pair = :pair
     ORDER BY is_live DESC, volume DESC LIMIT 1),
-  moments AS MATERIALIZED (SELECT exchange_id, market_id, (SELECT max(n.ts) FROM exchange_ticks_slim n
+  moments AS MATERIALIZED (SELECT exchange_id, market_id, (SELECT max(n.ts) FROM exchange_ticks n
       WHERE n.exchange_id = l.exchange_id AND n.market_id = l.market_id AND n.ts <= at AND n.ts > at - ${SPREAD_STEP}) AS ts
     FROM listing l CROSS JOIN steps)
   SELECT s.ts, (s.best_ask / nullif(s.best_bid, 0) - 1) * 10000 AS bps FROM moments m CROSS JOIN spread s

@@ -161,8 +161,3 @@ export function inStoredOrder(columns: readonly Column[]): readonly Column[] {
     .filter((column) => !moved.includes(column))
     .flatMap((column) => [column, ...moved.filter(({ storedAfter }) => storedAfter === column.name)]);
 }
-
-/** Whether the `…_slim` view of a stream has the column: what a view must compute costs more than all the rest. */
-export function isSlim({ type, source, name }: Column): boolean {
-  return source === "details" ? name === "quality" : source !== "computed" && type !== "timestamp";
-}

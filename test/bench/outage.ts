@@ -341,7 +341,7 @@ class Site {
     const database = new Database(join(this.#folder, "mds.sqlite"), { readonly: true });
     try {
       const micros = this.#row.cadenceSeconds * 1_000_000;
-      const sql = "SELECT DISTINCT ts / ? AS period FROM exchange_ticks_slim";
+      const sql = "SELECT DISTINCT ts / ? AS period FROM exchange_ticks";
       return new Set(database.prepare<[bigint], number>(sql).pluck().all(BigInt(micros)));
     } finally {
       database.close();

@@ -143,11 +143,6 @@ function boundFigures(warehouse: Warehouse): Figure[] {
       measured: read("index_ticks", `time >= '${fromTime}' AND time < '${toTime}'`) / byKey,
       atMost: 2,
     },
-    {
-      name: "the same by day of index_ticks_by_day, in any SQLite tool",
-      measured: read("index_ticks_by_day", `day = '${fromTime}'`) / byKey,
-      atMost: 2,
-    },
   ];
 }
 

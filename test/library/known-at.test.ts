@@ -240,7 +240,7 @@ describe("a state that the warehouse cannot tell exactly is refused", () => {
 describe("SQL of an earlier state", () => {
   const relations = [
     ...["exchange_ticks", "market_caps", "derivative_ticks", "spread", "index_deviation", "perpetuals"],
-    ...["exchange_ticks_slim", "reconcile_market_caps"],
+    ...["exchange_ticks", "reconcile_market_caps"],
   ];
   const readAll = (warehouse: Warehouse, state: State) =>
     relations.map((relation) =>

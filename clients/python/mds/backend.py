@@ -42,8 +42,6 @@ class Backend:
 class SqlBackend(Backend):
     """A source that understands SQL. Subclasses connect, and say how their SQL differs."""
 
-    #: Relations that have the stored columns of another one, and are faster.
-    slim = {}
     #: Whether bars_1h is a relation.
     has_bars = True
 
@@ -53,9 +51,6 @@ class SqlBackend(Backend):
 
     def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
         """The rows of a relation. `where`: (column, operator, value); no value: the column is not null."""
-        fast = self.slim.get(relation)
-        if fast and set(columns) <= fast[1]:
-            relation = fast[0]
         values = {f"v{at}": value for at, (_, _, value) in enumerate(where) if value is not None}
         conditions = " AND ".join(
             f"{column} IS NOT NULL" if value is None else f"{column} {operator} :v{at}"

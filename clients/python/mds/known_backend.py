@@ -27,7 +27,7 @@ _TABLES = {
 #: Views of what has no earlier states.
 _VIEWS_OF_NOW = ("gaps", "revisions", "revision_rows", "markets", "shared_names", "derivative_contracts")
 #: Views of the file that read the tables hidden here.
-_VIEWS = ("index_ticks", "index_ticks_slim", "bars_1h", "ohlcv", "coverage")
+_VIEWS = ("index_ticks", "bars_1h", "ohlcv", "coverage")
 
 
 def cite(backend):

@@ -8,12 +8,10 @@ from .backend import SqlBackend
 from .errors import OpenError
 
 _APPLICATION_ID = 0x4D445357
-_STORED = {"index_type", "index_id", "name", "ts", "price", "volume", "tick_volume", "source", "quality"}
 
 
 class SqliteBackend(SqlBackend):
     kind = "SQLite"
-    slim = {"index_ticks": ("index_ticks_slim", _STORED)}
 
     def __init__(self, path):
         self.path = os.fspath(path)

@@ -82,7 +82,7 @@ const coveredMicros = (stream: string, series: string, from: string, until: stri
         AND p.series = ${series} AND p.from_ts <= ${from} ORDER BY p.from_ts DESC LIMIT 1), ${from})), 0)`;
 
 /** The days for which a series has rows of a table, as a JSON array of their midnights: one seek per day. */
-export const daysWithRows = (table: string, series: string) => `(WITH RECURSIVE d(day) AS (
+const daysWithRows = (table: string, series: string) => `(WITH RECURSIVE d(day) AS (
     SELECT (SELECT t.ts FROM ${table} t WHERE t.series = ${series} ORDER BY t.ts LIMIT 1) / ${MICROS_PER_DAY}
     UNION ALL
     SELECT (SELECT t.ts FROM ${table} t WHERE t.series = ${series} AND t.ts >= (d.day + 1) * ${MICROS_PER_DAY}

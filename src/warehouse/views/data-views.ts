@@ -1,9 +1,8 @@
-import { type Column, isSlim } from "../../model/column.ts";
+import type { Column } from "../../model/column.ts";
 import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import { isParted, keyedRows, newestRow, partedStreams } from "../tables/row-parts.ts";
 import { storedColumns } from "../tables/row-tables.ts";
-import { daysWithRows } from "./bar-views.ts";
 import { isCovered, refreshPeriod, type SqlDialect } from "./sql-dialect.ts";
 import { presentTs, sqliteDialect } from "./sqlite-dialect.ts";
 import { repeatsPrice } from "./stale-price.ts";
@@ -80,28 +79,12 @@ function allRows(dialect: SqlDialect, stream: RowStream): string {
   return selectRows(dialect, stream, viewColumns(dialect, stream));
 }
 
-/** The rows without what must be computed: `time`, exact digits, flags. */
-function slimRows(stream: RowStream): string {
-  const columns = streamTable[stream].columns.filter(isSlim);
-  const decimals = (row: string, column: string) => `${row}.${column}`;
-  return selectRows(sqliteDialect, stream, viewColumns(sqliteDialect, stream, { columns, decimals }));
-}
-
 /** The first and the last tick of each series: two seeks, where min and max of a view would read every tick. */
 const spans = `SELECT s.index_type, s.index_id, s.name, a.ts AS first_ts, ${sqliteDialect.moment("a.ts")} AS first_time,
   z.ts AS last_ts, ${sqliteDialect.moment("z.ts")} AS last_time
 FROM series s CROSS JOIN index_tick_rows a CROSS JOIN index_tick_rows z
 WHERE a.series = s.series AND a.ts = (SELECT min(n.ts) FROM index_tick_rows n WHERE n.series = s.series)
   AND z.series = s.series AND z.ts = (SELECT max(n.ts) FROM index_tick_rows n WHERE n.series = s.series)`;
-
-/**
- * The ticks with the day of each. A condition on `day` is checked once per day of a series, before its ticks are read: a range of
- * days costs what the same range of the key costs, in any SQLite tool.
- */
-const ticksByDay = `SELECT ${sqliteDialect.day("d.value")} AS day,
-  ${viewColumns(sqliteDialect, "index_ticks").join(",\n  ")}
-FROM series s CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN index_tick_rows r
-WHERE r.series = s.series AND r.ts >= d.value AND r.ts < d.value + ${MICROS_PER_DAY}`;
 
 const isPresent = `n.ts < ${presentTs} + ${MAX_AHEAD_MICROS}`;
 
@@ -158,7 +141,7 @@ function latestRows(stream: RowStream): string {
   return `${selectRows(sqliteDialect, stream, columns)} AND ${place} = ${newestRow(stream, `s.${key}`, isPresent, newest)}`;
 }
 
-/** Streams whose rows are ticks: they have `latest_…` and `…_slim` views. */
+/** Streams whose rows are ticks: they have `latest_…` views. */
 export const tickStreams = rowStreams.filter((stream) => !isDaily(stream));
 
 /** The rows of every stream, by its name. */
@@ -173,8 +156,6 @@ export const rowViews: Record<string, string> = {
   ...streamViews(sqliteDialect),
   ...Object.fromEntries([
     ...tickStreams.map((stream) => [`latest_${stream}`, latestRows(stream)]),
-    ...tickStreams.map((stream) => [`${stream}_slim`, slimRows(stream)]),
     ["index_tick_spans", spans],
-    ["index_ticks_by_day", ticksByDay],
   ]),
 };

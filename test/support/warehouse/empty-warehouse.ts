@@ -8,9 +8,9 @@ import { makeMemoryFolder } from "../memory-folder.ts";
 /** Set for all workers of one run of the suite. */
 export const TEMPLATE_VARIABLE = "MDS_TEST_EMPTY_WAREHOUSE";
 
-/** Views that neither the sync nor its tests read: three quarters of all view text. Of two large streams they read the slim view. */
+/** Views that neither the sync nor its tests read: three quarters of all view text. */
 export const viewsBesideSync =
-  /^(?:bars|reconcile|latest|returns|option|futures|index_deviation|perpetuals|spread|(?:market_cap|derivative_tick)s$)|_(?:versions|spans|by_day)$/;
+  /^(?:bars|reconcile|latest|returns|option|futures|index_deviation|perpetuals|spread)|_(?:versions|spans)$/;
 
 const templates = new Map<RegExp | undefined, string>();
 

@@ -83,7 +83,7 @@ describe("derivatives", () => {
 
     harness.simulator.grantScopes(serviceScopes);
     await harness.runUntil(
-      () => harness.query("SELECT 1 FROM derivative_ticks_slim LIMIT 1").length === 1,
+      () => harness.query("SELECT 1 FROM derivative_ticks LIMIT 1").length === 1,
       20 * 60,
       60,
     );
@@ -106,7 +106,7 @@ describe("derivatives", () => {
   });
 
   const threeTypes = { types: ["futures", "perpetuals", "options"], every: 60 };
-  const typesStored = "SELECT DISTINCT derivative_type AS type FROM derivative_ticks_slim ORDER BY 1";
+  const typesStored = "SELECT DISTINCT derivative_type AS type FROM derivative_ticks ORDER BY 1";
 
   it("A11: of a type that is denied do not stop the other types; the period is lost, reason forbidden", async () => {
     const harness = await SupervisorHarness.start({

@@ -73,7 +73,7 @@ describe("a backfill", () => {
     }));
     const byIds = (a: object, b: object) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
     expect(ticks.sort(byIds)).toEqual(served.sort(byIds));
-    expect(engine.query("SELECT asset_id, rank FROM market_caps_slim ORDER BY rank")).toEqual(
+    expect(engine.query("SELECT asset_id, rank FROM market_caps ORDER BY rank")).toEqual(
       oracle
         .marketCaps(now)
         .map(({ assetId, marketCapRank }) => ({ asset_id: assetId, rank: marketCapRank })),

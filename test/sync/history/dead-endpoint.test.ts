@@ -37,7 +37,7 @@ describe("one endpoint that fails for good", () => {
     ]);
     expect(engine.query("SELECT DISTINCT name FROM ohlcv")).toEqual([{ name: "LUNA" }]);
     expect(engine.query("SELECT count(*) > 0 AS some FROM exchange_ticks")).toEqual([{ some: 1 }]);
-    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks_slim")).toEqual([{ some: 1 }]);
+    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks")).toEqual([{ some: 1 }]);
     expect(engine.simulator.requests.count("/v3/market-cap")).toBeLessThan(60);
 
     engine.simulator.setFaults();
@@ -130,7 +130,7 @@ describe("one endpoint that fails for good", () => {
     const problems = new Set(report.problems.map(({ stream, code }) => `${stream} ${code}`));
     expect(problems).toEqual(new Set(["index_ticks endpoint_failing", "ohlcv endpoint_failing"]));
     expect(engine.query("SELECT count(*) > 0 AS some FROM exchange_ticks")).toEqual([{ some: 1 }]);
-    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks_slim")).toEqual([{ some: 1 }]);
+    expect(engine.query("SELECT count(*) > 0 AS some FROM derivative_ticks")).toEqual([{ some: 1 }]);
   });
 
   it("H8: an outage of the whole service after the lookups is no dead endpoint: exit 75", async () => {

@@ -13,7 +13,7 @@ const sync = {
 
 /** Rows closer together than half a period. */
 const doublesSql = (until: number) => `SELECT count(*) AS n FROM (
-  SELECT ts, ts - lag(ts) OVER (PARTITION BY index_id ORDER BY ts) AS distance FROM index_ticks_slim
+  SELECT ts, ts - lag(ts) OVER (PARTITION BY index_id ORDER BY ts) AS distance FROM index_ticks
 ) WHERE distance < 15000000 AND ts < ${until}`;
 
 describe("a socket that stamps ticks off REST's moment", () => {

@@ -14,7 +14,7 @@ it("market caps polled more often than the service refreshes them are covered wi
   expect(covered).toHaveLength(1);
   expect(covered[0]?.proof).toBe("rows");
   expect(clock.now() * 1000 - Number(covered[0]?.to_ts)).toBeLessThan(60e6);
-  expect(daemon.query("SELECT count(DISTINCT ts) AS n FROM market_caps_slim")[0]?.n).toBeLessThan(9);
+  expect(daemon.query("SELECT count(DISTINCT ts) AS n FROM market_caps")[0]?.n).toBeLessThan(9);
   await running.stop();
   daemon.expectMatchesService();
 });

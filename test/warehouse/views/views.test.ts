@@ -66,33 +66,11 @@ describe("the relations of the contract", () => {
   });
 });
 
-describe("slim relations", () => {
-  it.each(["index_ticks", "exchange_ticks", "market_caps", "derivative_ticks"])(
-    "%s_slim has the stored columns of its relation, with the same values",
-    (stream) => {
-      const columns = publicDocs[`${stream}_slim`]?.columns.map(({ name }) => `"${name}"`) ?? [];
-      expect(columns).toContain('"ts"');
-      expect(columns.join()).not.toMatch(/_exact|time|is_|extra/);
-      const rows = (relation: string) =>
-        all(`SELECT ${columns.join()} FROM ${relation} WHERE ts >= ${T - 20 * STEP} ORDER BY 1, 2, ts`);
-      expect(rows(`${stream}_slim`)).toEqual(rows(stream));
-    },
-  );
-
-  it("index_tick_spans has the first and the last tick of each series, and reads no other", () => {
+describe("index_tick_spans", () => {
+  it("has the first and the last tick of each series, and reads no other", () => {
     const sql = "SELECT min(first_ts) AS first, max(last_ts) AS last, count(*) AS n FROM index_tick_spans";
     expect(all(sql)).toEqual([{ first: T - (ROWS - 1) * STEP, last: T, n: SERIES }]);
     expect(plan(sql).join()).not.toMatch(/SCAN [anz]\b|TEMP B-TREE/);
-  });
-
-  it("a range of days of index_ticks_by_day is a seek per day, with the rows of index_ticks", () => {
-    const sql =
-      "SELECT * FROM index_ticks_by_day WHERE name = 'id-7' AND day = '2026-02-28' AND time >= '2026-02-28T23'";
-    const same = all(`SELECT '2026-02-28' AS day, * FROM index_ticks
-      WHERE name = 'id-7' AND ts >= strftime('%s', '2026-02-28T23:00:00') * 1000000 AND ts < strftime('%s', '2026-03-01') * 1000000`);
-    expect(all(sql)).toEqual(same);
-    expect(same).toHaveLength(120);
-    expect(plan(sql).join()).toContain("SEARCH r USING PRIMARY KEY (series=? AND ts>? AND ts<?)");
   });
 });
 
