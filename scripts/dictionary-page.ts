@@ -85,7 +85,8 @@ A query pays for the columns that it selects, so \`SELECT *\` is slow. The cost 
 | a stored one: \`ts\`, \`price\`, \`volume\`, \`name\`, \`quality\` … | 0.1 µs |
 | \`is_settled\`, \`is_final\`, \`coverage\`, \`is_complete\`, \`quality\` of a bar: a seek in the ledger | 0.4 µs |
 | \`time\` and each \`*_time\` | 0.6 µs |
-| each \`*_exact\` | 0.6 µs; 1 µs below zero, from 10 million with more than four decimal places, or with more than eight |
+| each \`*_exact\` of \`index_ticks\` and \`exchange_ticks\` | 0.6 µs; 1 µs below zero, from 10 million with more than four decimal places, or with more than eight |
+| each other \`*_exact\` | 1 µs |
 | \`is_stale\` of a ticker without \`last_moved\` | 1 µs |
 
 - **Bars.** \`bars_1h\`, \`bars_4h\` and \`bars_1d\` read hourly bars that are kept beside the ticks: 200 days of one series take

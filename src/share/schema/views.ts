@@ -25,7 +25,7 @@ function latestRows(stream: RowStream): string {
     AND n.ts < ${postgresDialect.presentTs} + ${MAX_AHEAD_MICROS} ORDER BY n.ts DESC LIMIT 1`;
   const newestOfStream = `(SELECT max(x.ts) FROM mds.${dictionary} k CROSS JOIN LATERAL (${newest("k")}) x)`;
   const live = liveColumnsOf(postgresDialect, stream, newestOfStream, "s.expiration");
-  return `SELECT ${[...viewColumns(postgresDialect, stream), live].join(",\n  ")}
+  return `SELECT ${[...viewColumns(postgresDialect, stream, postgresDialect.decimals), live].join(",\n  ")}
 FROM mds.${dictionary} s CROSS JOIN LATERAL (${newest("s")}) r`;
 }
 

@@ -11,7 +11,7 @@ import type { BackfillFilter, BackfillReport } from "../../../src/sync/history/b
 import { checkEnds, type EndChecks } from "../../../src/sync/history/nightly-check.ts";
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
 import { planEnds } from "../../../src/sync/history/walk-planner.ts";
-import { withReader } from "../../../src/warehouse/reader.ts";
+import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
@@ -119,8 +119,19 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     ...serviceEnv(simulator),
     MDS_WAREHOUSE: path,
   };
-  const inReader = <T>(work: (reader: Connection) => T) => withReader(path, work);
+  let open: Connection | undefined;
+  const closeReader = () => {
+    open?.close();
+    open = undefined;
+  };
+  onTestFinished(closeReader);
+  /** SQLite parses all views whenever a file is opened: one connection reads until the next writer. */
+  const inReader = <T>(work: (reader: Connection) => T) => {
+    open ??= openReader(path);
+    return work(open);
+  };
   const load = () => {
+    closeReader();
     const loaded = loadSettings({ env, directory: folder, file });
     return options.mustRepeatClaims ? loaded : acceptAtOnce(loaded);
   };
@@ -138,6 +149,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     expectMatchesService: () =>
       inReader((reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
     write(sql) {
+      closeReader();
       const database = new Database(path);
       database.exec(sql);
       database.close();
