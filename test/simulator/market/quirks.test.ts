@@ -66,15 +66,18 @@ const quirks: Partial<Quirks>[] = [
   { awkwardTokens: true },
 ];
 
-/** Twice the same without quirks, so that every difference is the quirk's. */
+let plain: Promise<string[]> | undefined;
+const readPlain = () => (plain ??= readService());
+
 describe("every quirk changes what a plain client sees", () => {
   it("is tried", async () => {
     const names = quirks.flatMap((each) => Object.keys(each));
     expect(Object.keys(defaultQuirks).filter((name) => !names.includes(name))).toEqual([]);
-    expect(await readService()).toEqual(await readService());
+    // So that every difference is the quirk's.
+    expect(await readService()).toEqual(await readPlain());
   });
 
   it.each(quirks)("%o", async (quirk) => {
-    expect(await readService(quirk)).not.toEqual(await readService());
+    expect(await readService(quirk)).not.toEqual(await readPlain());
   });
 });
