@@ -65,10 +65,20 @@ export const URGENT_PROBES = { baseMs: 2_900, maxMs: 2_900, jitter: 0.03 };
 export const MAX_PROBE_MS = 2_800;
 /** What has a history can wait: fewer than 200 requests in an hour of outage, and fewer than 100 to one endpoint that fails. */
 export const PROBE_BACKOFF = { baseMs: 2_000, maxMs: 40_000, jitter: 0.5 };
-/** The client never waits longer than this, whatever the service requests. */
-export const MAX_RETRY_AFTER_MS = 15 * MINUTE_MS;
+/** The client never waits longer than this, whatever the service requests; nor does a run in which nothing is answered. */
+export const MAX_SILENCE_MS = 15 * MINUTE_MS;
 
-// The size of pages.
+// Tasks: a round of histories, a list, a snapshot.
+/** So many failures of one task while other requests succeed are enough. */
+export const MAX_TASK_TRIES = 4;
+/** Each try has had its requests repeated already. */
+export const TASK_BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: MINUTE_MS };
+
+// The size of pages, and their number.
+/** Pages in a row that are empty or show no older row, each with a cursor. */
+export const MAX_FRUITLESS_PAGES = 5;
+/** More than any list needs: 30,000 records at ten a page. */
+export const MAX_LIST_PAGES = 3_000;
 /** The documented default; a service that refuses it refuses something else. */
 export const MIN_PAGE_SIZE = 10;
 /** After so many good pages a page of twice the size is tried; after each try that fails, after twice as many. */

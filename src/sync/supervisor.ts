@@ -3,6 +3,7 @@ import { historyStreams, type Stream } from "../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { nextAskAt } from "../rule/confirm.ts";
 import { type Random, runLoop, WakeSignal } from "../runtime/clock.ts";
+import { HOUR_MS, MINUTE_MS, TEN_MINUTES_MS } from "../service/limits.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import { type FeedMessage, SubscriptionStates } from "../service/live/subscription-states.ts";
 import { readPendingClaims } from "../warehouse/coverage/pending-claims.ts";
@@ -50,13 +51,6 @@ interface SupervisorOptions {
   readonly onFeedMessage: (message: FeedMessage) => void;
   readonly onFeedEvent: (event: FeedEvent) => void;
 }
-
-/** Interval of the scan for gaps other than heads. A reopened range or a new selection triggers a scan at once. */
-const GAP_SCAN_INTERVAL_MS = 600_000;
-/** How often the selectors are resolved again when the lookups are switched off. */
-const SELECTION_INTERVAL_MS = 3_600_000;
-/** First delay before failed lookups are retried; doubles with each failure. */
-const LOOKUP_RETRY_DELAY_MS = 60_000;
 
 /** A part of the work that runs at intervals. */
 interface PeriodicTask {
@@ -237,8 +231,8 @@ export class SyncSupervisor {
     const delays = historyStreams
       .flatMap((stream) => [...readPendingClaims(reader, stream).values()].flat())
       .map((claim) => Math.ceil((nextAskAt(claim, settings.withdrawals) - now) / MICROS_PER_MS))
-      .filter((ms) => ms > 0 && ms < GAP_SCAN_INTERVAL_MS);
-    return delays.length === 0 ? GAP_SCAN_INTERVAL_MS : Math.max(...delays);
+      .filter((ms) => ms > 0 && ms < TEN_MINUTES_MS);
+    return delays.length === 0 ? TEN_MINUTES_MS : Math.max(...delays);
   }
 
   #reportActivity(): void {
@@ -282,9 +276,9 @@ export class SyncSupervisor {
 
   #lookupDelayMs(): number {
     const { lookups } = this.#options.settings.streams;
-    const defaultMs = lookups === false ? SELECTION_INTERVAL_MS : lookups.every * 1000;
+    const defaultMs = lookups === false ? HOUR_MS : lookups.every * 1000;
     const unfinished = this.#unfinishedRefreshes;
-    return unfinished === 0 ? defaultMs : Math.min(defaultMs, LOOKUP_RETRY_DELAY_MS * 2 ** (unfinished - 1));
+    return unfinished === 0 ? defaultMs : Math.min(defaultMs, MINUTE_MS * 2 ** (unfinished - 1));
   }
 
   /** Runs one part of the work until the signal aborts. */

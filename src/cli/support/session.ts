@@ -5,12 +5,8 @@ import { Failure, failureCode } from "../../model/failure.ts";
 import type { Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
-import {
-  createSilenceTimeout,
-  SILENCE_TIMEOUT_MS,
-  type SyncContext,
-  type SyncSettings,
-} from "../../sync/context/context.ts";
+import { MAX_SILENCE_MS } from "../../service/limits.ts";
+import { createSilenceTimeout, type SyncContext, type SyncSettings } from "../../sync/context/context.ts";
 import { RunStats } from "../../sync/context/run-stats.ts";
 import { confirmService } from "../../sync/fetch/lookups.ts";
 import { openReader } from "../../warehouse/reader.ts";
@@ -119,7 +115,7 @@ function storageFailure(
   path: string,
 ): Failure | undefined {
   if (isOpen || ingest?.blockingFailure) return ingest?.blockingFailure;
-  return new Failure(`${path} could not be opened for ${SILENCE_TIMEOUT_MS / 60_000} minutes`, {
+  return new Failure(`${path} could not be opened for ${MAX_SILENCE_MS / 60_000} minutes`, {
     code: "not_opened",
     remedy: "free some space on its disk, or end the program that holds its write lock, and run it again",
   });

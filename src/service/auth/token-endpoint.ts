@@ -11,7 +11,7 @@ import type { Transport, TransportResponse } from "../http/transport.ts";
 import {
   HOUR_MS,
   MAX_PROBE_MS,
-  MAX_RETRY_AFTER_MS,
+  MAX_SILENCE_MS,
   MAX_TOKEN_LIFETIME_MS,
   MIN_TOKEN_LIFETIME_MS,
   parkings,
@@ -84,7 +84,7 @@ export function createTokenEndpoint(
   }
 
   async function attempt(audience: string, secret: string): Promise<GrantedToken> {
-    const until = clock.monotonic() + MAX_RETRY_AFTER_MS;
+    const until = clock.monotonic() + MAX_SILENCE_MS;
     const started = await outage.enter(TOKEN_ENDPOINT, until, undefined, () =>
       outage.tryStart(TOKEN_ENDPOINT) ? { isStarted: true } : undefined,
     );
@@ -92,7 +92,7 @@ export function createTokenEndpoint(
       throw unreachableFailure({
         setting: "service.authUrl",
         address: addressOf(authUrl),
-        waitedMs: MAX_RETRY_AFTER_MS,
+        waitedMs: MAX_SILENCE_MS,
         lastFailure,
       });
     const startedAt = clock.monotonic();

@@ -31,7 +31,7 @@ import {
   MAX_ATTEMPTS,
   MAX_PROBE_MS,
   MAX_RETRIES,
-  MAX_RETRY_AFTER_MS,
+  MAX_SILENCE_MS,
   MINUTE_MS,
   TEN_MINUTES_MS,
 } from "../limits.ts";
@@ -72,7 +72,7 @@ interface FailedAttempt {
 }
 
 /** How long a request waits for an outage to end, over all attempts: longer than a pause that the service asks for. */
-const MAX_REQUEST_WAIT_MS = MAX_RETRY_AFTER_MS + TEN_MINUTES_MS / 2;
+const MAX_REQUEST_WAIT_MS = MAX_SILENCE_MS + TEN_MINUTES_MS / 2;
 
 /** What one request remembers from attempt to attempt. */
 class RequestMemory {

@@ -1,9 +1,8 @@
 import { Failure } from "../../model/failure.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { BUDGET, FAST_BACKOFF, MAX_HOLD_MS, SLOW_BACKOFF } from "../limits.ts";
+import { BUDGET, FAST_BACKOFF, MAX_HOLD_MS, MINUTE_MS, SLOW_BACKOFF } from "../limits.ts";
 
-const MINUTE_MS = 60_000;
 const COUNTED_MINUTES = 10;
 
 /** They follow from earlier failures, and do not say what failed. */

@@ -1,5 +1,6 @@
 import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
 import { formatToMillisecond, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
+import { SECOND_MS } from "../limits.ts";
 
 /** The higher priority goes first: docs/decisions/snapshots-first.md. A cross-check says whether the others have a chance. */
 export const requestPriority = { crossCheck: 4, snapshot: 3, head: 2, expiring: 1, history: 0 } as const;
@@ -21,13 +22,10 @@ export interface ServiceRequest {
   readonly maxAttempts?: number;
 }
 
-/** The service's time is known to about a second. */
-const CLOCK_UNCERTAINTY_MS = 1_000;
-
 /** Some services refuse a `timestamp` in the future: nobody asks beyond the service's present. */
 export function clampToPresent(request: ServiceRequest, serviceNowMs: number): ServiceRequest {
   const timestamp = request.query?.timestamp;
-  const present = Math.floor(serviceNowMs - CLOCK_UNCERTAINTY_MS) * MICROS_PER_MS;
+  const present = Math.floor(serviceNowMs - SECOND_MS) * MICROS_PER_MS;
   const ts = typeof timestamp === "string" ? parseTimestamp(timestamp) : undefined;
   if (ts === undefined || ts <= present) return request;
   return { ...request, query: { ...request.query, timestamp: formatToMillisecond(present) } };

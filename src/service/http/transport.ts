@@ -3,7 +3,7 @@ import { Failure } from "../../model/failure.ts";
 import { MAX_BODY_BYTES, malformedBodyFailure, type ResponseBody } from "../../model/response-body.ts";
 import { isLoopback } from "../../model/service-url.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
-import { ANSWER_TIMEOUT_MS, MAX_RETRY_AFTER_MS, MIN_BYTES_PER_SECOND } from "../limits.ts";
+import { ANSWER_TIMEOUT_MS, MAX_SILENCE_MS, MIN_BYTES_PER_SECOND } from "../limits.ts";
 import { findRoute, timeoutFailure, toNetworkFailure } from "./network-failures.ts";
 import type { ServerClock } from "./server-clock.ts";
 
@@ -232,8 +232,8 @@ export function parseHttpDate(text: string, nowMs: number): number | undefined {
 export function parseRetryAfter(header: string | undefined, respondedAt: number): number {
   if (header === undefined) return 0;
   const text = header.trim();
-  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, MAX_RETRY_AFTER_MS);
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, MAX_SILENCE_MS);
   const date = parseHttpDate(text, respondedAt);
   if (date === undefined) return 0;
-  return Math.min(Math.max(0, date - respondedAt), MAX_RETRY_AFTER_MS);
+  return Math.min(Math.max(0, date - respondedAt), MAX_SILENCE_MS);
 }

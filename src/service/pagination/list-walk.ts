@@ -2,6 +2,7 @@ import type { ResponseBody } from "../../model/response-body.ts";
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
+import { MAX_LIST_PAGES } from "../limits.ts";
 import {
   CursorTrail,
   isDeadCursorError,
@@ -19,9 +20,6 @@ export interface ListWalkOptions {
   readonly mayBeMissing?: boolean;
   readonly signal?: AbortSignal;
 }
-
-/** More than any list needs: 30,000 records at ten a page. */
-const MAX_PAGES = 3000;
 
 /**
  * Yields the pages of a list, those of a walk that begins again too. Most lists have one page, but the walk follows `nextId` wherever it
@@ -64,7 +62,7 @@ export async function* walkListPages<P extends Pick<PageSummary, "rows" | "nextI
     yield page;
     if (nextId === undefined || isLastRecordAgain) return;
     const endless = { event: "no_progress", reason: "the pages do not end" } as const;
-    const anomaly = cursors.check(nextId, rows) ?? (number >= MAX_PAGES ? endless : undefined);
+    const anomaly = cursors.check(nextId, rows) ?? (number >= MAX_LIST_PAGES ? endless : undefined);
     if (anomaly) {
       client.onEvent({ kind: "walk", endpoint, event: anomaly.event });
       throw paginationCycleFailure(endpoint, anomaly.reason);

@@ -5,6 +5,7 @@ import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts"
 import { isSaidEnough } from "../../rule/repetition.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { ServiceRequest } from "../http/request.ts";
+import { MAX_FRUITLESS_PAGES } from "../limits.ts";
 
 /**
  * The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with
@@ -38,9 +39,6 @@ export interface PageSummary {
   readonly rowDistance?: Micros | undefined;
 }
 
-/** Empty pages in a row, each with a cursor. */
-const MAX_EMPTY_PAGES = 5;
-
 const anomalyReasons = { cycle: "the cursors form a cycle", empty_pages: "all pages are empty" };
 
 /** Detects cursors that make no progress: they repeat, or lead to empty pages only. */
@@ -55,7 +53,11 @@ export class CursorTrail {
   /** Call it once per page, with its cursor to the next one. Undefined: the cursor may be followed. */
   check(nextId: string, rows: number): { event: keyof typeof anomalyReasons; reason: string } | undefined {
     this.#emptyPages = rows === 0 ? this.#emptyPages + 1 : 0;
-    const event = this.has(nextId) ? "cycle" : this.#emptyPages > MAX_EMPTY_PAGES ? "empty_pages" : undefined;
+    const event = this.has(nextId)
+      ? "cycle"
+      : this.#emptyPages > MAX_FRUITLESS_PAGES
+        ? "empty_pages"
+        : undefined;
     return event && { event, reason: anomalyReasons[event] };
   }
 

@@ -2,6 +2,7 @@ import type { HistoryEndpoint } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import type { WalkAnomaly } from "../http/client-events.ts";
+import { MAX_FRUITLESS_PAGES, REPEATED } from "../limits.ts";
 import type { PageSummary } from "./page.ts";
 import { anchorForRow, CursorTrail, ceilToMillisecond, paginationCycleFailure } from "./page.ts";
 
@@ -10,11 +11,6 @@ interface WalkStateOptions {
   readonly until: Micros;
   readonly onAnomaly: (event: WalkAnomaly) => void;
 }
-
-/** How often a page is requested again when it contradicts other pages. */
-const MAX_CONTRADICTIONS = 3;
-/** Pages in a row without an older row. */
-const MAX_STALLED_PAGES = 5;
 
 /**
  * The position and the anomaly counters of a walk. Throws `pagination_cycle` when the pages make no progress.
@@ -83,7 +79,7 @@ export class WalkState {
     this.#isForeignAccepted = isSaidEnough("foreign records", this.#equalPages);
     if (this.#isForeignAccepted) return true;
     this.#options.onAnomaly("contradiction");
-    return ++this.#contradictions > MAX_CONTRADICTIONS;
+    return ++this.#contradictions > REPEATED;
   }
 
   /** Whether records of other series are no reason to distrust this page. */
@@ -173,7 +169,7 @@ export class WalkState {
   handleContradiction(): void {
     const { endpoint, onAnomaly } = this.#options;
     const why = "pages contradict each other";
-    if (++this.#contradictions > MAX_CONTRADICTIONS) throw paginationCycleFailure(endpoint, why);
+    if (++this.#contradictions > REPEATED) throw paginationCycleFailure(endpoint, why);
     if (this.canRestart) {
       this.#restart("contradiction", why);
       return;
@@ -189,7 +185,7 @@ export class WalkState {
   }
 
   get #isStalled(): boolean {
-    return this.#stalledPages > MAX_STALLED_PAGES;
+    return this.#stalledPages > MAX_FRUITLESS_PAGES;
   }
 
   #restart(event: WalkAnomaly, why: string): void {

@@ -16,6 +16,7 @@ import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
 import { requestPriority } from "../../service/http/request.ts";
+import { MAX_SILENCE_MS, MAX_TASK_TRIES, MINUTE_MS, TASK_BACKOFF } from "../../service/limits.ts";
 import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
 import { readClockSkew } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -195,16 +196,9 @@ export function toProblem(stream: Stream, what: string | undefined, error: unkno
   };
 }
 
-/** So many failures while the service was answering are enough. */
-export const MAX_TRIES = 4;
-const RETRY_BACKOFF = { baseMs: 5_000, maxMs: 60_000 };
-export const SILENCE_TIMEOUT_MS = 15 * 60_000;
-/** After this time, count every success since the start: the other requests may be done, so no recent one may exist. */
-const COUNT_ALL_SUCCESSES_AFTER_MS = 120_000;
-
 /** The delay before a retry: never zero, growing, jittered. */
 export function retryDelayMs(attempt: number, random: Random): number {
-  return RETRY_BACKOFF.baseMs / 2 + backoffDelay(attempt, RETRY_BACKOFF, random);
+  return TASK_BACKOFF.baseMs / 2 + backoffDelay(attempt, TASK_BACKOFF, random);
 }
 
 /** What a `SyncContext` has. */
@@ -216,7 +210,7 @@ interface RetryContext {
 }
 
 /**
- * Retries `work` until it succeeds. Gives up after MAX_TRIES failures during which the service was answering. `onRetry`:
+ * Retries `work` until it succeeds. Gives up after MAX_TASK_TRIES failures during which the service was answering. `onRetry`:
  * called after each failed try but the last.
  */
 export async function retryUntilDone<T>(
@@ -229,7 +223,7 @@ export async function retryUntilDone<T>(
   /** Whether other requests succeeded meanwhile. */
   const othersSucceeded = (since: number) =>
     stats.successCount > since ||
-    (stats.successCount > start.successes && clock.monotonic() - start.at > COUNT_ALL_SUCCESSES_AFTER_MS);
+    (stats.successCount > start.successes && clock.monotonic() - start.at > 2 * MINUTE_MS);
   let tries = 0;
   for (let attempt = 0; ; attempt++) {
     const successesBefore = stats.successCount;
@@ -238,7 +232,7 @@ export async function retryUntilDone<T>(
     } catch (error) {
       if (classifyError(error, stats.successCount) !== "retry") throw error;
       if (isInvalidResponse(error) || othersSucceeded(successesBefore)) tries++;
-      if (tries >= MAX_TRIES) throw error;
+      if (tries >= MAX_TASK_TRIES) throw error;
       onRetry?.(error);
       await clock.sleep(retryDelayMs(attempt, random), signal);
     }
@@ -259,9 +253,9 @@ export function createSilenceTimeout(
   let cancel = () => {};
   const startTimer = () => {
     const silentMs = clock.monotonic() - lastSuccessAt;
-    if (silentMs >= SILENCE_TIMEOUT_MS) timeout.abort(findCause() ?? silenceFailure(findLastFailure()));
+    if (silentMs >= MAX_SILENCE_MS) timeout.abort(findCause() ?? silenceFailure(findLastFailure()));
     // Whole milliseconds: a rest of a rounding error would never pass.
-    else cancel = clock.after(Math.ceil(SILENCE_TIMEOUT_MS - silentMs), startTimer);
+    else cancel = clock.after(Math.ceil(MAX_SILENCE_MS - silentMs), startTimer);
   };
   startTimer();
   return {
@@ -278,7 +272,7 @@ export function createSilenceTimeout(
 function silenceFailure(lastFailure: Failure | undefined): Failure {
   const why = lastFailure ? `; last failure: ${lastFailure.message}` : "";
   const remedy = lastFailure?.remedy ?? "check the network and service.baseUrl";
-  return new Failure(`the service has not answered for ${SILENCE_TIMEOUT_MS / 60_000} minutes${why}`, {
+  return new Failure(`the service has not answered for ${MAX_SILENCE_MS / 60_000} minutes${why}`, {
     code: "gave_up",
     remedy: `${remedy}; then run again: what was fetched stays stored`,
   });

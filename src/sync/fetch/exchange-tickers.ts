@@ -3,13 +3,12 @@ import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { SnapshotPart } from "../../rule/snapshot.ts";
 import { requestPriority } from "../../service/http/request.ts";
+import { REPEATED } from "../../service/limits.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-snapshot.ts";
 
 const stream = "exchange_ticks";
 const { endpoint } = streamTable[stream];
-/** How often one call fetches the list before it gives up, if the service refreshes it between two pages. */
-const MAX_POLLS = 3;
 
 interface ExchangeTicksOptions {
   /** Null: all exchanges. */
@@ -45,7 +44,7 @@ async function pollUntilWhole(
   cadence: Micros,
 ): Promise<Micros | undefined> {
   const { log } = context;
-  for (let poll = 1; poll <= MAX_POLLS; poll++) {
+  for (let poll = 1; poll <= REPEATED; poll++) {
     const askedAt = serviceNow(context);
     const list = await pollOnce(context, options);
     const [period, ...others] = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence) * cadence));
@@ -57,7 +56,7 @@ async function pollUntilWhole(
     log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
   }
   throw new Failure(
-    `the service refreshed the exchange tickers during each of ${MAX_POLLS} fetches: nothing is covered`,
+    `the service refreshed the exchange tickers during each of ${REPEATED} fetches: nothing is covered`,
     {
       code: "torn_list",
       remedy:

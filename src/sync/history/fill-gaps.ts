@@ -3,6 +3,7 @@ import { historyStreams, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.t
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import type { Random } from "../../runtime/clock.ts";
+import { MAX_TASK_TRIES } from "../../service/limits.ts";
 import {
   type LedgerKey,
   ledgerKeyText,
@@ -14,7 +15,6 @@ import { findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   classifyError,
-  MAX_TRIES,
   type Problem,
   retryDelayMs,
   type SyncContext,
@@ -131,7 +131,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
         failureCode(error) === "rejected" && !isSaidEnough("refused index", failure.count);
       failure.isGivenUp ||=
         (classifyError(error, stats.successCount) === "give_up" && !isFirstRefusal) ||
-        failure.count >= MAX_TRIES;
+        failure.count >= MAX_TASK_TRIES;
       failures.set(key, failure);
     }
     for (const { series } of walks) openProblems.delete(ledgerKeyText(series.key));

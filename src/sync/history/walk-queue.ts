@@ -1,6 +1,7 @@
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { REPEATED } from "../../service/limits.ts";
 import { createRowSpacing, type RowSpacing } from "../../service/pagination/cross-checks.ts";
 import type { PageSummary } from "../../service/pagination/page.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
@@ -54,8 +55,6 @@ const USABLE_FRACTION = ROWS_PER_PAGE / MAX_PAGE_SIZE;
 const EXPLORATION_GROWTH = 2;
 /** Requests for a series that may find nothing, to learn where its history begins. */
 const MAX_EMPTY_EXPLORATIONS = 2;
-/** How often the rest of a series is tried below a page that cannot be fetched. */
-const MAX_SKIPPED_FAILURES = 3;
 
 class QueuedSeries {
   /** Newest first, disjoint. */
@@ -265,7 +264,7 @@ export class WalkQueue {
     else if (kind === "failed") {
       // Try the rest: the failure may concern one page only. Without a known row, the series itself may be the cause.
       const to = position - sliceLength(active.walk.series.cadence);
-      if (series.oldestRow !== undefined && series.failures++ < MAX_SKIPPED_FAILURES)
+      if (series.oldestRow !== undefined && series.failures++ < REPEATED)
         series.add(active.walk, { from, to });
     } else if (kind === "not_found") settled = series.waiting;
     else if (hasFoundEnd) {

@@ -3,7 +3,7 @@ import { historyStreams, isDaily, settleDelay, streamTable } from "../../model/s
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type Random, runLoop, WakeSignal } from "../../runtime/clock.ts";
-import { MAX_SILENT_PERIODS } from "../../service/limits.ts";
+import { MAX_SILENT_PERIODS, MINUTE_MS } from "../../service/limits.ts";
 import type { Subscription } from "../../service/live/subscription-states.ts";
 import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { indexKey, readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/series-queries.ts";
@@ -58,9 +58,6 @@ interface HeadEntry {
   hasBeenPolled: boolean;
 }
 
-/** The service client itself sends a forbidden request only every ten minutes: poll soon after it was accepted. */
-const FORBIDDEN_RETRY_INTERVAL_MICROS = 120 * MICROS_PER_SECOND;
-const MAX_SLEEP_MS = 60_000;
 /** Thousands of subscriptions may be confirmed in a row: do not reload all heads for each. */
 const MIN_RELOAD_INTERVAL_MS = 250;
 /** Skips can wait, since the settle delay is longer; rescheduling thousands of heads takes time. */
@@ -180,7 +177,7 @@ export class HeadPoller {
     const reload = this.#needsReload ? this.#reloadAt : Number.POSITIVE_INFINITY;
     const schedule =
       Math.min(reload, this.#rescheduleAt ?? Number.POSITIVE_INFINITY) - this.#context.clock.monotonic();
-    return Math.max(0, Math.min(MAX_SLEEP_MS, wait, schedule));
+    return Math.max(0, Math.min(MINUTE_MS, wait, schedule));
   }
 
   /**
@@ -262,7 +259,8 @@ export class HeadPoller {
           await ingest.call("commitBlockedReason", { keys: [key], reason: null }, signal);
         continue;
       }
-      this.#backOff(entry, outcome.kind === "forbidden" ? FORBIDDEN_RETRY_INTERVAL_MICROS : undefined);
+      // The client itself sends a forbidden request every ten minutes only: poll soon after it was accepted.
+      this.#backOff(entry, outcome.kind === "forbidden" ? 2 * MINUTE_MS * MICROS_PER_MS : undefined);
       this.#problemLog.report(
         ledgerKeyText(key),
         toProblem(key.stream, `${indexType} ${name}`, outcome.error),

@@ -2,6 +2,7 @@ import { resolveSelector, type Selection } from "../../model/selector.ts";
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { type Random, runLoop, WakeSignal } from "../../runtime/clock.ts";
+import { HOUR_MS, MINUTE_MS } from "../../service/limits.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   affectsWholeEndpoint,
@@ -32,10 +33,6 @@ interface SnapshotPollerOptions {
   /** Called with an error that ends the run. */
   readonly onFailure: (part: string, error: unknown) => void;
 }
-
-/** Interval after the contracts of some exchange could not be fetched. */
-const CONTRACTS_RETRY_INTERVAL_MS = 60_000;
-const DEFAULT_CONTRACTS_INTERVAL_MS = 3_600_000;
 
 /** Key of problems that concern the whole stream. */
 const WHOLE_STREAM = "";
@@ -92,9 +89,9 @@ export class SnapshotPoller {
   async #refreshContracts(): Promise<void> {
     const { derivatives, lookups } = this.#options.streams;
     if (derivatives === false) return;
-    const defaultMs = lookups === false ? DEFAULT_CONTRACTS_INTERVAL_MS : lookups.every * 1000;
+    const defaultMs = lookups === false ? HOUR_MS : lookups.every * 1000;
     let isComplete = true;
-    const delayMs = () => (isComplete ? defaultMs : Math.min(CONTRACTS_RETRY_INTERVAL_MS, defaultMs));
+    const delayMs = () => (isComplete ? defaultMs : Math.min(MINUTE_MS, defaultMs));
     const findExchanges = async () => {
       isComplete = await this.#findExchanges(derivatives);
     };

@@ -2,6 +2,7 @@ import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import type { Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
+import { MINUTE_MS } from "../../service/limits.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
@@ -76,8 +77,6 @@ export async function selectFromWarehouse(
 const LIQUID_INDEX_COUNT = 3;
 /** What a problem of fetching the liquid indices is about. */
 const LIQUID_INDICES = "LX";
-/** The client gives up a hanging request only after many minutes. This warning comes earlier. */
-const SLOW_LOOKUP_WARNING_MS = 60_000;
 
 interface RefreshOptions {
   readonly settings: SyncSettings;
@@ -120,7 +119,7 @@ export async function refreshSelection(
   /** Returns undefined and adds a problem to the report if the work fails for good. */
   const attempt = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
     const onRetry = (error: unknown) => pendingProblems.report(stream, toProblem(stream, what, error));
-    const cancelWarning = clock.after(SLOW_LOOKUP_WARNING_MS, () =>
+    const cancelWarning = clock.after(MINUTE_MS, () =>
       pendingProblems.report(stream, { stream, code: "unanswered", message: UNANSWERED_MESSAGE }),
     );
     try {

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { createSilenceTimeout, SILENCE_TIMEOUT_MS } from "../../../src/sync/context/context.ts";
+import { MAX_SILENCE_MS } from "../../../src/service/limits.ts";
+import { createSilenceTimeout } from "../../../src/sync/context/context.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 // Times whose sum is rounded: so long after the last success, the timeout seemed to be over and not over, for ever.
@@ -15,7 +16,7 @@ it.each([
     const silence = createSilenceTimeout(clock);
     clock.jump(answered);
     silence.onEvent({ kind: "request", endpoint: "/asset", status: 200 } as never);
-    await clock.advance(SILENCE_TIMEOUT_MS - 1);
+    await clock.advance(MAX_SILENCE_MS - 1);
     expect(silence.signal.aborted).toBe(false);
     await clock.advance(2);
     expect(silence.signal.aborted).toBe(true);
