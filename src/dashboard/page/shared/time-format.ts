@@ -51,7 +51,8 @@ export function momentText(micros: number, digits = 19): string {
 
 const monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-const dayAndMonth = (iso: string) => `${Number(iso.slice(8, 10))} ${monthNames[Number(iso.slice(5, 7)) - 1]}`;
+export const dayAndMonth = (iso: string) =>
+  `${Number(iso.slice(8, 10))} ${monthNames[Number(iso.slice(5, 7)) - 1]}`;
 
 /** 12:00, or 1 Nov at midnight: for the marks of an axis. `isFirst`: with the day in any case. */
 export function clockText(micros: number, isFirst = false): string {

@@ -1,6 +1,7 @@
 // The cells of a heat map in words. Pure functions without access to the page.
 
 import { type CellRun, type CellState, cellStates } from "../../../model/answers/heatmap.ts";
+import { dayAndMonth } from "../shared/time-format.ts";
 
 export const stateLabels: Readonly<Record<CellState, string>> = {
   covered: "covered",
@@ -45,15 +46,10 @@ export function axis(labels: readonly string[], apart: number): [fraction: numbe
   return marks;
 }
 
-const dateFormat = (options: Intl.DateTimeFormatOptions) =>
-  new Intl.DateTimeFormat("en", { ...options, timeZone: "UTC" });
-const dayName = dateFormat({ day: "numeric", month: "short" });
-const monthName = dateFormat({ month: "short" });
-
 /** A day as its date, a month as its name (January with the year), a year as its number. */
 function axisLabel(label: string): string {
   if (label.length === 7) return label.slice(0, 4);
-  if (label.length > 10) return dayName.format(Date.parse(`${label.slice(0, 10)}T00:00Z`));
-  const name = monthName.format(Date.parse(label));
+  if (label.length > 10) return dayAndMonth(label);
+  const name = dayAndMonth(label).slice(2);
   return label.slice(5, 7) === "01" ? `${name} ${label.slice(0, 4)}` : name;
 }
