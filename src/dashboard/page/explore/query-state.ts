@@ -6,22 +6,23 @@ import { count } from "../shared/text-format.ts";
 import { type PickedTime, pickedParams, rangeOf, readPicked } from "../shared/time-picker.tsx";
 import { findParameters } from "./cookbook.ts";
 import { languages } from "./copy-as.ts";
-import { readHistory, rememberQuery, wasRun } from "./query-history.ts";
-import { type OpenTabs, openLinked, readTabs, saveTabs } from "./query-tabs.tsx";
+import {
+  type OpenTabs,
+  openLinked,
+  readHistory,
+  readTabs,
+  rememberQuery,
+  saveTabs,
+  wasRun,
+} from "./query-tabs.tsx";
 import { type ChartKind, canDrawCandles } from "./result-chart.tsx";
 import { questions } from "./side-panel.tsx";
 import { sqlEditor } from "./sql-editor.ts";
 
 export type ResultView = ChartKind | "grid";
-const [grid, charts] = [
-  { grid: "Grid" },
-  { lines: "Lines", candles: "Candles", bars: "Bars", scatter: "Scatter" },
-];
-export const viewNames: Readonly<Record<ResultView, string>> = { ...grid, ...charts };
+const charts = { lines: "Lines", candles: "Candles", bars: "Bars", scatter: "Scatter" };
+export const viewNames: Readonly<Record<ResultView, string>> = { grid: "Grid", ...charts };
 const isView = (text: string): text is ResultView => Object.hasOwn(viewNames, text);
-
-/** For so long the page tells a download in place of the result. */
-const DOWNLOAD_TOLD_MS = 4_000;
 
 const rowsText = (rows: number) => `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
 
@@ -259,11 +260,8 @@ export class QueryState {
       link.click();
       // The browser has the file's content by now, or holds it itself.
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-      const told = `${count(blob.size)} bytes of ${format}`;
-      this.#tell(told);
-      setTimeout(() => {
-        if (this.answer && this.summary === told) this.#tell(summarize(this.answer));
-      }, DOWNLOAD_TOLD_MS);
+      const shown = this.answer ? `${summarize(this.answer)} · ` : "";
+      this.#tell(`${shown}${count(blob.size)} bytes of ${format}`);
     } catch (error) {
       this.#fail(error);
     }

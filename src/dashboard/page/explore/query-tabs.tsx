@@ -1,7 +1,31 @@
-// Several statements side by side, which stay in this browser.
+// The statements that were run, and several side by side. They stay in this browser.
 
-import { store } from "../shared/page-base.ts";
-import { readList, wasRun } from "./query-history.ts";
+import { readStored, store } from "../shared/page-base.ts";
+
+const HISTORY_KEY = "explore-history";
+const MAX_HISTORY = 50;
+
+function readList(key: string): unknown[] {
+  try {
+    const stored: unknown = JSON.parse(readStored(key) ?? "[]");
+    return Array.isArray(stored) ? stored : [];
+  } catch {
+    return [];
+  }
+}
+
+export type HistoryEntry = { readonly sql: string; readonly note?: string; readonly at?: string };
+
+export const readHistory = (): HistoryEntry[] =>
+  (readList(HISTORY_KEY) as HistoryEntry[]).filter(({ sql }) => typeof sql === "string");
+
+export const wasRun = (sql: string): boolean => readHistory().some((one) => one.sql === sql);
+
+export function rememberQuery(sql: string, note: string): void {
+  const entry = { sql, note, at: new Date().toISOString() };
+  const others = readHistory().filter((one) => one.sql !== sql);
+  store(HISTORY_KEY, JSON.stringify([entry, ...others].slice(0, MAX_HISTORY)));
+}
 
 const TABS_KEY = "explore-tabs";
 const MAX_TABS = 9;
@@ -38,16 +62,16 @@ export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
   );
   const closed = { list: list.toSpliced(active, 1), active: Math.max(0, active - 1) };
   return (
-    <nav class="tabs statements" id="statements" aria-label="Statements">
+    <nav class="row card-head" id="statements" aria-label="Statements">
       {list.map((sql, at) => (
         <button
           key={at}
           type="button"
-          aria-pressed={at === active}
+          {...{ "aria-pressed": at === active, class: at === active ? "" : "soft" }}
           title={sql.slice(0, 200)}
           onClick={() => onOpen({ list, active: at })}
         >
-          {titleOf(sql)}
+          {at === active ? <b>{titleOf(sql)}</b> : titleOf(sql)}
         </button>
       ))}
       {list.length < MAX_TABS && action("+", "New statement", { list: [...list, ""], active: list.length })}

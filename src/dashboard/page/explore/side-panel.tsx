@@ -7,7 +7,7 @@ import type { ApiAnswers } from "../../api-answers.ts";
 import { type LiveAnswer, Reading } from "../shared/live-poll.tsx";
 import { SearchField, TabList } from "../shared/page.tsx";
 import { parseCookbook } from "./cookbook.ts";
-import { type HistoryEntry, readHistory } from "./query-history.ts";
+import { type HistoryEntry, readHistory } from "./query-tabs.tsx";
 
 const HISTORY_TITLE_CHARS = 120;
 
@@ -73,12 +73,8 @@ function Relations({ groups, text, ...actions }: { groups: SchemaGroups; text: s
   ));
 }
 
-function HistoryItem({
-  sql,
-  note = "",
-  at = "",
-  onSelect,
-}: HistoryEntry & Pick<RelationActions, "onSelect">) {
+function HistoryItem({ entry, onSelect }: { entry: HistoryEntry } & Pick<RelationActions, "onSelect">) {
+  const { sql, note = "", at = "" } = entry;
   return (
     <li>
       <button type="button" title={sql} onClick={() => onSelect(sql)}>
@@ -126,7 +122,7 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
       history.length > 0 ? (
         <ol id="history-list">
           {history.map((entry) => (
-            <HistoryItem key={entry.sql} {...entry} onSelect={onSelect} />
+            <HistoryItem key={entry.sql} entry={entry} onSelect={onSelect} />
           ))}
         </ol>
       ) : (
@@ -136,7 +132,7 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
       ),
   };
   return (
-    <aside class="card side" aria-label="Starting points">
+    <aside class="card" aria-label="Starting points">
       <TabList
         {...{ id: "starting-points", label: "Starting points", names: panels, value: panel }}
         {...{ controls: "starting-point", onChoose: setPanel }}
