@@ -22,24 +22,15 @@ export interface ViewRows {
   spreads: { spreads: SpreadPoint };
   "derivative-assets": { assets: market.DerivativeAsset };
   derivatives: {
-    futures: market.FutureQuote;
-    perpetuals: market.PerpetualQuote;
+    futures: market.FutureQuote & ViewRow;
+    perpetuals: market.ObservedContract & ViewRow;
     options: market.OptionQuote;
   };
   asset: Record<AssetPart, ViewRow>;
 }
 export type ViewKind = keyof ViewRows;
-export type AssetPart =
-  | "market"
-  | "index"
-  | "hours"
-  | "coverage"
-  | "gaps"
-  | "revisions"
-  | "daily"
-  | "exchanges"
-  | "futures"
-  | "perpetuals";
+type PricePart = "market" | "index" | "hours" | "daily" | "exchanges" | "futures" | "perpetuals";
+export type AssetPart = PricePart | "coverage" | "gaps" | "revisions";
 
 /** Rows, and the SQL that reads them in any tool. */
 export type ViewPart<Row = ViewRow> = { readonly sql: string; readonly rows: readonly Row[] };

@@ -75,12 +75,10 @@ const contractsSql = (view: string, type: string, columns: string) => `SELECT ${
     AND r.ts > :at - ${MAX_QUOTE_AGE} AND v.contract_id = c.id AND v.ts = r.ts`;
 const ofExchange = "(:exchange = '' OR v.exchange = :exchange)";
 /** The amount in USD is not in the views. */
-const contractQuotesSql = (view: string, type: string, columns: string) =>
-  `${contractsSql(
-    view,
-    type,
-    `v.contract_id AS id, v.contract AS name, v.exchange, c.expiration, v.ts, v.price, v.index_price, r.open_interest_usd, ${columns}`,
-  )} AND ${ofExchange} ORDER BY c.expiration, v.exchange`;
+const contractQuotesSql = (view: string, type: string, columns: string) => {
+  const all = `v.contract_id AS id, coalesce(v.contract, v.contract_id) AS contract, v.exchange, c.expiration, v.ts, ${columns}`;
+  return `${contractsSql(view, type, `${all}, r.open_interest_usd`)} AND ${ofExchange} ORDER BY c.expiration, v.exchange`;
+};
 // As `latest_option_greeks`, at any moment and for one asset. The forward is that of all exchanges.
 const observed = contractsSql("option_chain", "options", "v.*, NULL AS age_seconds, NULL AS is_live");
 const optionsSql = `WITH observed AS MATERIALIZED (${observed}), greeks AS MATERIALIZED (${optionGreeksView(sqliteDialect, "observed")})
@@ -88,6 +86,13 @@ const optionsSql = `WITH observed AS MATERIALIZED (${observed}), greeks AS MATER
     g.worth, g.forward, g.implied_volatility
   FROM observed v JOIN greeks g ON g.contract_id = v.contract_id JOIN contracts c ON c.id = v.contract_id
   WHERE ${ofExchange} AND c.derivative_type = 'options' ORDER BY c.expiration, v.strike, v.option_type, v.exchange`;
+
+/** The service does not publish the funding period; most exchanges have this one. */
+const FUNDING_PERIOD = 8 * MICROS_PER_HOUR;
+const perYear = (rate: string) => `${rate} * ${(DAYS_PER_YEAR * MICROS_PER_DAY) / FUNDING_PERIOD}`;
+
+const futureColumns = "v.days_to_expiry, v.price, v.index_price, v.basis, v.annualised_basis";
+const perpetualColumns = `v.price, v.index_price, v.premium, v.funding_rate, ${perYear("v.funding_rate")} AS funding_per_year`;
 
 const ASSET_DAYS = 7;
 const ofIndex = "index_type = 'GWA' AND index_id = :asset_id";
@@ -102,8 +107,8 @@ export const pageViews: { readonly [K in ViewKind]: PageView<ViewRows[K]> } = {
     params: { asset: "text", exchange: "text", at: "time" },
     minTtlMs: 2_000,
     parts: {
-      futures: contractQuotesSql("futures_curve", "futures", "v.basis, v.annualised_basis, v.days_to_expiry"),
-      perpetuals: contractQuotesSql("perpetuals", "perpetuals", "v.premium, v.funding_rate"),
+      futures: contractQuotesSql("futures_curve", "futures", futureColumns),
+      perpetuals: contractQuotesSql("perpetuals", "perpetuals", perpetualColumns),
       options: optionsSql,
     },
   },
@@ -137,7 +142,7 @@ WHERE t.pair = :pair AND t.is_live = 1 AND d.exchange_id = t.exchange_id AND d.m
 ORDER BY s.quality IS NOT NULL, volume_usd DESC LIMIT 10`,
       futures: `SELECT exchange, contract, days_to_expiry, price, basis, annualised_basis FROM latest_futures_curve
 WHERE ${ofMarkets} AND is_live = 1 ORDER BY days_to_expiry, exchange LIMIT 50`,
-      perpetuals: `SELECT exchange, contract, premium, funding_rate, funding_rate * 3 * ${DAYS_PER_YEAR} AS funding_per_year
+      perpetuals: `SELECT exchange, contract, premium, funding_rate, ${perYear("funding_rate")} AS funding_per_year
 FROM latest_perpetuals WHERE ${ofMarkets} AND is_live = 1 ORDER BY open_interest DESC LIMIT 10`,
     },
   },

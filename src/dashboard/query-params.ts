@@ -49,7 +49,7 @@ function parseViewQuery(kind: ViewKind, query: URLSearchParams, now: Micros): Vi
     const value =
       type === "text"
         ? (query.get(name) ?? "").trim().slice(0, MAX_ID_LENGTH)
-        : readTime(query.get(name), Math.ceil(now / 1e6) * 1e6, now);
+        : readTime(query.get(name) || null, Math.ceil(now / 1e6) * 1e6, now);
     if (value === undefined) return `${name} must be ${USER_TIME_FORMS}`;
     parsed[name] = value;
   }

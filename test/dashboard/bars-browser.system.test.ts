@@ -309,7 +309,9 @@ describe("the bars", () => {
     async () => {
       const { page, complaints } = await openBars("bars/ETH?width=1h&range=1d", desktop);
       // The keys that the hint below the chart names do what it says.
-      expect(await page.innerText(".keys")).toBe("m 5 15 h 4 d width · Shift drag measures · / searches");
+      expect(await page.innerText("p:has(kbd)")).toBe(
+        "m 5 15 h 4 d width · Shift drag measures · / searches",
+      );
       const widths = ["15 15m", "4 4h", "1d 1d", "5 5m", "d 1d", "m 1m", "h 1h"];
       for (const [keys = "", width] of widths.map((pair) => pair.split(" "))) {
         for (const key of keys) await page.keyboard.press(key);

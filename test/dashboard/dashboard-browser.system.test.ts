@@ -49,14 +49,12 @@ describe("the dashboard", () => {
       );
       expect(await page.textContent("#rows")).not.toBe("–");
       expect(await page.textContent('[data-stream="index_ticks"] .age')).toMatch(/^[\d.]+ (s|min)$/);
-      expect(await page.textContent('[data-stream="derivative_ticks"] .remark')).toContain(
-        "read:derivatives",
-      );
-      expect(await page.locator('[data-group="index_ticks:GWA"] .name').allTextContents()).toEqual([
+      expect(await page.textContent('[data-stream="derivative_ticks"] .wraps')).toContain("read:derivatives");
+      expect(await page.locator('[data-group="index_ticks:GWA"] .map a').allTextContents()).toEqual([
         "all",
         ..."ETH XRP ADA DOT AVAX LINK ATOM XLM".split(" "),
       ]);
-      const summary = page.locator('[data-group="index_ticks:GWA"] canvas.summary');
+      const summary = page.locator('[data-group="index_ticks:GWA"] canvas >> nth=0');
       expect(await summary.getAttribute("aria-label")).toMatch(/^all: \d+ % covered, .*\d+ % open$/);
       expect(await page.locator("#missing tbody tr").count()).toBeGreaterThan(5);
       expect(await page.locator("#errors tbody tr").count()).toBe(2);
@@ -76,7 +74,9 @@ describe("the dashboard", () => {
     await page.click('[data-group="index_ticks:GWA"] button');
     await page.waitForSelector('[data-group="index_ticks:GWA"] canvas >> nth=14');
     // The last of those with gaps.
-    expect(await page.locator('[data-group="index_ticks:GWA"] .name').nth(9).textContent()).toBe(hostileName);
+    expect(await page.locator('[data-group="index_ticks:GWA"] .map a').nth(9).textContent()).toBe(
+      hostileName,
+    );
     await page.hover('[data-group="index_ticks:GWA"] canvas >> nth=9');
     expect(await page.textContent("#tip")).toContain(hostileName);
     await takeScreenshot(page, "dark");
@@ -108,20 +108,20 @@ describe("the dashboard", () => {
       served.daemon.backfill = undefined;
     });
     const { page } = await openDashboard(desktop);
-    const names = () => page.locator('[data-group="index_ticks:GWA"] .name').allTextContents();
+    const names = () => page.locator('[data-group="index_ticks:GWA"] .map a').allTextContents();
     const all = await names();
     await page.fill("#filter-name", "bt");
     await page.locator("#filter-note", { hasText: / found$/ }).waitFor();
     expect(await names()).toEqual(["BTC"]);
     await page.fill("#filter-name", "");
     await page.check("#only-problems");
-    await page.locator('[data-group="index_ticks:GWA"] canvas.summary').waitFor({ state: "detached" });
+    await page.locator('[data-group="index_ticks:GWA"] canvas >> nth=0').waitFor({ state: "detached" });
     expect((await names()).length).toBeLessThan(all.length);
     expect(new URL(page.url()).search).toBe("?problems=1");
     await page.fill("#filter-name", "no such");
     await page.locator("#filter-note", { hasText: /^No / }).waitFor();
     expect(await page.textContent("#filter-note")).toBe("No incomplete series has “no such” in its name.");
-    expect(await page.textContent("#since")).toContain("first fill 42 %, about 3.2 min left, 81K rows/s");
+    expect(await page.textContent("#sync-note")).toContain("first fill 42 %, about 3.2 min left, 81K rows/s");
     // The first key, and all that was typed meanwhile.
     await page.clock.install();
     await page.clock.pauseAt(Date.now() + 60_000);
@@ -225,7 +225,7 @@ describe("the dashboard", () => {
         await page.waitForSelector(selector);
     };
     await showOlder(0);
-    await page.locator("#since", { hasText: "Running for" }).waitFor();
+    await page.locator("#sync-note", { hasText: "Running for" }).waitFor();
     expect(await readAges()).toEqual(["", "", ""]);
     await showOlder(40);
     await vi.waitFor(
@@ -250,11 +250,10 @@ describe("the dashboard", () => {
     await page.locator("#proof-text", { hasText: " rows, " }).waitFor();
     const note = page.locator(".reading", { hasText: "Reading the market …" }).first();
     await note.waitFor();
-    const animation = () =>
-      page.evaluate(`getComputedStyle(document.querySelector(".reading")).animationName`);
-    expect(await animation()).toBe("appear");
+    const delay = () => page.evaluate(`getComputedStyle(document.querySelector(".reading")).transitionDelay`);
+    expect(await delay()).toBe("0.3s");
     await page.emulateMedia({ reducedMotion: "reduce" });
-    expect(await animation()).toBe("none");
+    expect(await delay()).toBe("0s");
     const before = await places();
     await takeScreenshot(page, "market-reading");
     await blocked.failWith("the warehouse cannot be read");
@@ -285,7 +284,7 @@ describe("the dashboard", () => {
       served.daemon.problem = undefined;
     });
     const { page } = await openDashboard(phone);
-    expect(await page.getAttribute("#state", "data-tone")).toBe("ill");
+    expect(await page.getAttribute("#sync-title .dot", "data-tone")).toBe("ill");
     expect(await page.textContent("#sentence")).toBe("Stuck: nothing has been committed for 10 minutes.");
   });
 });

@@ -82,7 +82,7 @@ describe("/market", () => {
           SELECT * FROM hours UNION ALL SELECT d.ts + 86400000000, d.close FROM ohlcv d, now WHERE d.index_type = 'GWA' AND d.name = '${symbol}'
             AND d.ts + 86400000000 BETWEEN now.ts - 604800000000 AND coalesce((SELECT min(ts) - 1 FROM hours), now.ts) ORDER BY 1`);
       for (const symbol of ["BTC", "XRP"]) {
-        const line = page.locator("#ranking tr", { hasText: symbol }).locator(".sparkline");
+        const line = page.locator("#ranking tr", { hasText: symbol }).locator("svg");
         const path = (await line.locator("path").getAttribute("d")) ?? "";
         const xs = path.slice(1).split("L").map(Number.parseFloat);
         const stored = closes(symbol);
@@ -311,16 +311,21 @@ describe("/derivatives", () => {
       `SELECT v.contract_id, v.annualised_basis * 100 AS per_year ${asOf("futures_curve")}`,
     );
     expect(futures.length).toBeGreaterThan(3);
+    const cell = async (id: string | undefined, heading: string) => {
+      const table = page.locator("table", { has: page.locator(`[data-contract="${id}"]`) });
+      const at = (await table.locator("thead th").allTextContents()).indexOf(heading);
+      return table.locator(`[data-contract="${id}"] > *`).nth(at).textContent();
+    };
     for (const { contract_id, per_year } of futures.slice(0, 6)) {
-      const text = await page.textContent(`[data-contract="${contract_id}"] .per-year`);
+      const text = await cell(contract_id, "Per year");
       expect(figure(text)).toBeCloseTo(per_year, 1);
     }
     const [perpetual] = daemon.query<{ contract_id: string; funding_rate: number }>(
       `SELECT v.contract_id, v.funding_rate ${asOf("perpetuals")} LIMIT 1`,
     );
-    const funding = await page.textContent(`[data-contract="${perpetual?.contract_id}"] .funding`);
+    const funding = await cell(perpetual?.contract_id, "Funding, per 8 h");
     expect(figure(funding)).toBeCloseTo((perpetual?.funding_rate ?? 0) * 100, 4);
-    const perYear = await page.textContent(`[data-contract="${perpetual?.contract_id}"] .per-year`);
+    const perYear = await cell(perpetual?.contract_id, "Per year");
     expect(figure(perYear)).toBeCloseTo((perpetual?.funding_rate ?? 0) * 100 * 3 * 365, 2);
     expect(await page.textContent("#perpetuals thead")).toContain("Funding, per 8 h");
     expect(await page.textContent("#chain thead")).toContain("Open interest, contracts");

@@ -81,32 +81,18 @@ export interface DerivativeAsset {
   readonly exchanges: string;
 }
 
-interface ObservedContract {
+export interface ObservedContract {
   readonly exchange: string;
   readonly expiration: Micros | null;
   readonly ts: Micros;
-  readonly index_price: number | null;
 }
 
-export interface ContractQuote extends ObservedContract {
-  readonly id: string;
-  readonly name: string | null;
-  readonly price: number | null;
-  readonly open_interest_usd: number | null;
-}
-
-export interface FutureQuote extends ContractQuote {
-  readonly basis: number | null;
+export interface FutureQuote extends ObservedContract {
   readonly annualised_basis: number | null;
-  readonly days_to_expiry: number | null;
-}
-
-export interface PerpetualQuote extends ContractQuote {
-  readonly premium: number | null;
-  readonly funding_rate: number | null;
 }
 
 export interface OptionQuote extends ObservedContract {
+  readonly index_price: number | null;
   readonly option_type: string | null;
   readonly strike: number | null;
   readonly bid: number | null;

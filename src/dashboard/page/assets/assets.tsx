@@ -5,56 +5,16 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
 import { useAddress } from "../shared/address.ts";
-import { type DataColumn, DataTable, textIn } from "../shared/data-table.tsx";
+import { textIn } from "../shared/data-table.tsx";
 import { cssColour } from "../shared/layout.tsx";
 import { Reading, told, useCommits, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, EmptyPage, Facts, mountPage, Sheet } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import { amount, basisPoints, count, percentChange, quote, signOf, title } from "../shared/text-format.ts";
-import { duration, minuteOf, momentText, zoneName } from "../shared/time-format.ts";
+import { count, quote } from "../shared/text-format.ts";
+import { duration, momentText } from "../shared/time-format.ts";
+import { columnOf, exploreLink, type Row, ViewTable } from "../shared/view-table.tsx";
 
-type Row = ViewPart["rows"][number];
 type Parts = ApiAnswers["asset"]["parts"];
-
-const percent = (value: number) => percentChange(value);
-const percentOfShare = (value: number) => percentChange(value * 100, Math.abs(value) < 0.001 ? 4 : 2);
-const signed = { tone: signOf };
-const wide = { isWide: true };
-const hidden = { isHidden: true };
-const wraps = { className: "wraps" };
-
-/** By column of the SQL. What is hidden is not needed beside the others. */
-const figures: Readonly<Record<string, Partial<DataColumn<Row>> & { readonly isHidden?: boolean }>> = {
-  rank: { label: "Rank", format: count },
-  price: { label: "Price, USD", format: quote, ...wide },
-  price_change_24h: { label: "24 h", format: percent, ...signed },
-  price_change_7d: { label: "7 days", format: percent, ...signed },
-  price_change_30d: { label: "30 days", format: percent, ...signed },
-  market_cap: { label: "Market cap, USD", format: amount },
-  volume_usd: { label: "Volume, 24 h, USD", format: amount, ...wide },
-  age_seconds: { label: "Age", format: duration, ...wide },
-  seconds: { label: "Length", format: duration, ...wide },
-  close: { label: "From ticks", format: quote },
-  service_close: { label: "Daily bar", format: quote },
-  largest_rel_diff: {
-    label: "Largest difference, OHLC",
-    format: (value) => `${(value * 100).toFixed(value < 0.001 ? 4 : 2)} %`,
-  },
-  coverage: { label: "Covered", format: (value) => `${Math.floor(value * 100)} %`, ...wide },
-  last: { label: "Last", format: quote },
-  deviation_bps: { label: "vs index", format: (value) => basisPoints(value, true), ...signed },
-  days_to_expiry: { label: "Days left", format: (value) => count(Math.round(value)) },
-  basis: { label: "Basis", format: percentOfShare, ...signed, ...wide },
-  annualised_basis: { label: "Per year", format: percentOfShare, ...signed },
-  premium: { label: "From the index", format: percentOfShare, ...signed, ...wide },
-  funding_rate: { label: "Funding, per 8 h", format: (value) => percentChange(value * 100, 4), ...signed },
-  funding_per_year: { label: "Per year", format: percentOfShare, ...signed },
-  reason: { ...wide, ...wraps },
-  quality: wraps,
-  after: { className: "ellipsis" },
-  is_complete: hidden,
-  before: hidden,
-};
 
 const parts: readonly (readonly [key: AssetPart, heading: string, empty: string])[] = [
   ["exchanges", "On exchanges, by volume", "No quotes in USD are synced."],
@@ -66,33 +26,12 @@ const parts: readonly (readonly [key: AssetPart, heading: string, empty: string]
   ["revisions", "Revisions", "No stored row has changed."],
 ];
 
-const exploreLink = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
-
-const isTime = (name: string) => /_time$|^time$|_at$/.test(name);
-
-/** A column as it is shown: figures lead to the SQL. */
-function columnOf(name: string, sql: string): DataColumn<Row> {
-  const own = figures[name];
-  // `from_time` → From (UTC)
-  const label = isTime(name) ? `${title(name.replace(/_time$/, ""))} (${zoneName()})` : title(name);
-  const cell = (row: Row, text: string) => {
-    if (own?.format) return row[name] == null ? text : <a href={exploreLink(sql)}>{text}</a>;
-    return name === "stream" ? title(text) : isTime(name) ? minuteOf(row[name] as string | null) : text;
-  };
-  return { label, value: (row) => row[name], cell, ...(isTime(name) ? wraps : {}), ...own };
-}
-
 function Part({ part, heading, empty }: { part: ViewPart; heading: string; empty: string }) {
-  const { sql, rows } = part;
-  const names = Object.keys(rows[0] ?? {}).filter(
-    (name) => !figures[name]?.isHidden && rows.some((row) => row[name] !== null),
-  );
-  const link = { class: "soft", href: exploreLink(sql) };
   const id = `part-${heading.split(/\W/)[0]}`;
-  const columns = names.map((name) => columnOf(name, sql));
+  const link = { class: "soft", href: exploreLink(part.sql) };
   return (
     <Card name={id} title={heading} controls={<a {...link}>SQL</a>}>
-      <DataTable {...{ id, label: heading, rows, columns, empty }} />
+      <ViewTable {...{ id, label: heading, part, empty }} />
     </Card>
   );
 }
@@ -160,10 +99,7 @@ function Asset() {
   });
   const answer = told(asset);
   const none = answer && !subject && (
-    <EmptyPage
-      text={`No synced asset is named “${name}”.`}
-      near={answer.near.map((label) => ({ label, href: pagePath("assets", label) }))}
-    />
+    <EmptyPage text={`No synced asset is named “${name}”.`} near={answer.near} />
   );
   const symbol = String(subject?.symbol ?? "");
   const links = [
@@ -173,7 +109,8 @@ function Asset() {
   ];
   return (
     <Sheet
-      {...{ name: "asset", title: symbol || "Asset", subtitle: String(subject?.name ?? ""), instead: none }}
+      {...{ name: "asset", windowTitle: `${symbol || "Asset"} · mds-sync`, instead: none }}
+      title={[symbol || "Asset", <span key="name" class="soft" children={subject?.name} />]}
       note={answer && subject && links.flatMap((link, at) => (at > 0 ? [" · ", link] : [link]))}
     >
       <Card name="price" label="Price">

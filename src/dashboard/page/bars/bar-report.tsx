@@ -22,7 +22,7 @@ function changeOf(slots: readonly Slot[], slot: Slot): number | undefined {
 
 const Figure = ({ label, text }: { label: string; text: string }) => (
   <span>
-    <i class="faint">{label}</i> {text}
+    <span class="faint">{label}</span> {text}
   </span>
 );
 

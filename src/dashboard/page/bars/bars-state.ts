@@ -320,6 +320,5 @@ export class BarsState {
 
 function describeUnknownSeries(name: string, near: readonly SeriesMatch[]) {
   if (name === "") return { text: "No index ticks or daily bars are synced yet.", near: [] };
-  const links = near.map((one) => ({ label: one.name, href: pagePath("bars", one.slug) }));
-  return { text: describeUnknown(name), near: links };
+  return { text: describeUnknown(name), near: near.map(({ slug }) => slug) };
 }

@@ -5,7 +5,7 @@ import type { BarWidth } from "../../../model/time.ts";
 import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
 import { type LiveAnswer, Reading, told, useCommits, useNote } from "../shared/live-poll.tsx";
-import { Card, Checkbox, EmptyPage, mountPage, TabList } from "../shared/page.tsx";
+import { Card, Checkbox, EmptyPage, Mark, mountPage, Sheet, TabList } from "../shared/page.tsx";
 import { byId } from "../shared/page-base.ts";
 import { useRedraw } from "../shared/redraw.ts";
 import { price } from "../shared/text-format.ts";
@@ -33,15 +33,15 @@ const samples = {
 function Legend() {
   return (
     <>
-      <ul class="legend row small" aria-label="Legend">
+      <ul class="row small" aria-label="Legend">
         {Object.entries(samples).map(([name, style]) => (
           <li key={name}>
-            <i class="sample" style={style} />
+            <Mark state={name} style={{ width: "10px", height: "12px", marginBottom: "-2px", ...style }} />
             {name}
           </li>
         ))}
       </ul>
-      <p class="soft more keys">
+      <p class="soft more">
         <kbd>m</kbd> <kbd>5</kbd> <kbd>1</kbd>
         <kbd>5</kbd> <kbd>h</kbd> <kbd>4</kbd> <kbd>d</kbd> width · <kbd>Shift</kbd> drag measures ·{" "}
         <kbd>/</kbd> searches
@@ -53,7 +53,7 @@ function Legend() {
 function Compared({ state }: { state: BarsState }) {
   const { overlays } = state;
   return (
-    <ul class="chips row soft" id="overlays" aria-label="Compared series" hidden={overlays.list.length === 0}>
+    <ul class="row soft" id="overlays" aria-label="Compared series" hidden={overlays.list.length === 0}>
       {overlays.list.map((overlay, i) => {
         const label = overlay.series?.name || overlay.slug;
         const remove = () => {
@@ -62,7 +62,7 @@ function Compared({ state }: { state: BarsState }) {
         };
         return (
           <li key={overlay.slug}>
-            <i style={{ background: `var(--line-${i + 1})` }} />
+            <Mark state={`line-${i + 1}`} style={{ width: "14px", height: "3px", verticalAlign: "middle" }} />
             {`${label} `}
             <span class="soft">
               {overlay.isUnread ? "could not be read" : (overlay.series?.index_type ?? "")}
@@ -88,7 +88,7 @@ function Controls({ state }: { state: BarsState }) {
           byId("chart").focus({ preventScroll: true });
         }}
       />
-      <div class="widths">
+      <div>
         <p class="small">Width of a bar</p>
         <TabList
           {...{ id: "widths", label: "Width of a bar", controls: "chart", value: state.width }}
@@ -155,21 +155,18 @@ function Bars() {
   const answer = told(bars);
   const last = shown && shown.last_price !== null ? price(shown.last_price.toFixed(shown.precision)) : "";
   const name = state.series?.name ?? "Bars";
-  useLayoutEffect(() => {
-    document.title = shown && last ? `${name} ${last}` : `${name} · mds-sync`;
-  }, [name, last]);
-  return (
+  const heading = (
     <>
-      <div class="page-head row spread">
-        <h1>
-          <span id="name">{name}</span>{" "}
-          <span class="soft" id="family">
-            {answer?.index_type}
-          </span>{" "}
-          <span id="last">{answer && last}</span>
-        </h1>
-      </div>
-      {unknown && <EmptyPage text={unknown.text} near={unknown.near} />}
+      <span id="name">{name}</span>{" "}
+      <span class="soft" id="family">
+        {answer?.index_type}
+      </span>{" "}
+      <span id="last">{answer && last}</span>
+    </>
+  );
+  return (
+    <Sheet name="bars" title={heading} windowTitle={shown && last ? `${name} ${last}` : `${name} · mds-sync`}>
+      {unknown && <EmptyPage {...unknown} page="bars" />}
       {/* A chart stays where it is: it would forget what it shows. */}
       <div class="work" hidden={unknown !== undefined}>
         <Card name="chart" label="Bars">
@@ -177,14 +174,16 @@ function Bars() {
           <p class="alert" id="note" hidden={note !== "" || state.remark === ""}>
             {state.remark}
           </p>
-          <p class="bar-details row" id="bar-details" role="status" aria-live="polite">
-            <Reading of={[bars]} isInline>
-              {(one) => <BarDetails bars={one} at={state.pointedAt} />}
-            </Reading>
+          <p class="row" id="bar-details" role="status" aria-live="polite">
+            <Reading of={[bars]}>{(one) => <BarDetails bars={one} at={state.pointedAt} />}</Reading>
           </p>
           <div
-            class={note === "" ? "chart" : "chart blank"}
-            {...{ id: "chart", role: "application", "aria-roledescription": "chart" }}
+            {...{
+              id: "chart",
+              style: { opacity: note === "" ? 1 : 0 },
+              role: "application",
+              "aria-roledescription": "chart",
+            }}
             {...{ "aria-label": CHART_LABEL, "aria-describedby": "bar-details", ref: chart }}
             {...chartData(state)}
           />
@@ -200,7 +199,7 @@ function Bars() {
           </details>
         </section>
       </div>
-    </>
+    </Sheet>
   );
 }
 

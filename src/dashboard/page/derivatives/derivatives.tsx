@@ -1,12 +1,6 @@
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import uPlot from "uplot";
-import type {
-  ContractQuote,
-  FutureQuote,
-  OptionQuote,
-  PerpetualQuote,
-} from "../../../model/answers/market.ts";
-import { DAYS_PER_YEAR } from "../../../model/time.ts";
+import type { FutureQuote, OptionQuote } from "../../../model/answers/market.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
 import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
@@ -14,67 +8,23 @@ import { cssColour, withOpacity } from "../shared/layout.tsx";
 import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Choice, mountPage, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import { amount, brief, count, countNoun, percentChange, quote, signOf } from "../shared/text-format.ts";
+import { amount, brief, count, countNoun, quote } from "../shared/text-format.ts";
 import { momentText } from "../shared/time-format.ts";
+import { contractColumns, type Row, ViewTable } from "../shared/view-table.tsx";
 
 // Futures, perpetuals and options of one asset, as of any moment that was observed.
 
 const MAX_CURVES = 6;
-const FUNDINGS_PER_YEAR = 3 * DAYS_PER_YEAR;
 
-const percentOf = (digits?: number) => (fraction: number) => percentChange(fraction * 100, digits);
 const percentText = (value: number, digits: number) => `${value.toFixed(digits)} %`;
 const inPercent = (fraction: number | null | undefined) => (fraction == null ? null : fraction * 100);
 
-/** Of every contract; a phone has no column for the exchange. */
-const contract: DataColumn<ContractQuote> = {
-  label: "Contract",
-  cell: ({ id, name, exchange }) => (
-    <>
-      {name ?? id}
-      <span class="soft narrow">{exchange}</span>
-    </>
-  ),
-};
 const wide = { isWide: true };
-const prices: readonly DataColumn<ContractQuote>[] = [
-  { label: "Price", field: "price", format: quote, ...wide },
-  { label: "Index", field: "index_price", format: quote, ...wide },
-];
-const exchange: DataColumn<ContractQuote> = {
-  label: "Exchange",
-  field: "exchange",
-  className: "faint",
-  ...wide,
+const own = {
+  ...contractColumns,
+  price: { label: "Price" },
+  basis: { isWide: false },
 };
-const interest: DataColumn<ContractQuote> = {
-  ...{ label: "Open interest, USD", field: "open_interest_usd", format: amount, ...wide },
-};
-const perYear = { label: "Per year", className: "per-year", format: percentOf(), tone: signOf };
-
-const futureColumns: readonly DataColumn<FutureQuote>[] = [
-  contract,
-  exchange,
-  { label: "Days left", field: "days_to_expiry", format: (days) => count(Math.round(days)) },
-  ...prices,
-  { label: "Basis", field: "basis", format: percentOf(), tone: signOf },
-  { ...perYear, field: "annualised_basis" },
-  interest,
-];
-
-const perpetualColumns: readonly DataColumn<PerpetualQuote>[] = [
-  contract,
-  exchange,
-  ...prices,
-  { label: "From the index", field: "premium", format: percentOf(3), tone: signOf, ...wide },
-  {
-    ...{ label: "Funding, per 8 h", field: "funding_rate", className: "funding" },
-    ...{ format: percentOf(4), tone: signOf },
-  },
-  // Without compounding: three payments a day.
-  { ...perYear, value: (row) => (row.funding_rate === null ? null : row.funding_rate * FUNDINGS_PER_YEAR) },
-  interest,
-];
 
 type ChainLine = { readonly strike: number } & Readonly<Record<"call" | "put", OptionQuote | undefined>>;
 
@@ -191,7 +141,7 @@ function Options({ options, expiry }: { options: readonly OptionQuote[]; expiry:
   );
 }
 
-const ofContract = ({ id }: ContractQuote) => ({ key: id, "data-contract": id });
+const ofContract = ({ id }: Row) => ({ key: String(id), "data-contract": String(id) });
 
 function Derivatives() {
   const [view, go] = useAddress("derivatives", { exchange: "", at: "", expiry: "" });
@@ -203,8 +153,7 @@ function Derivatives() {
     : known[0];
   const exchanges = asset ? (JSON.parse(asset.exchanges) as string[]).sort() : [];
   const chosen = exchanges.includes(view.exchange) ? view.exchange : "";
-  const asked = asset && { asset: asset.asset_id, exchange: chosen, at: view.at };
-  const params = asked && Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== ""));
+  const params = asset && { asset: asset.asset_id, exchange: chosen, at: view.at };
   const contracts = useLivePoll("derivatives", params, {
     ...{ what: "the contracts", seconds: 60, after: assets },
     on: ({ streams }) => view.at === "" && streams.includes("derivative_ticks"),
@@ -222,9 +171,9 @@ function Derivatives() {
     />
   );
   const parts = told(contracts)?.parts;
-  const [futures, perpetuals] = [parts?.futures.rows ?? [], parts?.perpetuals.rows ?? []];
+  const futures = parts?.futures.rows ?? [];
   const options = parts?.options.rows ?? [];
-  const all = [...futures, ...perpetuals, ...options];
+  const all = [...futures, ...(parts?.perpetuals.rows ?? []), ...options];
   const observed = all.reduce((newest, { ts }) => Math.max(newest, ts), 0);
   const curves = listExchanges(futures).length;
   const expiries = [...new Set(options.flatMap(({ expiration }) => expiration ?? []))].sort((a, b) => a - b);
@@ -271,15 +220,15 @@ function Derivatives() {
           curves > MAX_CURVES ? ` · ${MAX_CURVES} of ${curves} exchanges` : ""
         }`}
       >
-        {() => [
+        {({ parts }) => [
           <Plot
             key="plot"
             {...{ id: "curve-plot", of: futures, draw: () => drawCurve(futures, observed) }}
             label="Annualised basis by expiry; the table below has the figures"
           />,
-          <DataTable
-            {...{ id: "futures", label: "Futures", columns: futureColumns, rows: futures }}
-            {...{ attributes: ofContract, empty: "No futures were observed." }}
+          <ViewTable
+            {...{ id: "futures", label: "Futures", part: parts.futures, own, attributes: ofContract }}
+            empty="No futures were observed."
             key="table"
           />,
         ]}
@@ -288,10 +237,16 @@ function Derivatives() {
         {...{ name: "perpetuals", title: "Perpetuals", of: [contracts], room: "table" }}
         note="the service does not publish the funding period: 8 hours, as most exchanges have it"
       >
-        {() => (
-          <DataTable
-            {...{ id: "perpetuals", label: "Perpetuals", columns: perpetualColumns, rows: perpetuals }}
-            {...{ attributes: ofContract, empty: "No perpetuals were observed." }}
+        {({ parts }) => (
+          <ViewTable
+            {...{
+              id: "perpetuals",
+              label: "Perpetuals",
+              part: parts.perpetuals,
+              own,
+              attributes: ofContract,
+            }}
+            empty="No perpetuals were observed."
           />
         )}
       </Card>

@@ -19,6 +19,7 @@ const MAX_MARKED_POINTS = 60;
 const MAX_EDGE_EXCHANGES = 12;
 const MAX_EDGE_EXCHANGES_ON_PHONE = 4;
 
+const points = (bps: number) => basisPoints(bps);
 const signedPoints = (bps: number) => basisPoints(bps, true);
 
 const isTradable = ({ is_live, is_still }: Quote) => is_live === 1 && is_still === 0;
@@ -29,7 +30,22 @@ function DeviationBar({ bps }: { bps: number }) {
   const arrow = bps < 0 ? "M0,4L4,0V8Z" : "M100,4L96,0V8Z";
   const isClipped = Math.abs(bps) > SCALE_BPS;
   return (
-    <svg class={`bar ${direction(bps)}`} viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+    <svg
+      {...{
+        class: `bar ${direction(bps)}`,
+        viewBox: "0 0 100 8",
+        preserveAspectRatio: "none",
+        fill: "currentcolor",
+      }}
+      style={{
+        display: "block",
+        width: "100%",
+        height: "8px",
+        borderRadius: "4px",
+        background: "var(--none)",
+      }}
+      aria-hidden="true"
+    >
       <rect x={bps < 0 ? 50 - width : 50} width={width} height="8" fill-opacity={isClipped ? 0.6 : 1} />
       {isClipped && <path d={arrow} />}
       <rect x="49.7" width="0.6" height="8" fill="var(--soft)" />
@@ -48,17 +64,14 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
     cell: (row) => (
       <>
         <b>{row.exchange}</b>
-        <span class="soft remark"> {remarkOf(row)}</span>
+        <span class="soft wraps"> {remarkOf(row)}</span>
       </>
     ),
   },
   { label: "Last", key: "last", field: "last", format: quote },
   { label: "Bid", key: "bid", field: "bid", format: quote, isWide: true },
   { label: "Ask", key: "ask", field: "ask", format: quote, isWide: true, isAscending: true },
-  {
-    ...{ label: "Spread", key: "spread", field: "spread_bps", isAscending: true },
-    format: (bps) => basisPoints(bps),
-  },
+  { label: "Spread", key: "spread", field: "spread_bps", format: points, isAscending: true },
   {
     ...{ label: "vs index", key: "deviation", field: "deviation_bps", className: "off" },
     format: signedPoints,
@@ -69,11 +82,7 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
     cell: (row) => isTradable(row) && row.deviation_bps !== null && <DeviationBar bps={row.deviation_bps} />,
   },
   { label: "Volume, 24 h, USD", key: "volume", field: "volume_usd", format: amount, isWide: true },
-  {
-    ...{ label: "Age", key: "age", isAscending: true },
-    value: (row) => (now - row.ts) / 1e6,
-    format: duration,
-  },
+  { label: "Age", key: "age", value: ({ ts }) => (now - ts) / 1e6, format: duration, isAscending: true },
 ];
 
 function describeQuotes(quotes: readonly Quote[], time: string): string {

@@ -18,14 +18,16 @@ import { SidePanel } from "./side-panel.tsx";
 const MAX_FIGURES = 6;
 const COPIED_MS = 1_500;
 
-interface CopyButtonProps {
-  readonly label: string;
-  readonly text: () => string | Promise<string>;
-  readonly id?: string;
-}
-
 /** A click copies a text, which the button says for a moment. */
-function CopyButton({ label, text, id }: CopyButtonProps) {
+function CopyButton({
+  label,
+  text,
+  id,
+}: {
+  label: string;
+  text: () => Promise<string> | string;
+  id?: string;
+}) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard?.writeText(await text()).catch(() => {});
@@ -43,7 +45,7 @@ function QueryForm({ state }: { state: QueryState }) {
   const { names } = state;
   const isTimed = (name: string) => name === "from" || name === "to";
   return (
-    <form class="controls row ask" id="ask" onSubmit={() => void state.run()}>
+    <form class="controls row" id="ask" onSubmit={() => void state.run()}>
       <button type="submit" class="primary" id="run" data-busy={state.isRunning || undefined}>
         {"Run "}
         <kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘ ⏎" : "Ctrl ⏎"}</kbd>
@@ -73,7 +75,7 @@ function QueryForm({ state }: { state: QueryState }) {
             ),
         )}
       </div>
-      <div class="row end">
+      <div class="row">
         <span class="soft">Copy as</span>{" "}
         <span class="row" id="copies">
           {(Object.keys(languages) as (keyof typeof languages)[]).map((language) => (
@@ -110,7 +112,7 @@ function Warning({ text }: { text: string }) {
 function Result({ state }: { state: QueryState }) {
   const { isEarlier, error, warnings } = state;
   return (
-    <section class="card result" id="result" aria-label="Result" data-earlier={isEarlier || undefined}>
+    <section class="card" id="result" aria-label="Result" data-earlier={isEarlier || undefined}>
       <div class="card-head row">
         <h2>Result</h2>
         <p class="soft" id="summary" role="status" aria-live="polite">
@@ -137,23 +139,15 @@ function Result({ state }: { state: QueryState }) {
           </div>
         )}
       </div>
-      {error && (
-        <p class="error" id="error" role="alert">
-          {error}
-        </p>
-      )}
+      {error && <p id="error" role="alert" children={error} />}
       {warnings.length > 0 && (
-        <ul class="warnings alert" id="warnings">
+        <ul class="alert" id="warnings">
           {warnings.map((text) => (
             <Warning key={text} text={text} />
           ))}
         </ul>
       )}
-      {isEarlier && (
-        <p class="soft" id="earlier">
-          Result of the earlier statement:
-        </p>
-      )}
+      {isEarlier && <p class="soft" id="earlier" children="Result of the earlier statement:" />}
       <div id="answer" role="tabpanel" aria-labelledby={`tab-${state.view}`}>
         <Answer state={state} />
       </div>

@@ -62,13 +62,13 @@ export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns"
   const right = "ellipsis number";
   return (
     <div
-      {...{ id: "grid", class: "grid", tabIndex: 0, ref: box, onScroll: measure }}
+      {...{ id: "grid", tabIndex: 0, ref: box, onScroll: measure }}
       role="table"
       aria-rowcount={rows.length + 1}
       aria-label={`Result, ${rows.length} rows`}
       style={{ "--columns": columns.map(({ px }) => `${px}px`).join(" ") }}
     >
-      <div class="grid-head" role="row">
+      <div role="row">
         {columns.map(({ name, isNumeric: isRight }, at) => (
           <span
             key={`${at} ${name}`}
@@ -82,23 +82,17 @@ export function ResultGrid({ columns: names, rows }: Pick<QueryAnswer, "columns"
           </span>
         ))}
       </div>
-      <div class="grid-body" role="rowgroup" style={{ height: `${rows.length * ROW_PX}px` }}>
+      <div role="rowgroup" style={{ height: `${rows.length * ROW_PX}px` }}>
         {sorted.slice(shown.from, shown.to).map((row, offset) => {
           const at = shown.from + offset;
           return (
-            <div
-              key={at}
-              role="row"
-              class="grid-row"
-              aria-rowindex={at + 2}
-              style={{ top: `${at * ROW_PX}px` }}
-            >
+            <div key={at} role="row" aria-rowindex={at + 2} style={{ top: `${at * ROW_PX}px` }}>
               {columns.map((column, place) => {
                 const value = row[place] ?? null;
                 const isRight = column.isNumeric && value !== null;
                 return (
                   <span key={`${place} ${column.name}`} role="cell" class={isRight ? right : "ellipsis"}>
-                    {value === null ? <i class="faint">NULL</i> : text(value)}
+                    {value === null ? <span class="faint">NULL</span> : text(value)}
                   </span>
                 );
               })}

@@ -85,7 +85,7 @@ const theme = EditorView.theme({
   ".cm-placeholder": { color: "var(--soft)" },
   ".cm-tooltip": {
     ...{ border: "1px solid var(--line)", borderRadius: "10px", overflow: "hidden" },
-    ...{ backgroundColor: "var(--raised)", color: "var(--ink)", boxShadow: "0 8px 24px rgb(0 0 0 / 18%)" },
+    ...{ backgroundColor: "var(--card)", color: "var(--ink)", boxShadow: "0 8px 24px rgb(0 0 0 / 18%)" },
   },
   ".cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "16em" },
   ".cm-tooltip-autocomplete > ul > li": { padding: "3px 10px" },

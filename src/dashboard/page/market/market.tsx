@@ -14,6 +14,15 @@ import { asOf, momentText } from "../shared/time-format.ts";
 import { type MarketAsset, Treemap, toAssets } from "./treemap.tsx";
 
 const MINUTES_PER_WEEK = 168 * 60;
+/** How long a price that has moved is marked. */
+const MOVED = { duration: 1_200, easing: "ease-out" };
+
+const shade = (name: string, share: number) => `color-mix(in srgb, var(--${name}) ${share}%, var(--card))`;
+/** The colours of the tiles. */
+const scale = {
+  ...{ width: "150px", padding: "0 6px", borderRadius: "4px", color: "var(--ink)" },
+  background: `linear-gradient(90deg, ${shade("down", 54)}, ${shade("soft", 14)}, ${shade("up", 54)})`,
+};
 
 /** The newest tick of each asset's index since the page was opened, and who shows it. */
 type LivePrices = { readonly ticks: Map<string, CommittedTick>; readonly redraws: Map<string, () => void> };
@@ -48,13 +57,11 @@ function Price({ live, asset }: { live: LivePrices; asset: MarketAsset }) {
     return () => void live.redraws.delete(asset.id);
   }, [live, asset.id]);
   useLayoutEffect(() => {
-    const cell = shown.current?.parentElement;
-    if (!cell || price === null || price === last.current) return;
-    cell.classList.remove("moved-up", "moved-down");
-    // Reading the width restarts the animation.
-    void cell.offsetWidth;
-    cell.classList.add(price > (last.current ?? 0) ? "moved-up" : "moved-down");
+    if (price === null || price === last.current) return;
+    const background = `var(--${price > (last.current ?? 0) ? "up" : "down"}-pale)`;
     last.current = price;
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    shown.current?.parentElement?.animate({ background: [background, "transparent"] }, MOVED);
   }, [price]);
   return <span ref={shown}>{quote(price)}</span>;
 }
@@ -62,11 +69,11 @@ function Price({ live, asset }: { live: LivePrices; asset: MarketAsset }) {
 function PriceLine({ line }: { line: Sparkline | undefined }) {
   if (!line) return <span class="soft">–</span>;
   const points = line.flatMap((minute, i) =>
-    i % 2 === 0 ? [[minute / MINUTES_PER_WEEK, (line[i + 1] ?? 0) / 100] as const] : [],
+    i % 2 === 0 ? [[minute / MINUTES_PER_WEEK, line[i + 1] ?? 0] as const] : [],
   );
   const tone = direction((line.at(-1) ?? 0) - (line[1] ?? 0));
   const label = `${tone || "flat"} over 7 days, ${points.length} prices`;
-  return <TrendLine points={points} label={label} tone={tone || "soft"} />;
+  return <TrendLine {...{ points, label }} range={[0, 100]} tone={tone || "soft"} />;
 }
 
 const change = { format: (percent: number) => percentChange(percent), tone: signOf, isWide: true };
@@ -112,10 +119,10 @@ function Proof() {
   const shown = status.hasFailed || daemon.hasFailed ? "ill" : hasLost && tone === "well" ? "busy" : tone;
   return (
     <p>
-      <a class="proof" id="proof" href="/sync" data-tone={shown}>
+      <a id="proof" href="/sync" data-tone={shown}>
         <Dot tone={shown} />
         <span id="proof-text">
-          <Reading of={[status, daemon]} isInline>
+          <Reading of={[status, daemon]}>
             {(status, daemon) =>
               daemon.problem
                 ? daemon.sentence
@@ -160,10 +167,10 @@ function Market() {
         onChoose={(isChecked) => go({ scale: isChecked ? "sqrt" : "" }, "replace")}
       />
       <span class="soft">size: {isSquareRoot && "square root of the "}market cap · 24 h:</span>
-      <span class="scale small" role="img" aria-label="from −8 % or less to +8 % or more">
-        <i>−8 %</i>
-        <i>0</i>
-        <i>+8 %</i>
+      <span class="row spread small" role="img" aria-label="from −8 % or less to +8 % or more" style={scale}>
+        <span>−8 %</span>
+        <span>0</span>
+        <span>+8 %</span>
       </span>
     </form>
   );
@@ -174,7 +181,7 @@ function Market() {
     >
       <Proof />
       <Card name="map" title="By market capitalisation" controls={options}>
-        <div class="treemap" id="treemap">
+        <div id="treemap">
           <Reading of={[market]} room="line">
             {() => <Treemap {...{ assets, isSquareRoot, isWithoutFirst: view.without !== "" }} />}
           </Reading>

@@ -29,6 +29,8 @@ const MIN_LABEL_PX = { width: 44, height: 22 };
 const CHARACTER_PX = 6.8;
 const PADDING_PX = 8;
 
+const small = { fontSize: "max(11px, 0.68em)" };
+
 /** The root has only children, the leaves have only an asset. */
 type TreeNode = { readonly asset?: MarketAsset; readonly children?: readonly TreeNode[] };
 
@@ -72,7 +74,7 @@ function Tile({ asset, ...place }: ReturnType<typeof layOutTiles>[number]) {
     <a class="tile" href={href} title={title} aria-label={label} style={style}>
       {hasLabel && <b>{symbol}</b>}
       {/* The space is not shown: it separates the words of the text. */}
-      {hasLabel && hasChange && [" ", <span key="change">{change}</span>]}
+      {hasLabel && hasChange && [" ", <span key="change" style={small} children={change} />]}
     </a>
   );
 }
@@ -88,7 +90,7 @@ export function Treemap(props: TreemapProps) {
     [assets, isWithoutFirst, isSquareRoot, width, height],
   );
   return (
-    <div class="tiles" ref={box}>
+    <div ref={box} style={{ height: "100%" }}>
       {width > 0 && tiles.map((tile) => <Tile key={tile.asset.id} {...tile} />)}
     </div>
   );

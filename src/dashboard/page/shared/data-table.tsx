@@ -32,7 +32,7 @@ export interface DataColumn<Row> {
   readonly className?: string;
 }
 
-interface DataTableProps<Row> {
+export interface DataTableProps<Row> {
   readonly id: string;
   readonly label: string;
   readonly columns: readonly DataColumn<Row>[];
@@ -83,25 +83,12 @@ function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {
-  const {
-    id,
-    label,
-    columns,
-    rows,
-    attributes,
-    sort,
-    search,
-    empty,
-    step = Number.POSITIVE_INFINITY,
-  } = props;
+  const { id, label, columns, rows, attributes, sort, search } = props;
+  const { empty, step = Number.POSITIVE_INFINITY } = props;
   const [shown, setShown] = useState(step);
   const searched = search?.text.trim().toLowerCase() ?? "";
   useEffect(() => setShown(step), [searched, step]);
-  const nothing = (name: string, text: string) => (
-    <p class="soft empty" id={`no-${name}`}>
-      {text}
-    </p>
-  );
+  const nothing = (name: string, text: string) => <p class="soft empty" id={`no-${name}`} children={text} />;
   if (rows.length === 0 && empty !== undefined) return nothing(id, empty);
   const columnOf = (by: string) =>
     columns.find(({ key }) => key !== undefined && key === by.replace("-", ""));

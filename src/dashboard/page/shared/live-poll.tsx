@@ -113,24 +113,18 @@ export interface ReadingProps<T extends readonly unknown[]> {
   readonly room?: keyof typeof ROOMS_PX | undefined;
   /** It says nothing: another one does. */
   readonly isQuiet?: boolean | undefined;
-  readonly isInline?: boolean;
   readonly children: (...values: NoInfer<T>) => ComponentChildren;
 }
 
 export function Reading<T extends readonly unknown[]>(props: ReadingProps<T>) {
-  const { of, room, isQuiet = false, isInline = false, children } = props;
+  const { of, room, isQuiet = false, children } = props;
   const answers: readonly LiveAnswer<unknown>[] = of;
   const note = answers.find((one) => one.note !== "")?.note;
   if (note === undefined) {
     const values = answers.map(({ value }) => value);
     return values.includes(undefined) ? null : children(...(values as unknown as T));
   }
-  const Tag = isInline ? "span" : "p";
-  const said = !isQuiet && (
-    <Tag class={isInline ? "reading" : "soft reading"} role="status">
-      {note}
-    </Tag>
-  );
+  const said = !isQuiet && <span class="soft reading" role="status" children={note} />;
   if (!room) return said;
   return (
     <div class="room" style={{ minHeight: `${ROOMS_PX[room]}px` }}>

@@ -105,6 +105,7 @@ function showState(): void {
   const isLive = isConnected && unread === "" && problem === null;
   const [live, text] = [byId("live"), byId("live-text")];
   live.dataset.state = isLive ? "live" : hasHeard ? "stale" : "off";
+  byId("live-dot").style.background = isLive ? "var(--covered)" : hasHeard ? "var(--open)" : "";
   // One text a minute, not one a second: a screen reader announces each.
   const since = silent < 60 ? "" : ` for ${duration(silent)}`;
   const missing = hasHeard || isLost ? `no connection${since}` : "connecting";

@@ -15,26 +15,23 @@ export const mountPage = (page: VNode): void => render(page, byId("main"));
 
 interface PageProps {
   readonly name: string;
-  readonly title: string;
-  /** What stands beside the title. */
-  readonly subtitle?: string;
+  readonly title: ComponentChildren;
+  /** Of the window, unless it is the title. */
+  readonly windowTitle?: string;
   readonly note?: ComponentChildren;
   readonly instead?: ComponentChildren;
   readonly children?: ComponentChildren;
 }
 
-/** The heading, which is the title of the window too, with what is said beside it, and the cards. */
-export function Sheet({ name, title, subtitle, note, instead, children }: PageProps) {
+/** The heading with what is said beside it, and the cards. */
+export function Sheet({ name, title, windowTitle, note, instead, children }: PageProps) {
   useEffect(() => {
-    document.title = `${title} · mds-sync`;
-  }, [title]);
+    document.title = windowTitle ?? `${title} · mds-sync`;
+  }, [title, windowTitle]);
   return (
     <>
       <div class="page-head row spread">
-        <h1>
-          <span id={`${name}-title`}>{title}</span>
-          {subtitle && <span class="soft">{subtitle}</span>}
-        </h1>
+        <h1 id={`${name}-title`}>{title}</h1>
         <p class="soft" id={`${name}-note`} role="status">
           {note}
         </p>
@@ -97,7 +94,7 @@ export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
   return (
     <div class="facts row" id={id}>
       {of.map(({ label, figure, note, name }, at) => (
-        <div class="fact" key={`${at} ${label}`} data-fact={name}>
+        <div key={`${at} ${label}`} data-fact={name}>
           <span class="soft">{label}</span>
           <b>{figure}</b>
           <span class="soft">{note}</span>
@@ -107,33 +104,52 @@ export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
   );
 }
 
-export function Mark({ state }: { state: string }) {
-  return <i class="mark" data-state={state} style={{ background: `var(--${state}, var(--soft))` }} />;
+/** A sample of a colour, or of what `style` says. */
+export function Mark({ state, style }: { state: string; style?: Readonly<Record<string, string>> }) {
+  const background = `var(--${state}, var(--soft))`;
+  return <span class="mark" data-state={state} style={{ background, ...style }} />;
 }
 
 const toneColours = { well: "covered", busy: "open", ill: "lost" };
 export function Dot({ tone }: { tone: keyof typeof toneColours }) {
-  return <span class="dot" style={{ background: `var(--${toneColours[tone]})` }} />;
+  return <span class="dot" data-tone={tone} style={{ background: `var(--${toneColours[tone]})` }} />;
 }
 
 interface TrendLineProps {
-  /** From 0 to 1, to the right and up. */
+  /** To the right from 0 to 1, and up as far as the values go. */
   readonly points: readonly (readonly [x: number, y: number])[];
+  /** Of the values at least. */
+  readonly range: readonly [low: number, high: number];
   readonly label: string;
   readonly tone?: string;
   readonly hasArea?: boolean;
 }
 
-export function TrendLine({ points, label, tone = "", hasArea = false }: TrendLineProps) {
+export function TrendLine({ points, range, label, tone = "", hasArea = false }: TrendLineProps) {
   const [width, height] = [110, 30];
+  const values = [...range, ...points.map(([, y]) => y)];
+  const low = Math.min(...values);
+  const scale = (height - 4) / (Math.max(...values) - low || 1);
   const line = points
-    .map(([x, y]) => `${(x * width).toFixed(1)},${(height - 2 - y * (height - 4)).toFixed(1)}`)
+    .map(([x, y]) => `${(x * width).toFixed(1)},${(height - 2 - (y - low) * scale).toFixed(1)}`)
     .join("L");
   const box = { width, height, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" };
+  const pen = {
+    fill: "none",
+    stroke: "currentcolor",
+    "stroke-width": 1.5,
+    "stroke-linejoin": "round",
+  } as const;
   return (
-    <svg {...box} class={`sparkline ${tone}`} role="img" aria-label={label}>
-      {hasArea && <path class="area" d={line && `M0,${height}L${line}L${width},${height}Z`} />}
-      <path d={line && `M${line}`} />
+    <svg {...box} {...pen} class={tone} role="img" aria-label={label}>
+      {hasArea && (
+        <path
+          d={line && `M0,${height}L${line}L${width},${height}Z`}
+          {...{ fill: "currentcolor", stroke: "none" }}
+          opacity="0.16"
+        />
+      )}
+      <path d={line && `M${line}`} vector-effect="non-scaling-stroke" />
     </svg>
   );
 }
@@ -213,7 +229,7 @@ export function SearchField({ id = "search", label, value, onChoose }: Partial<C
 export function Checkbox(props: ChosenProps<boolean> & { readonly isDisabled?: boolean }) {
   const { id, label, value, isDisabled = false, onChoose } = props;
   return (
-    <label class="check soft">
+    <label class="soft">
       <input
         {...{ type: "checkbox", id, checked: value, disabled: isDisabled }}
         onChange={(event) => onChoose(event.currentTarget.checked)}
@@ -225,16 +241,18 @@ export function Checkbox(props: ChosenProps<boolean> & { readonly isDisabled?: b
 
 interface EmptyPageProps {
   readonly text: string;
-  readonly near?: readonly { readonly label: string; readonly href: string }[];
+  /** Names that are nearly the same, on this page. */
+  readonly near?: readonly string[];
+  readonly page?: Parameters<typeof pagePath>[0];
 }
 
-export function EmptyPage({ text, near = [] }: EmptyPageProps) {
+export function EmptyPage({ text, near = [], page = "assets" }: EmptyPageProps) {
   return (
     <section class="card" id="empty" aria-label="Nothing to show">
-      <p class="empty-text" id="empty-text">
+      <h2 id="empty-text">
         {near.length > 0 ? `${text} Similar:` : text}
-        {near.map(({ label, href }) => [" ", <a href={href}>{label}</a>])}
-      </p>
+        {near.map((name) => [" ", <a href={pagePath(page, name)}>{name}</a>])}
+      </h2>
       <p class="soft">
         <a href="/sync">The sync page</a> shows what the daemon is doing, and why data may be missing.
       </p>
@@ -242,14 +260,11 @@ export function EmptyPage({ text, near = [] }: EmptyPageProps) {
   );
 }
 
-interface UnknownNameProps extends Readonly<Record<"name" | "what", string>> {
-  readonly page: Parameters<typeof pagePath>[0];
-  readonly known: readonly string[];
-}
+type UnknownNameProps = Pick<EmptyPageProps, "page"> & Readonly<Record<"name" | "what", string>>;
 
-/** In place of the cards about one thing, if the address names another; it leads to names that are nearly the same. */
-export function UnknownName({ page, name, known, what }: UnknownNameProps) {
+/** In place of the cards about one thing, if the address names another. */
+export function UnknownName({ page, name, known, what }: UnknownNameProps & { known: readonly string[] }) {
   const near = findClosestWords(name, known.map(nameToSlug)).slice(0, MAX_NEAR_NAMES);
   const text = known.length > 0 ? `No ${what} are synced of “${name}”.` : `No ${what} are synced yet.`;
-  return <EmptyPage text={text} near={near.map((label) => ({ label, href: pagePath(page, label) }))} />;
+  return <EmptyPage {...{ text, near, page }} />;
 }

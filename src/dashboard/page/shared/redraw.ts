@@ -1,14 +1,17 @@
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useReducer } from "preact/hooks";
 
+/** How often it was called, and the call. */
+const useCount = () => useReducer((times: number, _: undefined) => times + 1, 0);
+
 export function useRedraw(): () => void {
-  const [, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  const [, redraw] = useCount();
   return () => redraw(undefined);
 }
 
 /** Counts how often colours or the width have changed: a canvas does not follow the style sheet. */
 export function useRedraws(): number {
-  const [redraws, redraw] = useReducer((times: number, _: undefined) => times + 1, 0);
+  const [redraws, redraw] = useCount();
   useEffect(() => {
     const ended = new AbortController();
     let width = innerWidth;

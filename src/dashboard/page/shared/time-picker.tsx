@@ -94,7 +94,7 @@ export function TimePicker({ picked, now, onPick }: TimePickerProps) {
       {picked.range === "days" && (
         <Field id="from" label="From, to (UTC)">
           {/* A date that is being typed has no value, which a new drawing must not fill in. */}
-          <div key={`${picked.from} ${picked.to}`} class="dates" id="dates" onChange={chooseDays}>
+          <div key={`${picked.from} ${picked.to}`} id="dates" onChange={chooseDays}>
             <input type="date" id="from" defaultValue={picked.from} />{" "}
             <input type="date" id="to" aria-label="To, this day included" defaultValue={picked.to} />
           </div>

@@ -94,11 +94,11 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
   };
   return (
     <>
-      <a class={`name ellipsis${isSummary ? " faint" : ""}`} title={name} href={href}>
+      <a class={isSummary ? "ellipsis faint" : "ellipsis"} title={name} href={href}>
         {name}
       </a>
       <canvas
-        {...{ class: isSummary ? "summary" : "", role: "img", ref: canvas }}
+        {...{ role: "img", ref: canvas, style: isSummary ? { height: "24px", marginBottom: "3px" } : {} }}
         {...{ onPointerMove: show, onPointerDown: show, onPointerLeave: () => setTip(undefined) }}
         aria-label={`${name}: ${summarize(cells)}`}
       />
@@ -192,7 +192,7 @@ export function Coverage({ age }: { age: (of: LiveAnswer<HeatmapResult>) => Comp
       name="coverage"
       title={["Coverage", age(coverage)]}
       controls={
-        <ul class="legend row small" aria-label="Legend">
+        <ul class="row small" aria-label="Legend">
           {Object.entries(legend).map(([state, text]) => (
             <li key={state}>
               <Mark state={state} />

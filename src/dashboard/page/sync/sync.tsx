@@ -1,5 +1,4 @@
 import type { ComponentChildren } from "preact";
-import { useEffect } from "preact/hooks";
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
 import { describeConfirmations, gapStates } from "../../../model/status/gap-state.ts";
 import { describeLimit, HOST_SCOPE, type ServiceCondition } from "../../../model/status/service-condition.ts";
@@ -17,7 +16,7 @@ import type {
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { type LiveAnswer, Reading, told, useLivePoll } from "../shared/live-poll.tsx";
-import { Card, Dot, Mark, mountPage, TrendLine } from "../shared/page.tsx";
+import { Card, Dot, Mark, mountPage, Sheet, TrendLine } from "../shared/page.tsx";
 import { describeBackfill } from "../shared/proof.ts";
 import { brief, count, countNoun, title } from "../shared/text-format.ts";
 import { asOf, duration, minuteOf, secondsBetween, zoneName } from "../shared/time-format.ts";
@@ -31,48 +30,25 @@ function Age({ name, of, daemon }: AgeProps) {
   return <span class="soft" id={`${name}-age`} children={time && now ? asOf(time, now) : ""} />;
 }
 
-function Head({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
-  const tone = daemon.hasFailed ? "ill" : (daemon.value?.tone ?? "busy");
-  useEffect(() => {
-    document.title = `${tone === "ill" ? "✕ " : ""}Sync · mds-sync`;
-  }, [tone]);
-  const { started_at = "", generated_at = "", backfill } = told(daemon) ?? {};
-  const since = `Running for ${duration(secondsBetween(started_at, generated_at))}`;
-  return (
-    <div class="page-head row spread">
-      <h1 id="state" data-tone={tone}>
-        <Dot tone={tone} />
-        <span id="sentence" role="status">
-          <Reading of={[daemon]} isInline>
-            {({ sentence }) => sentence}
-          </Reading>
-        </span>
-      </h1>
-      <p class="soft" id="since">
-        {started_at && `${since}${backfill ? ` · ${describeBackfill(backfill)}` : ""}`}
-      </p>
-    </div>
-  );
-}
-
-interface FigureProps<T> {
-  readonly label: string;
-  readonly name: string;
+interface FigureProps<T> extends Readonly<Record<"label" | "name", string>> {
   readonly of: LiveAnswer<T>;
   readonly isQuiet?: boolean;
-  readonly figure: (value: T) => ComponentChildren;
-  readonly children: (value: T) => ComponentChildren;
+  readonly children: (value: T) => readonly [figure: ComponentChildren, note: ComponentChildren];
 }
 
-function Figure<T>({ label, name, of, isQuiet = false, figure, children }: FigureProps<T>) {
+function Figure<T>({ label, name, of, isQuiet = false, children }: FigureProps<T>) {
+  const show = (value: T) => {
+    const [figure, note] = children(value);
+    return [
+      <p key="figure" class="big" id={name} children={figure} />,
+      <p key="note" class="soft" children={note} />,
+    ];
+  };
   return (
-    <div class="figure">
+    <div class="card">
       <h2 class="soft">{label}</h2>
       <Reading of={[of]} room="figure" isQuiet={isQuiet}>
-        {(value) => [
-          <p key="figure" class="big" id={name} children={figure(value)} />,
-          <p key="note" class="soft" children={children(value)} />,
-        ]}
+        {show}
       </Reading>
     </div>
   );
@@ -84,9 +60,9 @@ const joined = (parts: readonly (string | null | undefined)[]) => parts.filter(B
 const Brief = ({ of }: { of: number }) => <span title={count(of)}>{brief(of)}</span>;
 
 function Rates({ rates }: { rates: readonly number[] }) {
-  const max = Math.max(4, ...rates);
-  const points = rates.map((rate, i) => [i / Math.max(1, rates.length - 1), rate / max] as const);
-  return <TrendLine hasArea points={points} label="Requests per second over the last two minutes" />;
+  const points = rates.map((rate, i) => [i / Math.max(1, rates.length - 1), rate] as const);
+  const label = "Requests per second over the last two minutes";
+  return <TrendLine hasArea {...{ points, label }} range={[0, 4]} />;
 }
 
 function rateText(rates: readonly number[]): string {
@@ -125,27 +101,24 @@ function Figures({ daemon, status }: FiguresProps) {
   const storing = ({ streams }: WarehouseStatus) => streams.filter(({ rows }) => rows > 0).length;
   return (
     <section class="figures" aria-label="Figures">
-      <Figure label="Rows stored" name="rows" of={status} figure={(one) => <Brief of={sumOf(one, "rows")} />}>
+      <Figure label="Rows stored" name="rows" of={status}>
         {(one) => [
-          `in ${countNoun(storing(one), "stream")}`,
-          <Age key="age" name="status" of={status} daemon={daemon} />,
+          <Brief key="rows" of={sumOf(one, "rows")} />,
+          [
+            `in ${countNoun(storing(one), "stream")}`,
+            <Age key="age" name="status" of={status} daemon={daemon} />,
+          ],
         ]}
       </Figure>
       {gapStates.map((state) => (
-        <Figure
-          {...{ key: state, label: title(state), name: state, of: status, isQuiet: true }}
-          figure={(one) => brief(sumOf(one, state))}
-        >
-          {(one) => gapNote(one, state)}
+        <Figure key={state} {...{ label: title(state), name: state, of: status, isQuiet: true }}>
+          {(one) => [brief(sumOf(one, state)), gapNote(one, state)]}
         </Figure>
       ))}
-      <Figure
-        {...{ label: "Requests per second", name: "rate", of: daemon }}
-        figure={(one) => rateText(one.requests_per_second)}
-      >
+      <Figure label="Requests per second" name="rate" of={daemon}>
         {({ requests_per_second: rates, service }) => [
-          <Rates key="rates" rates={rates} />,
-          limitText(service),
+          rateText(rates),
+          [<Rates key="rates" rates={rates} />, limitText(service)],
         ]}
       </Figure>
     </section>
@@ -155,7 +128,7 @@ function Figures({ daemon, status }: FiguresProps) {
 const faint = { isWide: true, className: "faint" };
 const missingColumns: readonly DataColumn<GapSummary>[] = [
   {
-    ...{ label: "Series", className: "series ellipsis" },
+    ...{ label: "Series", className: "ellipsis" },
     cell: ({ name, index_id }) => <span title={name ?? undefined}>{name ?? index_id ?? "everything"}</span>,
     note: ({ stream, index_type }) => joined([title(stream), index_type]),
   },
@@ -231,7 +204,7 @@ const streamColumns: readonly DataColumn<StreamRow>[] = [
     value: (stream: StreamRow) => stream[state] || null,
     format: brief,
   })),
-  { label: "Remark", className: "remark", isWide: true, cell: ({ remark }) => remark },
+  { label: "Remark", ...faint, className: "faint wraps", cell: ({ remark }) => remark },
 ];
 
 function Streams({ status }: Pick<FiguresProps, "status">) {
@@ -253,8 +226,8 @@ function Streams({ status }: Pick<FiguresProps, "status">) {
 
 type SharePart = ReturnType<typeof listShareParts>[number];
 const shareColumns: readonly DataColumn<SharePart>[] = [
-  { label: "Part", className: "series", field: "name", note: ({ what }) => what },
-  { label: "State", className: "remark", field: "state" },
+  { label: "Part", className: "ellipsis", field: "name", note: ({ what }) => what },
+  { label: "State", className: "faint wraps", field: "state" },
 ];
 
 function Shared({ shared }: { shared: ShareStatus }) {
@@ -311,10 +284,20 @@ function Sync() {
   const throttleSeconds = 2;
   const daemon = useLivePoll("daemon", {}, { what: "the daemon’s state", seconds: 2, throttleSeconds });
   const status = useLivePoll("status", {}, { what: "the streams", seconds: 5, throttleSeconds });
-  const { shared, serve, generated_at: now = "" } = told(daemon) ?? {};
+  const { shared, serve, started_at = "", generated_at: now = "", backfill } = told(daemon) ?? {};
+  const tone = daemon.hasFailed ? "ill" : (daemon.value?.tone ?? "busy");
+  const since = `Running for ${duration(secondsBetween(started_at, now))}`;
+  const sentence = (
+    <span key="sentence" id="sentence" role="status">
+      <Reading of={[daemon]}>{(one) => one.sentence}</Reading>
+    </span>
+  );
   return (
-    <>
-      <Head daemon={daemon} />
+    <Sheet
+      {...{ name: "sync", windowTitle: `${tone === "ill" ? "✕ " : ""}Sync · mds-sync` }}
+      title={[<Dot key="dot" tone={tone} />, sentence]}
+      note={now && `${since}${backfill ? ` · ${describeBackfill(backfill)}` : ""}`}
+    >
       <Figures daemon={daemon} status={status} />
       <Missing daemon={daemon} />
       <Coverage age={(coverage) => <Age name="coverage" of={coverage} daemon={daemon} />} />
@@ -332,7 +315,7 @@ function Sync() {
       <p class="soft" id="warehouse">
         {told(status)?.warehouse}
       </p>
-    </>
+    </Sheet>
   );
 }
 
