@@ -26,6 +26,7 @@ export interface ViewRows {
     perpetuals: market.ObservedContract & ViewRow;
     options: market.OptionQuote;
   };
+  funding: { funding: ViewRow };
   asset: Record<AssetPart, ViewRow>;
 }
 export type ViewKind = keyof ViewRows;

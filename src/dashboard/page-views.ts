@@ -90,6 +90,17 @@ const optionsSql = `WITH observed AS MATERIALIZED (${observed}), greeks AS MATER
 /** The service does not publish the funding period; most exchanges have this one. */
 const FUNDING_PERIOD = 8 * MICROS_PER_HOUR;
 const perYear = (rate: string) => `${rate} * ${(DAYS_PER_YEAR * MICROS_PER_DAY) / FUNDING_PERIOD}`;
+const inPeriod = `n.ts <= at AND n.ts > at - ${FUNDING_PERIOD}`;
+const rateAt = newestRow("derivative_ticks", "c.contract", inPeriod, "n.funding_rate");
+// Each ticker repeats the rate of its period: of a week, one for each period.
+const fundingSql = `WITH RECURSIVE steps(at) AS (
+    SELECT :now - ${20 * FUNDING_PERIOD} UNION ALL SELECT at + ${FUNDING_PERIOD} FROM steps WHERE at < :now),
+  rates AS (SELECT v.*, c.contract AS row, at, ${rateAt} AS rate
+    FROM latest_perpetuals v CROSS JOIN contracts c CROSS JOIN steps WHERE v.is_live = 1 AND c.id = v.contract_id)
+SELECT contract, exchange, pair, funding_rate, ${perYear("funding_rate")} AS funding_per_year, ${perYear("avg(rate)")} AS mean_per_year,
+  premium, (SELECT r.open_interest_usd FROM derivative_tick_rows r WHERE r.contract = row AND r.ts = rates.ts) AS open_interest_usd,
+  json_group_array(rate ORDER BY at) AS last_7_days
+FROM rates GROUP BY contract_id ORDER BY open_interest_usd DESC`;
 
 const futureColumns = "v.days_to_expiry, v.price, v.index_price, v.basis, v.annualised_basis";
 const perpetualColumns = `v.price, v.index_price, v.premium, v.funding_rate, ${perYear("v.funding_rate")} AS funding_per_year`;
@@ -112,6 +123,7 @@ export const pageViews: { readonly [K in ViewKind]: PageView<ViewRows[K]> } = {
       options: optionsSql,
     },
   },
+  funding: { params: {}, minTtlMs: 10_000, parts: { funding: fundingSql } },
   asset: {
     params: { name: "text" },
     minTtlMs: 5_000,

@@ -115,7 +115,7 @@ function requestedPaths(assetId: string): string[] {
     ...["/api/coverage?name=btc", "/api/coverage?problems=1", "/api/series?name=bt"],
     ...[bars("1h", 7), bars("1m", 1), bars("1d", 200)],
     ...["/api/market", "/api/pairs", "/api/quotes?pair=BTC%2FUSD", "/api/derivative-assets"],
-    ...[`/api/derivatives?asset=${encodeURIComponent(assetId)}`, "/api/schema", "/healthz"],
+    ...[`/api/derivatives?asset=${encodeURIComponent(assetId)}`, "/api/funding", "/api/schema", "/healthz"],
   ];
 }
 
@@ -144,7 +144,7 @@ async function measurePaints(address: string, print: (line: string) => void): Pr
   const browser = await chromium.launch({ executablePath, args: ["--headless", "--no-sandbox"] });
   try {
     const paints: number[] = [];
-    for (const path of ["/", "/sync", "/bars", "/exchanges", "/derivatives", "/explore"]) {
+    for (const path of ["/", "/sync", "/bars", "/exchanges", "/derivatives", "/funding", "/explore"]) {
       const context = await browser.newContext();
       const page = await context.newPage();
       await page.goto(new URL(path, address).href);

@@ -18,7 +18,7 @@ import {
 } from "../support/dashboard/chromium.ts";
 import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { fillEveryState, hostileName } from "../support/dashboard/heatmap-content.ts";
-import { fillFuturesCurve, fillQuotedPair } from "../support/dashboard/market-content.ts";
+import { fillQuotedPair } from "../support/dashboard/market-content.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { fill, nowTs, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
@@ -115,7 +115,7 @@ describe("the dashboard", () => {
     expect(await names()).toEqual(["BTC"]);
     await page.fill("#filter-name", "");
     await page.check("#only-problems");
-    await page.locator('[data-group="index_ticks:GWA"] canvas >> nth=0').waitFor({ state: "detached" });
+    await page.locator('[data-group="index_ticks:GWA"] a >> text="all"').waitFor({ state: "detached" });
     expect((await names()).length).toBeLessThan(all.length);
     expect(new URL(page.url()).search).toBe("?problems=1");
     await page.fill("#filter-name", "no such");
@@ -413,26 +413,4 @@ describe("the quotes of a pair", () => {
       expect(complaints).toEqual([]);
     },
   );
-});
-
-describe("the futures of an asset", () => {
-  itInBrowser("have a curve of six exchanges, which tells how many quote them", async () => {
-    const { path, connection } = openFilledWarehouse(fillFuturesCurve);
-    const { address } = await serveDashboard(path);
-    const { page, complaints } = await openPage(new URL("derivatives/BTC", address).href, desktop);
-    await page.waitForSelector("#curve-plot canvas");
-    const quoting = connection.database
-      .prepare(
-        "SELECT count(DISTINCT exchange) FROM latest_futures_curve WHERE pair = 'BTC/USD' AND annualised_basis IS NOT NULL",
-      )
-      .pluck()
-      .get();
-    expect(quoting).toBe(7);
-    expect(await page.textContent("#curve-note")).toContain(` · 6 of ${quoting} exchanges`);
-    // The first label is that of the axis.
-    expect(await page.locator("#curve-plot .u-label").count()).toBe(1 + 6);
-    await page.selectOption("#exchange", "Exchange 3");
-    await page.locator("#curve-note", { hasText: /per year$/ }).waitFor();
-    expect(complaints).toEqual([]);
-  });
 });

@@ -34,6 +34,7 @@ const claimsOf: Record<string, Record<string, RegExp>> = {
     "/api/spreads": /no two moments with quotes|^ask over bid/m,
   },
   "/derivatives": { "/api/derivative-assets": contracts, "/api/derivatives": contracts },
+  "/funding": { "/api/funding": /No perpetuals|Per year/ },
   "/bars": { "/api/daemon": bars, "/api/series": bars, "/api/bars": bars },
   "/explore": {
     "/api/schema": /Nothing has this name|^index_tick_spans$/m,
@@ -60,10 +61,10 @@ async function openBlank() {
 
 /** The notes whose text leaves the room of the card that they are in. */
 function findLooseNotes(page: Page): Promise<string[]> {
-  return page.evaluate(`[...document.querySelectorAll(":is(.card, .figure) .reading")].filter((note) => {
+  return page.evaluate(`[...document.querySelectorAll(".card .reading")].filter((note) => {
     const range = document.createRange();
     range.selectNodeContents(note);
-    const card = note.closest(".card, .figure");
+    const card = note.closest(".card");
     const [text, box] = [range, card].map((one) => one.getBoundingClientRect());
     const right = box.right - Number.parseFloat(getComputedStyle(card).paddingRight);
     return note.checkVisibility() && (text.right > right || text.bottom > box.bottom);

@@ -41,6 +41,31 @@ export function fillQuotedPair(transaction: Transaction): void {
   });
 }
 
+const HOURS_OF_WEEK = Array.from({ length: 7 * 24 + 1 }, (_, i) => 7 * 24 - i);
+
+/** A perpetual of BTC/USD on each of two exchanges, each hour of a week: Near always pays a hundredth, Far half of it since a day. */
+export function fillFunding(transaction: Transaction): void {
+  const exchanges = ["Near", "Far"];
+  fill(transaction, {
+    ...pair,
+    exchanges: Object.fromEntries(exchanges.map((name) => [name, name])),
+    contracts: exchanges.map((exchangeId) => ({
+      ...{ id: `${exchangeId}-perp`, exchangeId, derivativeType: "perpetuals", marketId: "market" },
+      ...{ exchangeName: `BTC ${exchangeId}`, contractValue: decimal("1"), valueCurrency: "USD" },
+    })),
+    records: {
+      derivative_ticks: exchanges.flatMap((exchangeId) =>
+        HOURS_OF_WEEK.map((hours) => ({
+          ...{ exchangeId, derivativeType: "perpetuals", contractId: `${exchangeId}-perp` },
+          ...{ ts: nowTs - hours * HOUR, price: decimal("60000"), indexPrice: decimal("60000") },
+          openInterestUsd: decimal(exchangeId === "Near" ? "2000000" : "1000000"),
+          fundingRate: decimal(exchangeId === "Far" && hours < 24 ? "0.00005" : "0.0001"),
+        })),
+      ),
+    },
+  });
+}
+
 /** Futures of BTC/USD on seven exchanges, two expiries each; on an eighth they have no index to compare them with. */
 export function fillFuturesCurve(transaction: Transaction): void {
   const exchanges = Array.from({ length: 8 }, (_, i) => `Exchange ${i + 1}`);

@@ -1,5 +1,5 @@
 // A part of a declared view as a table: its columns are those of the SQL, each with a name and a format for all pages.
-//   <ViewTable id="futures" label="Futures" part={parts.futures} empty="No futures were observed." />
+//   <ViewTable id="funding" label="Perpetuals" part={parts.funding} empty="No perpetuals are synced." />
 
 import type { ViewPart } from "../../api-answers.ts";
 import { type DataColumn, DataTable, type DataTableProps } from "./data-table.tsx";
@@ -42,6 +42,7 @@ const figures: Readonly<Record<string, Partial<DataColumn<Row>>>> = {
   premium: { label: "From the index", format: percentOfShare, ...signed, ...wide },
   funding_rate: { label: "Funding, per 8 h", format: (value) => percentChange(value * 100, 4), ...signed },
   funding_per_year: { label: "Per year", format: percentOfShare, ...signed },
+  mean_per_year: { label: "Mean of 7 days", format: percentOfShare, ...signed },
   index_price: { label: "Index", format: quote, ...wide },
   open_interest_usd: { label: "Open interest, USD", format: amount, ...wide },
   reason: { ...wide, ...wraps },
