@@ -153,11 +153,11 @@ export class Warehouse implements Disposable {
     series: SeriesSelection,
     options: AsOfOptions = {},
   ): AsOfRow[] {
-    const { indexType, source } = options;
+    const { source } = options;
     const zone = findTimeZone(options.tz);
     return this.#inTransaction(options, (connection) => {
       const moments = readMoments(at, readPresentTs(connection), zone);
-      const all = resolveSeries(connection, toList(series), indexType);
+      const all = resolveSeries(connection, toList(series), options);
       return all.flatMap((one) => [...readAsOf(connection, one, moments, { zone, source })]);
     });
   }
@@ -182,12 +182,11 @@ export class Warehouse implements Disposable {
 
   /** Whether every second of the range is proven, for each of the series. */
   isWhole(series: SeriesSelection, options: WholeOptions): boolean {
-    const { stream = "index_ticks", indexType } = options;
     return this.#inTransaction(options, (connection) => {
       const now = readPresentTs(connection);
       const range: TimeRange = { from: readTime(options.from, now), to: readTime(options.to, now) };
-      const all = resolveSeries(connection, toList(series), indexType);
-      const streamed = all.map((one) => ({ series: one, stream }));
+      const all = resolveSeries(connection, toList(series), options);
+      const streamed = all.map((one) => ({ series: one, stream: options.stream ?? one.stream }));
       return findMissing(connection, streamed, range).length === 0;
     });
   }

@@ -1,4 +1,4 @@
-import type { HistoryStream } from "../model/streams.ts";
+import type { RowStream } from "../model/streams.ts";
 import type { BarSource, TickNumber } from "./rows.ts";
 
 /**
@@ -16,7 +16,10 @@ export interface Schedule {
   readonly to?: TimeInput;
 }
 
-/** Ids, symbols (`BTC`), pairs (`BTC/USD`) or names (`BLX`, `Bitcoin`), also `GWA:BTC`, or `LUNA@2022` by the first day. */
+/**
+ * Ids, symbols (`BTC`), pairs (`BTC/USD`) or names (`BLX`, `Bitcoin`), also `GWA:BTC`, or `LUNA@2022` by the first day; an exchange's
+ * market (`Kraken:BTC/USD`) or contract (`Deribit:BTCUSD-PERP`), and market capitalisations (`cap:BTC`).
+ */
 export type SeriesSelection = string | readonly string[];
 
 /** Options of every reader that can read an earlier state. */
@@ -28,8 +31,14 @@ export interface KnownAtOptions {
   readonly knownAt?: TimeInput;
 }
 
+/** Which figure of the ticks is read. */
+export interface FigureOptions {
+  /** Such as `bid`, `mid`, `volume`, `funding` or `open_interest`. Default: the price, of `cap:BTC` the `market_cap`. */
+  readonly of?: string;
+}
+
 /** Options that all readers of rows share. */
-export interface ReadOptions extends KnownAtOptions {
+export interface ReadOptions extends KnownAtOptions, FigureOptions {
   /** The start of the range, inclusive. Default: the first row. */
   readonly from?: TimeInput;
   /** The end of the range, exclusive. Default: after the last row. */
@@ -68,7 +77,7 @@ export interface BarArrayOptions extends BarOptions {
 }
 
 /** Options of `asOf`. */
-export interface AsOfOptions extends KnownAtOptions {
+export interface AsOfOptions extends KnownAtOptions, FigureOptions {
   readonly indexType?: string;
   /** The time zone of `time`, of texts without an offset, and of a schedule. Default: UTC. */
   readonly tz?: string;
@@ -77,7 +86,7 @@ export interface AsOfOptions extends KnownAtOptions {
 }
 
 /** Options of `asOfJoin`. */
-export interface AsOfJoinOptions extends KnownAtOptions {
+export interface AsOfJoinOptions extends KnownAtOptions, FigureOptions {
   /** The property with the moment of a row. Default: `time`. */
   readonly on?: string;
   /** The property with the name of its series. Default: `name`. */
@@ -93,8 +102,8 @@ export interface AsOfJoinOptions extends KnownAtOptions {
 export interface WholeOptions extends KnownAtOptions {
   readonly from: TimeInput;
   readonly to: TimeInput;
-  /** Default: `index_ticks`. */
-  readonly stream?: HistoryStream;
+  /** Default: that of the ticks. */
+  readonly stream?: RowStream;
   readonly indexType?: string;
 }
 

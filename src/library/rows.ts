@@ -14,12 +14,14 @@ export interface SeriesInfo {
 
 /** A tick, with the columns of the view `index_ticks`. */
 export interface TickRow {
+  /** Of what is no index: the stream, such as `exchange_ticks`; `index_id` then has the service's ids. */
   readonly index_type: string;
   readonly index_id: string;
   readonly name: string;
   /** Microseconds since 1970 UTC. */
   readonly ts: number;
   readonly time: string;
+  /** The price, or the figure that `of` names. */
   readonly price: number | null;
   readonly price_exact: string | null;
   /** Rolling 24-hour volume: never sum it. */

@@ -17,7 +17,7 @@ const nothing: AsOfValue = { asof_price: null, asof_ts: null, asof_age_seconds: 
 export function joinAsOf<Row extends object>(
   connection: Connection,
   rows: readonly Row[],
-  { on = "time", by = "name", indexType, maxAge, tz }: AsOfJoinOptions,
+  { on = "time", by = "name", indexType, of, maxAge, tz }: AsOfJoinOptions,
 ): (Row & AsOfValue)[] {
   const [now, zone] = [readPresentTs(connection), findTimeZone(tz)];
   const seconds = maxAge === undefined ? Number.POSITIVE_INFINITY : parseDuration(maxAge);
@@ -27,7 +27,7 @@ export function joinAsOf<Row extends object>(
   if (rows.length === 0) return [];
   const byName = Map.groupBy(rows.keys(), (at) => String(cell(rows[at] as Row, by)));
   // One by one: two names may be of one series.
-  const all = [...byName.keys()].map((name) => resolveSeries(connection, [name], indexType)[0]);
+  const all = [...byName.keys()].map((name) => resolveSeries(connection, [name], { indexType, of })[0]);
   const joined = new Array<Row & AsOfValue>(rows.length);
   [...byName.values()].forEach((own, n) => {
     const isBefore = (at: number, n: number) =>
@@ -44,14 +44,14 @@ export function joinAsOf<Row extends object>(
 /** The value at each moment; the moments ascend. */
 function* readValues(
   connection: Connection,
-  { key }: KeyedSeries,
+  series: KeyedSeries,
   moments: readonly Micros[],
   maxAge: Micros,
 ): Generator<AsOfValue, undefined> {
   const [first, last] = [moments[0], moments.at(-1)];
-  if (key === null || first === undefined || last === undefined) return;
-  const range = { from: findTick(connection, key, first)?.ts ?? first, to: last + 1 };
-  const covered = new CoveredRanges(connection, "index_ticks", key, range);
+  if (series.key === null || first === undefined || last === undefined) return;
+  const range = { from: findTick(connection, series, first)?.ts ?? first, to: last + 1 };
+  const covered = new CoveredRanges(connection, series.stream, series, range);
   let [ts, price] = [Number.NEGATIVE_INFINITY, 0];
   let next = 0;
   const valueAt = (at: Micros): AsOfValue => {
@@ -64,7 +64,7 @@ function* readValues(
       asof_complete: isComplete ? 1 : 0,
     };
   };
-  for (const block of readPriceBlocks(connection, key, range))
+  for (const block of readPriceBlocks(connection, series, range))
     for (const [tickTs, tickPrice] of block) {
       if (tickPrice === null) continue;
       for (; next < moments.length && (moments[next] as Micros) < tickTs; next++)

@@ -1,10 +1,12 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import type { AsOfRow, BarSource } from "../rows.ts";
-import { chooseSource, streamOfSource } from "./bar-reader.ts";
+import { chooseSource, streamOf } from "./bar-reader.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import type { KeyedSeries } from "./series-names.ts";
+import { ofSeries, tickColumns } from "./tick-reader.ts";
 import type { TimeZone } from "./time-zone.ts";
 
 interface Found {
@@ -38,9 +40,9 @@ function readMoment(
   { zone, source: given }: AsOfSettings,
 ): AsOfRow {
   const { key, index_type, index_id, name } = series;
-  const source = given ?? chooseSource(series);
+  const source = chooseSource(series, given);
   const find = source === "ticks" ? findTick : findDailyClose;
-  const found = key === null ? undefined : find(connection, key, at);
+  const found = key === null ? undefined : find(connection, series, at);
   const labels = { index_type, index_id, name, at_ts: at, at: zone.format(at) };
   if (key === null || found === undefined) {
     const nothing = {
@@ -63,7 +65,7 @@ function readMoment(
     volume,
     volume_exact: formatExact(volume, volumeDigits),
     age_seconds: (at - ts) / MICROS_PER_SECOND,
-    is_complete: isCovered(connection, key, source, ts, at) ? 1 : 0,
+    is_complete: isCovered(connection, series, source, { from: ts, to: at }) ? 1 : 0,
     quality,
     source,
   };
@@ -71,14 +73,14 @@ function readMoment(
 
 type TickBefore = readonly [ts: Micros, price: number, volume: number | null, details: string | null];
 
-const tickSql = `SELECT ts, price, volume, details FROM index_tick_rows
-  WHERE series = ? AND ts <= ? AND price IS NOT NULL ORDER BY ts DESC LIMIT 1`;
-
-export function findTick(connection: Connection, key: number, at: Micros): Found | undefined {
-  const row = connection.findTuple<TickBefore>(tickSql, [key, at]);
+export function findTick(connection: Connection, series: KeyedSeries, at: Micros): Found | undefined {
+  const { price: priceSql } = tickColumns(series);
+  const before = ofSeries(series.stream, `ts <= ? AND ${priceSql} IS NOT NULL`, "DESC");
+  const sql = `SELECT ts, ${priceSql}, volume, details ${before} LIMIT 1`;
+  const row = connection.findTuple<TickBefore>(sql, [series.key, at]);
   if (!row) return undefined;
   const [ts, price, volume, details] = row;
-  const { price: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
+  const { [series.figure]: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
   return { ts, price, priceDigits, volume, volumeDigits, quality };
 }
 
@@ -88,7 +90,7 @@ const closeSql = `SELECT ts, close, volume, details FROM daily_bar_rows
   WHERE series = ? AND ts < ? AND close IS NOT NULL ORDER BY ts DESC LIMIT 1`;
 
 /** A close counts from the end of its day on. */
-function findDailyClose(connection: Connection, key: number, at: Micros): Found | undefined {
+function findDailyClose(connection: Connection, { key }: KeyedSeries, at: Micros): Found | undefined {
   const row = connection.findTuple<CloseBefore>(closeSql, [key, startOfDay(at)]);
   if (!row) return undefined;
   const [start, price, volume, details] = row;
@@ -97,11 +99,16 @@ function findDailyClose(connection: Connection, key: number, at: Micros): Found 
 }
 
 /** Ticks: from the tick to the moment. Daily bars: from the day of the close to the last day that was over. */
-function isCovered(connection: Connection, key: number, source: BarSource, ts: Micros, at: Micros): boolean {
+function isCovered(
+  connection: Connection,
+  series: KeyedSeries,
+  source: BarSource,
+  { from: ts, to: at }: TimeRange,
+): boolean {
   const range =
     source === "ticks"
       ? { from: ts, to: at + 1 }
       : { from: ts - MICROS_PER_DAY, to: Math.floor(at / MICROS_PER_DAY) * MICROS_PER_DAY };
-  const covered = new CoveredRanges(connection, streamOfSource[source], key, range);
+  const covered = new CoveredRanges(connection, streamOf(series, source), series, range);
   return covered.measure(range.from, range.to) === range.to - range.from;
 }

@@ -5,7 +5,7 @@ import {
   toTickFigures,
 } from "../../model/answers/bar-aggregate.ts";
 import { Failure } from "../../model/failure.ts";
-import { DEFAULT_CADENCE, type HistoryStream } from "../../model/streams.ts";
+import { DEFAULT_CADENCE, type RowStream } from "../../model/streams.ts";
 import { barWidths, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
@@ -29,14 +29,26 @@ export interface BarReadOptions {
 
 const HOUR = barWidths["1h"];
 
-export const streamOfSource = { ticks: "index_ticks", ohlcv: "ohlcv" } as const satisfies Record<
-  BarSource,
-  HistoryStream
->;
+/** The stream that bars of a source are made of. */
+export function streamOf({ stream }: Pick<KeyedSeries, "stream">, source: BarSource): RowStream {
+  return source === "ohlcv" ? "ohlcv" : stream;
+}
 
-/** Ticks, if the warehouse has any of the series; else its daily bars. */
-export function chooseSource({ has_ticks, has_ohlcv }: KeyedSeries): BarSource {
-  return has_ticks === 0 && has_ohlcv === 1 ? "ohlcv" : "ticks";
+/** Whether the series is the price of an index, of which there are daily and hourly bars. */
+function hasKeptBars({ stream, figure }: KeyedSeries): boolean {
+  return stream === "index_ticks" && figure === "price";
+}
+
+/** Default: ticks, if the warehouse has any of the series; else its daily bars. */
+export function chooseSource(series: KeyedSeries, given?: BarSource): BarSource {
+  if (given === "ohlcv" && !hasKeptBars(series))
+    throw new Failure(`${series.name} has no daily bars of ${series.figure}`, {
+      code: "usage",
+      remedy: "leave out --source",
+    });
+  return (
+    given ?? (series.has_ticks === 0 && series.has_ohlcv === 1 && hasKeptBars(series) ? "ohlcv" : "ticks")
+  );
 }
 
 /** Reads the bars of one series in order of time. Call it in a read transaction. */
@@ -50,9 +62,9 @@ export function* readBars(
   const range = alignToBars(grid, options.range);
   if (!canBuild(options)) throw onlyDailyBars(series.name);
   if (key === null || range.from >= range.to) return;
-  const toRow = rowMaker(connection, series, key, { grid, range, source });
+  const toRow = rowMaker(connection, series, { grid, range, source });
   const present = readPresentTs(connection);
-  for (const bar of buildBars(connection, key, { grid, range, source }))
+  for (const bar of buildBars(connection, { ...series, key }, { grid, range, source }))
     if (running || bar.end <= present) yield toRow(bar);
 }
 
@@ -62,8 +74,8 @@ export function canBuild({ grid, range, source }: BarReadOptions): boolean {
 }
 
 /** Whether the bars are computed from ticks: others consist of kept hours, or of the service's days. */
-function readsTicks({ grid, range, source }: BarReadOptions): boolean {
-  return source === "ticks" && !isAlignedTo(grid, HOUR, range);
+function readsTicks(series: KeyedSeries, { grid, range, source }: BarReadOptions): boolean {
+  return source === "ticks" && !(hasKeptBars(series) && isAlignedTo(grid, HOUR, range));
 }
 
 /** A bar without its coverage. */
@@ -111,13 +123,17 @@ class BarBuilder {
   }
 }
 
-function* buildBars(connection: Connection, key: number, options: BarReadOptions): Generator<BuiltBar> {
+function* buildBars(
+  connection: Connection,
+  series: KeyedSeries & { readonly key: number },
+  options: BarReadOptions,
+): Generator<BuiltBar> {
   const { grid, range, source } = options;
   const builder = new BarBuilder(grid);
-  if (readsTicks(options)) yield* addTicks(builder, connection, key, range);
+  if (readsTicks(series, options)) yield* addTicks(builder, connection, series, range);
   else {
     const read = source === "ohlcv" ? readDailyBars : readHours;
-    for (const [ts, part] of read(connection, key, range)) {
+    for (const [ts, part] of read(connection, series.key, range)) {
       const bar = builder.add(ts, part);
       if (bar) yield bar;
     }
@@ -129,16 +145,16 @@ function* buildBars(connection: Connection, key: number, options: BarReadOptions
 function* addTicks(
   builder: BarBuilder,
   connection: Connection,
-  key: number,
+  series: KeyedSeries,
   range: TimeRange,
 ): Generator<BuiltBar> {
-  for (const block of readPriceBlocks(connection, key, range)) {
+  for (const block of readPriceBlocks(connection, series, range)) {
     for (const [ts, price, volume, detailsText] of block) {
       if (price === null) continue;
       const bar =
         detailsText === null
           ? builder.addPlainTick(ts, price, volume)
-          : builder.add(ts, toTickFigures(price, volume, parseRowDetails(detailsText)));
+          : builder.add(ts, toTickFigures(price, volume, parseRowDetails(detailsText), series.figure));
       if (bar) yield bar;
     }
   }
@@ -203,13 +219,13 @@ function* readDailyBars(connection: Connection, key: number, { from, to }: TimeR
 /** Adds labels and coverage. Call the result with ascending bars. */
 function rowMaker(
   connection: Connection,
-  { index_type, index_id, name }: KeyedSeries,
-  key: number,
+  series: KeyedSeries,
   { grid, range, source }: BarReadOptions,
 ): (bar: BuiltBar) => BarRow {
-  const covered = new CoveredRanges(connection, streamOfSource[source], key, range);
+  const { index_type, index_id, name } = series;
+  const covered = new CoveredRanges(connection, streamOf(series, source), series, range);
   const present = readPresentTs(connection);
-  const period = source === "ohlcv" ? MICROS_PER_DAY : readPeriod(connection, key);
+  const period = source === "ohlcv" ? MICROS_PER_DAY : readPeriod(connection, series);
   return ({ start, end, open, high, low, close, volume, ticks, doubtful, digits }) => {
     const length = end - start;
     const coveredMicros = covered.measure(start, end);
@@ -248,12 +264,12 @@ function rowMaker(
   };
 }
 
-const periodSql = `SELECT period FROM targets WHERE stream = 'index_ticks' AND series = ?
+const periodSql = `SELECT period FROM targets WHERE stream = ? AND series IN (SELECT value FROM json_each(?))
   ORDER BY from_ts DESC LIMIT 1`;
 
 /** The refresh period of a series, as the views compute it. */
-function readPeriod(connection: Connection, key: number): Micros {
-  return connection.findValue<Micros>(periodSql, [key]) ?? DEFAULT_CADENCE;
+function readPeriod(connection: Connection, { stream, ledgerKeys }: KeyedSeries): Micros {
+  return connection.findValue<Micros>(periodSql, [stream, JSON.stringify(ledgerKeys)]) ?? DEFAULT_CADENCE;
 }
 
 function onlyDailyBars(name: string): Failure {

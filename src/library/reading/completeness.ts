@@ -1,20 +1,19 @@
 import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
-import type { HistoryStream } from "../../model/streams.ts";
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { NOT_PUBLISHED_REASON } from "../../warehouse/coverage/publication.ts";
 import { namedKeyText } from "../../warehouse/coverage/series-queries.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
-import type { NamedSeries } from "../../warehouse/lookups/resolve-names.ts";
 import { readGapReportInRange } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
-import type { SeriesInfo } from "../rows.ts";
+import type { KeyedSeries } from "./series-names.ts";
 
-/** A series in one of its two streams. */
+/** A series in one of its streams. */
 export interface StreamedSeries {
-  readonly series: SeriesInfo;
-  readonly stream: HistoryStream;
+  readonly series: KeyedSeries;
+  readonly stream: RowStream;
 }
 
 /** Reasons of a head that time alone completes. */
@@ -44,13 +43,7 @@ export function findMissing(
 ): GapRow[] {
   if (range.from >= range.to) return [];
   return [...Map.groupBy(all, ({ stream }) => stream)].flatMap(([stream, members]) => {
-    const series = members.map(
-      ({ series: { index_id, index_type, name } }): NamedSeries => ({
-        id: index_id,
-        indexType: index_type,
-        name,
-      }),
-    );
+    const series = members.map(({ series: { named } }) => named);
     return readGapReportInRange(connection, { streams: [stream], series }, range).gaps;
   });
 }
@@ -58,6 +51,6 @@ export function findMissing(
 /** Throws if something is missing. */
 export function assertNothingMissing(gaps: readonly GapRow[]): void {
   if (gaps.length === 0) return;
-  const names = new Set(gaps.map(({ name, index_id }) => name ?? index_id ?? ""));
+  const names = new Set(gaps.map(({ name, index_id, stream }) => name ?? index_id ?? stream));
   throw new IncompleteFailure(gaps, [...names]);
 }

@@ -1,10 +1,11 @@
-import type { HistoryStream } from "../../model/streams.ts";
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import type { KeyedSeries } from "./series-names.ts";
 
 const coveredSql = `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
-  WHERE stream = ? AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
+  WHERE stream = ? AND series IN (SELECT value FROM json_each(?)) AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 
 /**
  * What the ledger covers of a range. Ask with ascending timestamps: it reads the list once, while the views seek in the ledger
@@ -14,8 +15,14 @@ export class CoveredRanges {
   readonly #ranges: TimeRanges;
   #next = 0;
 
-  constructor(connection: Connection, stream: HistoryStream, series: number, { from, to }: TimeRange) {
-    this.#ranges = normalise(connection.rows<TimeRange>(coveredSql, [stream, series, to, from]));
+  constructor(
+    connection: Connection,
+    stream: RowStream,
+    { ledgerKeys }: Pick<KeyedSeries, "ledgerKeys">,
+    { from, to }: TimeRange,
+  ) {
+    const values = [stream, JSON.stringify(ledgerKeys), to, from];
+    this.#ranges = normalise(connection.rows<TimeRange>(coveredSql, values));
   }
 
   contains(ts: Micros): boolean {

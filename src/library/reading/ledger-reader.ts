@@ -3,7 +3,7 @@ import type { GapRow } from "../../model/status/gap-state.ts";
 import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
-import { resolveNames } from "../../warehouse/lookups/resolve-names.ts";
+import { type NamedSeries, resolveNames } from "../../warehouse/lookups/resolve-names.ts";
 import { hasLedger, readGapReport, readGapReportInRange } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { LedgerOptions } from "../read-options.ts";
@@ -15,11 +15,10 @@ const coverageSql = "SELECT * FROM coverage ORDER BY stream, index_type, name, i
 /** The settled ranges, clipped to the options. */
 export function readCoverage(connection: Connection, options: LedgerOptions): CoverageRow[] {
   const { streams: selected, series, from, to } = readOptions(connection, options);
-  const ids = series && new Set(series.map(({ id }) => id));
   return connection
     .rows<CoverageRow>(coverageSql)
     .filter(({ stream }) => selected === undefined || selected.some((name) => name === stream))
-    .filter(({ index_id }) => ids === undefined || (index_id !== null && ids.has(index_id)))
+    .filter((row) => series?.some((named) => isOf(row, named)) ?? true)
     .map((row) => clip(row, from ?? row.from_ts, to ?? row.to_ts))
     .filter(({ from_ts, to_ts }) => from_ts < to_ts);
 }
@@ -43,6 +42,12 @@ function readOptions(connection: Connection, { stream, series, from, to }: Ledge
     from: from === undefined ? undefined : readTime(from, now),
     to: to === undefined ? undefined : readTime(to, now),
   };
+}
+
+function isOf({ stream, index_id }: CoverageRow, { id, stream: only, ledgerId = id }: NamedSeries): boolean {
+  if (only !== undefined && stream !== only) return false;
+  // A subscription to all exchanges covers each of them.
+  return index_id === ledgerId || (only !== undefined && index_id === null);
 }
 
 function findStream(name: string): Stream {

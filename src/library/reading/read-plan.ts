@@ -11,20 +11,19 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
 import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
-import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { QueryValues, Schedule, TimeInput } from "../read-options.ts";
 import type { BarSource, SeriesInfo } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
-import { canBuild, chooseSource, streamOfSource } from "./bar-reader.ts";
+import { canBuild, chooseSource, streamOf } from "./bar-reader.ts";
 import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
-import { type KeyedSeries, resolveSeries } from "./series-names.ts";
+import { type KeyedSeries, resolveSeries, type SeriesOptions } from "./series-names.ts";
+import { ofSeries } from "./tick-reader.ts";
 import { findTimeZone, type TimeZone, utcZone } from "./time-zone.ts";
 
 /** Which part of which series to read. */
-export interface ReadPlanOptions {
+export interface ReadPlanOptions extends SeriesOptions {
   readonly names: readonly string[];
-  readonly indexType?: string | undefined;
   readonly from?: TimeInput | undefined;
   readonly to?: TimeInput | undefined;
   /** For bars. */
@@ -58,9 +57,9 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
       remedy: "give it with --to",
     });
   if (from !== undefined && to !== undefined && from >= to) throw emptyRange();
-  const all = resolveSeries(connection, options.names, options.indexType).map((series) => ({
+  const all = resolveSeries(connection, options.names, options).map((series) => ({
     series,
-    source: options.source ?? chooseSource(series),
+    source: chooseSource(series, options.source),
   }));
   const given = { from, to, grid: options.grid };
   const plans = options.requireComplete
@@ -98,7 +97,7 @@ function planComplete(
   all: readonly SourcedSeries[],
   { from, to, grid }: GivenRange,
 ): ReadPlan[] {
-  const streamed = all.map(({ series, source }) => ({ series, stream: streamOfSource[source] }));
+  const streamed = all.map(({ series, source }) => ({ series, stream: streamOf(series, source) }));
   const end = to ?? findSettledEnd(connection, streamed, from ?? 0);
   const plans = all.map((one) => {
     const start = from ?? readLedgerStart(connection, one);
@@ -110,7 +109,7 @@ function planComplete(
   });
   const byRange = Map.groupBy(plans, ({ range }) => `${range.from} ${range.to}`);
   const gaps = [...byRange.values()].flatMap((members) => {
-    const streams = members.map(({ series, source }) => ({ series, stream: streamOfSource[source] }));
+    const streams = members.map(({ series, source }) => ({ series, stream: streamOf(series, source) }));
     return members[0] ? findMissing(connection, streams, members[0].range) : [];
   });
   assertNothingMissing(gaps);
@@ -122,19 +121,20 @@ function readExtent(
   connection: Connection,
   { series, source }: SourcedSeries,
 ): [Micros | null, Micros | null] {
-  const { table } = rowTables[streamOfSource[source]];
-  const read = (order: "ASC" | "DESC"): Micros | null => {
-    // Not min and max: of an earlier state they would read every row.
-    const sql = `SELECT ts FROM ${table} WHERE series = ? ORDER BY ts ${order} LIMIT 1`;
+  // Not min and max: of an earlier state they would read every row.
+  const read = (direction?: "DESC"): Micros | null => {
+    const sql = `SELECT ts ${ofSeries(streamOf(series, source), "1", direction)} LIMIT 1`;
     return connection.findValue<Micros>(sql, [series.key]) ?? null;
   };
-  return [read("ASC"), read("DESC")];
+  return [read(), read("DESC")];
 }
 
-const ledgerStartSql = `SELECT min(from_ts) FROM settled_ranges WHERE stream = ? AND series = ? AND proof <> 'lost'`;
+const ledgerStartSql = `SELECT min(from_ts) FROM settled_ranges WHERE stream = ?
+  AND series IN (SELECT value FROM json_each(?)) AND proof <> 'lost'`;
 
 function readLedgerStart(connection: Connection, { series, source }: SourcedSeries): Micros | undefined {
-  return connection.value<Micros | null>(ledgerStartSql, [streamOfSource[source], series.key]) ?? undefined;
+  const values = [streamOf(series, source), JSON.stringify(series.ledgerKeys)];
+  return connection.value<Micros | null>(ledgerStartSql, values) ?? undefined;
 }
 
 /** What a reader is told about a series that has no rows of the source. */

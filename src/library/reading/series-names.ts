@@ -1,18 +1,30 @@
 import { Failure } from "../../model/failure.ts";
-import type { NameIndex } from "../../model/name-index.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
   describeChoices,
   type KnownSeries,
-  readNames,
-  unknownSeries,
+  type NamedSeries,
+  SeriesNames,
 } from "../../warehouse/lookups/resolve-names.ts";
+import { findFigure, type TickStream } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SeriesInfo } from "../rows.ts";
+import { ofSeries } from "./tick-reader.ts";
+
+/** The stored columns of a series. */
+type StoredSeries = SeriesInfo & Pick<KeyedSeries, "key">;
 
 /** A series with its key in the tables; null if the warehouse has nothing of it. */
 export interface KeyedSeries extends SeriesInfo {
   readonly key: number | null;
+  /** The stream of its ticks. */
+  readonly stream: TickStream;
+  /** The figure of its ticks that is read as their price. */
+  readonly figure: string;
+  /** Its keys in the ledger: its own, or those of the subscriptions to its exchange and to all. */
+  readonly ledgerKeys: readonly number[];
+  /** What the reports of gaps know it by. */
+  readonly named: NamedSeries;
 }
 
 const MAX_CHOICES = 5;
@@ -28,36 +40,50 @@ const oneSql = `${seriesSql("")} AND s.series = ?`;
 /** Every series of which the warehouse has ticks or daily bars. */
 export function readSeries(connection: Connection): SeriesInfo[] {
   return connection
-    .rows<KeyedSeries>(allSql)
+    .rows<StoredSeries>(allSql)
     .filter(hasRows)
     .map(({ key: _, ...series }) => series);
 }
 
 const hasRows = ({ has_ticks, has_ohlcv }: SeriesInfo) => has_ticks === 1 || has_ohlcv === 1;
 
+/** Which series to read, and which figure of them. */
+export interface SeriesOptions {
+  readonly indexType?: string | undefined;
+  /** Default: the price. */
+  readonly of?: string | undefined;
+}
+
 /** Resolves names. If several series share one, the only one with rows is meant; otherwise a Failure lists them. */
 export function resolveSeries(
   connection: Connection,
   names: readonly string[],
-  indexType?: string,
+  { indexType, of }: SeriesOptions = {},
 ): KeyedSeries[] {
   if (names.length === 0) throw usage("no series is given", "name one, such as BTC, BTC/USD or BLX");
   const type = indexType === undefined ? undefined : readIndexType(indexType);
-  const index = readNames(connection);
-  const resolved = names.map((name) => resolveName(connection, index, name, type));
+  const known = new SeriesNames(connection);
+  const resolved = names.map((name) => resolveName(connection, known, name, type));
   // The same series under two names would appear twice.
-  return [...new Map(resolved.map((series) => [`${series.index_type} ${series.index_id}`, series])).values()];
+  const unique = new Map(resolved.map((series) => [`${series.index_type} ${series.index_id}`, series]));
+  return [...unique.values()].map((series) => ({
+    ...series,
+    figure: findFigure(series.stream, series.name, of),
+  }));
 }
 
 function resolveName(
   connection: Connection,
-  index: NameIndex<KnownSeries>,
+  known: SeriesNames,
   name: string,
   type: IndexType | undefined,
-): KeyedSeries {
-  const found = index.find(name, type).filter(({ indexType }) => indexType !== null);
-  if (found.length === 0) throw unknownSeries(name, index, type);
-  const all = found.map((named) => ({ named, series: readKeyed(connection, named) }));
+): Omit<KeyedSeries, "figure"> {
+  const { found, index } = known.find(name, type);
+  const all = found
+    .filter(({ indexType, stream }) => indexType !== null || stream !== undefined)
+    .map((named) => ({ named, series: readKeyed(connection, named) }));
+  if (all.length === 0)
+    throw usage(`${name} is an exchange`, `give one of its markets too, such as ${name}:BTC/USD`);
   const stored = all.filter(({ series }) => hasRows(series));
   const choices = stored.length > 0 ? stored : all;
   const [only] = choices;
@@ -73,9 +99,27 @@ function resolveName(
   });
 }
 
-function readKeyed(connection: Connection, { key, id, indexType, name }: KnownSeries): KeyedSeries {
-  const stored = key === null ? undefined : connection.findRow<KeyedSeries>(oneSql, [key]);
-  return stored ?? { key: null, index_type: indexType ?? "", index_id: id, name, has_ticks: 0, has_ohlcv: 0 };
+const subscriptionsSql = "SELECT series FROM series WHERE index_type = '' AND index_id IN ('', ?)";
+
+function readKeyed(connection: Connection, named: KnownSeries): Omit<KeyedSeries, "figure"> {
+  const { key, id, indexType, name, stream, ledgerId } = named;
+  if (stream !== undefined) {
+    const hasTicks = connection.findValue(`SELECT 1 ${ofSeries(stream, "1")} LIMIT 1`, [key]);
+    return {
+      ...{ key, stream, name, index_type: stream, index_id: id, has_ohlcv: 0 },
+      has_ticks: hasTicks === undefined ? 0 : 1,
+      ledgerKeys: connection.values<number>(subscriptionsSql, [ledgerId ?? ""]),
+      named,
+    };
+  }
+  const stored = key === null ? undefined : connection.findRow<StoredSeries>(oneSql, [key]);
+  const labels = { index_type: indexType ?? "", index_id: id, name };
+  return {
+    ...(stored ?? { key: null, ...labels, has_ticks: 0, has_ohlcv: 0 }),
+    stream: "index_ticks",
+    ledgerKeys: key === null ? [] : [key],
+    named: { ...named, name: stored?.name ?? name },
+  };
 }
 
 function readIndexType(text: string): IndexType {

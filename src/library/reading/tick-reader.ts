@@ -1,7 +1,10 @@
+import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { seriesKinds } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
+import { timeOrder } from "../../warehouse/tables/row-parts.ts";
+import { formatExact, parseRowDetails, rowTables } from "../../warehouse/tables/row-tables.ts";
 import type { TickArrays, TickNumber, TickRow } from "../rows.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import type { KeyedSeries } from "./series-names.ts";
@@ -27,18 +30,40 @@ export type PricedTick = readonly [
 
 const ROWS_PER_BLOCK = 4_096;
 
-const blockSql = (columns: string) => `SELECT ${columns} FROM index_tick_rows
-  WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ${ROWS_PER_BLOCK}`;
-const tickBlockSql = blockSql("ts, price, volume, tick_volume, source, details");
-const priceBlockSql = blockSql("ts, price, volume, details");
+/** SQL: what the rows of a series have as the columns of a tick. */
+export function tickColumns({ stream, figure }: Pick<KeyedSeries, "stream" | "figure">) {
+  const { figures } = seriesKinds[stream];
+  return {
+    ts: "ts",
+    price: figures.get(figure) ?? figure,
+    volume: "volume",
+    tick_volume: figures.get("tick_volume") ?? "NULL",
+    source: rowTables[stream].sourceAt < 0 ? "0" : "source",
+    details: "details",
+  };
+}
+
+/** SQL: FROM the rows of a series, in order of time. */
+export function ofSeries(stream: RowStream, condition: string, direction?: "DESC"): string {
+  const { table, keyColumn } = rowTables[stream];
+  return `FROM ${table} WHERE ${keyColumn} = ? AND ${condition} ORDER BY ${timeOrder(stream, direction)}`;
+}
+
+const IN_RANGE = "ts >= ? AND ts < ?";
+
+function blockSql(series: KeyedSeries, names: readonly (keyof ReturnType<typeof tickColumns>)[]): string {
+  const columns = tickColumns(series);
+  return `SELECT ${names.map((name) => columns[name]).join(", ")} ${ofSeries(series.stream, IN_RANGE)} LIMIT ${ROWS_PER_BLOCK}`;
+}
 
 /** Reads what bars need of a series' ticks, in order. For one state of the warehouse, read all blocks in one transaction. */
 export function readPriceBlocks(
   connection: Connection,
-  key: number,
+  series: KeyedSeries,
   range: TimeRange,
 ): Generator<readonly PricedTick[]> {
-  return readBlocks<PricedTick>(connection, priceBlockSql, key, range);
+  const sql = blockSql(series, ["ts", "price", "volume", "details"]);
+  return readBlocks<PricedTick>(connection, sql, series.key, range);
 }
 
 function* readBlocks<Row extends readonly [ts: Micros, ...unknown[]]>(
@@ -59,6 +84,15 @@ function* readBlocks<Row extends readonly [ts: Micros, ...unknown[]]>(
   }
 }
 
+/** How many ticks a range has. */
+export function countTicks(connection: Connection, series: KeyedSeries, { from, to }: TimeRange): number {
+  return connection.value<number>(`SELECT count(*) ${ofSeries(series.stream, IN_RANGE)}`, [
+    series.key,
+    from,
+    to,
+  ]);
+}
+
 /** Reads the ticks of a series as rows. */
 export function* readTickRows(
   connection: Connection,
@@ -68,8 +102,10 @@ export function* readTickRows(
 ): Generator<TickRow> {
   if (series.key === null) return;
   const { index_type, index_id, name } = series;
-  const covered = new CoveredRanges(connection, "index_ticks", series.key, range);
-  for (const block of readBlocks<StoredTick>(connection, tickBlockSql, series.key, range)) {
+  const { stream, figure } = series;
+  const covered = new CoveredRanges(connection, stream, series, range);
+  const sql = blockSql(series, ["ts", "price", "volume", "tick_volume", "source", "details"]);
+  for (const block of readBlocks<StoredTick>(connection, sql, series.key, range)) {
     for (const [ts, price, volume, tickVolume, source, detailsText] of block) {
       const details = parseRowDetails(detailsText);
       yield {
@@ -79,7 +115,7 @@ export function* readTickRows(
         ts,
         time: zone.format(ts),
         price,
-        price_exact: formatExact(price, details.price),
+        price_exact: formatExact(price, details[figure]),
         volume,
         volume_exact: formatExact(volume, details.volume),
         tick_volume: tickVolume,
@@ -93,8 +129,6 @@ export function* readTickRows(
   }
 }
 
-const inRange = "FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts";
-
 /**
  * Reads the ticks of a series as columns. One query per column: it returns bare numbers, which costs a third of rows.
  * Call it in a read transaction.
@@ -106,8 +140,11 @@ export function readTickArrays(
   numbers: readonly TickNumber[],
 ): TickArrays {
   const { key, index_type, index_id, name } = series;
-  const read = (column: TickNumber | "ts") =>
-    toNumbers(key === null ? [] : connection.values(`SELECT ${column} ${inRange}`, [key, from, to]));
+  const columns = tickColumns(series);
+  const read = (column: TickNumber | "ts") => {
+    const sql = `SELECT ${columns[column]} ${ofSeries(series.stream, IN_RANGE)}`;
+    return toNumbers(key === null ? [] : connection.values(sql, [key, from, to]));
+  };
   const readNumbers = (column: TickNumber) => (numbers.includes(column) ? read(column) : new Float64Array());
   const ts = toTimestamps(read("ts"));
   return {

@@ -19,16 +19,21 @@ export interface BarFigures {
   readonly digits: RowDetails;
 }
 
-/** The figures of one tick. */
-export function toTickFigures(price: number, volume: number | null, details: RowDetails): BarFigures {
+/** The figures of one tick. `figure`: the column that is read as its price. */
+export function toTickFigures(
+  price: number,
+  volume: number | null,
+  details: RowDetails,
+  figure = "price",
+): BarFigures {
   const digits =
     details === emptyDetails
       ? emptyDetails
       : {
-          open: details.price,
-          high: details.price,
-          low: details.price,
-          close: details.price,
+          open: details[figure],
+          high: details[figure],
+          low: details[figure],
+          close: details[figure],
           volume_24h: details.volume,
         };
   const doubtful = details.quality === undefined ? 0 : 1;

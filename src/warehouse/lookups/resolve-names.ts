@@ -1,15 +1,21 @@
 import { Failure } from "../../model/failure.ts";
-import { type Named, NameIndex } from "../../model/name-index.ts";
+import { type Named, NameIndex, splitType } from "../../model/name-index.ts";
 import type { IndexType } from "../../model/stream-columns.ts";
+import type { SnapshotStream } from "../../model/streams.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { seriesKinds } from "./series-kinds.ts";
 
-/** An asset (as its GWA index), a market (as its MWA index), an LX index, or an exchange. */
+/** An asset (as its GWA index), a market (as its MWA index), an LX index, an exchange, or a series of a snapshot stream. */
 export interface NamedSeries {
   readonly id: string;
-  /** Null for an exchange. */
+  /** Null for an exchange, and for a series of a snapshot stream. */
   readonly indexType: string | null;
   readonly name: string;
+  /** Its only stream, if it has one: the ledger then knows its exchange. */
+  readonly stream?: SnapshotStream;
+  /** The exchange of that ledger; empty: all exchanges. */
+  readonly ledgerId?: string;
 }
 
 /** A series with all its names. */
@@ -31,18 +37,54 @@ const namesSql = `
   UNION ALL SELECT NULL, id, 'MWA', pair, pair FROM markets
   UNION ALL SELECT NULL, id, NULL, name, name FROM exchanges`;
 
+/** Such as `Kraken:BTC/USD`. There are thousands, so they are read only for a name with a colon. */
+const snapshotNamesSql = Object.entries(seriesKinds)
+  .flatMap(([stream, { namesSql }]) =>
+    namesSql === null ? [] : `SELECT *, NULL AS indexType, '${stream}' AS stream FROM (${namesSql})`,
+  )
+  .join(" UNION ALL ");
+
 /** Everything that the warehouse knows by a name. */
-export function readNames(connection: Connection): NameIndex<KnownSeries> {
+export class SeriesNames {
+  readonly #connection: Connection;
+  readonly #plain: NameIndex<KnownSeries>;
+  #snapshots: NameIndex<KnownSeries> | undefined;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#plain = readIndex(connection, namesSql);
+  }
+
+  /** What the name may mean, and the index that knows it. Throws a Failure if it means nothing. */
+  find(
+    name: string,
+    ofType?: IndexType,
+  ): { readonly found: readonly KnownSeries[]; readonly index: NameIndex<KnownSeries> } {
+    const isPlain = !name.includes(":") || splitType(name).type !== undefined;
+    const plain = this.#plain.find(name, ofType);
+    if (isPlain || plain.length > 0) {
+      if (plain.length === 0) throw unknownSeries(name, this.#plain, ofType);
+      return { found: plain, index: this.#plain };
+    }
+    this.#snapshots ??= readIndex(this.#connection, snapshotNamesSql);
+    const index = this.#snapshots.isEmpty ? this.#plain : this.#snapshots;
+    const found = this.#snapshots.find(name);
+    if (found.length === 0) throw unknownSeries(name, index);
+    return { found, index };
+  }
+}
+
+function readIndex(connection: Connection, sql: string): NameIndex<KnownSeries> {
   const known = new Map<string, KnownSeries & { readonly labels: string[] }>();
-  for (const { label, ...row } of connection.rows<NameRow>(namesSql)) {
-    const id = `${row.indexType} ${row.id}`;
+  for (const { label, ...row } of connection.rows<NameRow>(sql)) {
+    const id = row.stream ? `${row.stream} ${row.key}` : `${row.indexType} ${row.id}`;
     const named = known.get(id) ?? { ...row, name: row.name ?? row.id, labels: [] };
     known.set(id, named);
     if (label !== null && !named.labels.includes(label)) named.labels.push(label);
   }
   const firstDays = new Map<KnownSeries, string | undefined>();
   return new NameIndex<KnownSeries>(known.values(), (named) => {
-    if (!firstDays.has(named)) firstDays.set(named, readDays(connection, named.key)?.first);
+    if (!firstDays.has(named)) firstDays.set(named, readDays(connection, named)?.first);
     return firstDays.get(named);
   });
 }
@@ -52,8 +94,11 @@ const daysSql = `SELECT min(ts) AS first, max(ts) AS last FROM
       UNION ALL SELECT min(ts) FROM kept_bars WHERE series = @key UNION ALL SELECT max(ts) FROM kept_bars WHERE series = @key)`;
 
 /** The first and the last day with rows; undefined if there is none. */
-function readDays(connection: Connection, key: number | null): { first: string; last: string } | undefined {
-  if (key === null) return undefined;
+function readDays(
+  connection: Connection,
+  { key, stream }: KnownSeries,
+): { first: string; last: string } | undefined {
+  if (key === null || stream !== undefined) return undefined;
   const found = connection.findRow<{ first: Micros | null; last: Micros | null }>(daysSql, { key });
   if (!found || found.first === null || found.last === null) return undefined;
   return { first: formatDay(found.first), last: formatDay(found.last) };
@@ -64,16 +109,15 @@ export function resolveNames(
   connection: Connection,
   names: readonly string[],
 ): { readonly found: readonly NamedSeries[]; readonly ambiguous: readonly string[] } {
-  const index = readNames(connection);
-  const all = names.map((name) => ({ name, found: index.find(name) }));
-  for (const { name, found } of all) if (found.length === 0) throw unknownSeries(name, index);
+  const known = new SeriesNames(connection);
+  const all = names.map((name) => ({ name, found: known.find(name).found }));
   return {
     found: [...new Set(all.flatMap(({ found }) => found))],
     ambiguous: all.flatMap(({ name, found }) => (found.length > 1 ? [name] : [])),
   };
 }
 
-export function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofType?: IndexType): Failure {
+function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofType?: IndexType): Failure {
   if (index.isEmpty) {
     return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
       code: "nothing_synced",
@@ -99,8 +143,9 @@ export function describeChoices(
 ): string[] {
   return choices.map((named) => {
     const asset = connection.findRow<{ name: string | null; status: string | null }>(assetSql, [named.id]);
-    const days = readDays(connection, named.key);
-    const known = [asset?.name, asset?.status, days ? `${days.first} to ${days.last}` : "no rows"];
+    const days = readDays(connection, named);
+    const spare = named.stream ?? "no rows";
+    const known = [asset?.name, asset?.status, days ? `${days.first} to ${days.last}` : spare];
     return `${index.tellApart(named, choices)} (${known.filter((text) => text).join(", ")})`;
   });
 }

@@ -212,10 +212,12 @@ function selectKeys(
     return [...ofStreams, ...absent.filter(hasLedger).map((stream) => unknownKey(stream))];
   }
   const selected = series.flatMap((named) => {
-    const own = ofStreams.filter(({ index_id }) => index_id === named.id);
-    if (!streams)
+    const { stream: only, ledgerId = named.id } = named;
+    const chosen = streams ?? (only && [only]);
+    const own = ofStreams.filter(({ index_id }) => index_id === ledgerId);
+    if (!chosen)
       return own.length > 0 ? own : defaultStreams(named).map((stream) => unknownKey(stream, named));
-    return streams.filter(hasLedger).map((stream) => {
+    return chosen.filter(hasLedger).map((stream) => {
       // A subscription to all exchanges covers each of them.
       const all = ofStreams.find((key) => key.stream === stream && key.index_id === null);
       return own.find((key) => key.stream === stream) ?? all ?? unknownKey(stream, named);
@@ -237,7 +239,7 @@ function unknownKey(stream: Stream, named?: NamedSeries): LedgerKeySummary {
   return {
     stream,
     index_type: named?.indexType ?? null,
-    index_id: named?.id ?? null,
+    index_id: (named?.ledgerId ?? named?.id) || null,
     name: named?.name ?? null,
     firstTs: null,
     endTs: null,

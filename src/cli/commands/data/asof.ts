@@ -57,7 +57,7 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
       const { readPresentTs } = await import("../../../warehouse/coverage/targets.ts");
       const listed = readMoments(input, readPresentTs(connection), zone);
       const moments = flags.wide ? [...new Set(listed)].sort((a, b) => a - b) : listed;
-      const plans = resolveSeries(connection, names, flags.indexType).map((series) => ({
+      const plans = resolveSeries(connection, names, flags).map((series) => ({
         series,
         rows: [...readAsOf(connection, series, moments, { zone })],
       }));

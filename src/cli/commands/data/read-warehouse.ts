@@ -10,6 +10,7 @@ import type { KnownAtFlags } from "./known-state.ts";
 /** Flags of every command that reads series. */
 export interface SeriesFlags {
   readonly indexType?: string;
+  readonly of?: string;
   readonly tz?: string;
   readonly requireComplete?: boolean;
 }
@@ -18,7 +19,7 @@ export function addKnownAtFlags(command: Command): Command {
   return command
     .option(
       "--known-at <time>",
-      "the answer as it was known then: what was corrected, withdrawn, added or proven later does not count; or a token of --cite",
+      "the answer as it was known then, without later changes; or a token of --cite",
     )
     .option("--cite", "write a token to stderr with which --known-at reproduces the answer");
 }
@@ -27,8 +28,10 @@ export function addSeriesFlags(command: Command): Command {
   return addKnownAtFlags(command)
     .argument(
       "<series...>",
-      "symbols (BTC), pairs (BTC/USD), names (BLX) or ids; also GWA:BTC, or LUNA@2022 by its first day",
+      "symbols (BTC), pairs (BTC/USD), names (BLX), ids; GWA:BTC, LUNA@2022 (by its first day), " +
+        "Kraken:BTC/USD, Deribit:BTCUSD-PERP, cap:BTC (market caps)",
     )
+    .option("--of <figure>", "bid, ask, mid, volume, funding, open_interest … instead of the price")
     .option("--index-type <type>", "GWA, MWA or LX: the type of names without a prefix such as GWA:")
     .option("--tz <zone>", "the zone of times, such as America/New_York; default: UTC")
     .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
@@ -75,7 +78,9 @@ export async function readWarehouse(
 /** One line per missing range; the failure itself is reported last. */
 export function listMissing({ gaps }: IncompleteFailure, { stderr }: CommandContext): void {
   for (const { name, index_id, stream, from_time, to_time, state, reason } of gaps)
-    stderr.write(`${name ?? index_id} ${stream}: [${from_time}, ${to_time}) ${state}: ${reason}\n`);
+    stderr.write(
+      `${[name ?? index_id, stream].join(" ").trim()}: [${from_time}, ${to_time}) ${state}: ${reason}\n`,
+    );
 }
 
 /** Notes which series have nothing to read, and where daily bars reach further back than the ticks. */

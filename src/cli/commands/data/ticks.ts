@@ -12,8 +12,6 @@ import {
 } from "./read-warehouse.ts";
 import { writeSeriesRows } from "./wide-rows.ts";
 
-const countSql = "SELECT count(*) FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?";
-
 export function addTicksCommand(program: Command, context: CommandContext): void {
   const command = program
     .command("ticks")
@@ -31,16 +29,12 @@ export function addTicksCommand(program: Command, context: CommandContext): void
     const columns = selectColumns(tickOutput, flags.columns ?? (flags.wide ? "price" : undefined));
     await readWarehouse(command, context, async (connection) => {
       const { planReads } = await import("../../../library/reading/read-plan.ts");
-      const { readTickRows } = await import("../../../library/reading/tick-reader.ts");
+      const { countTicks, readTickRows } = await import("../../../library/reading/tick-reader.ts");
       const plans = planReads(connection, { ...flags, names: series, source: "ticks" });
       noteMissingRows(connection, plans, context);
       const read = (plan: (typeof plans)[number]) => readTickRows(connection, plan.series, plan.range, zone);
       const countRows = () =>
-        plans.reduce(
-          (sum, { series: { key }, range: { from, to } }) =>
-            sum + connection.value<number>(countSql, [key, from, to]),
-          0,
-        );
+        plans.reduce((sum, { series, range }) => sum + countTicks(connection, series, range), 0);
       await writeSeriesRows(context, flags, { plans, columns, read, countRows });
     });
   });

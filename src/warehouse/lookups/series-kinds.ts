@@ -1,0 +1,72 @@
+import { suggestWord } from "../../model/did-you-mean.ts";
+import { Failure } from "../../model/failure.ts";
+import type { SnapshotStream } from "../../model/streams.ts";
+import { rowColumns } from "../tables/row-tables.ts";
+
+/** A stream whose rows a name can address. */
+export type TickStream = "index_ticks" | SnapshotStream;
+
+interface SeriesKind {
+  /**
+   * The names of its series, which all contain a colon: key, id, name, a label, and the exchange of its ledger (empty: all
+   * exchanges). Null: `readNames` has the indices.
+   */
+  readonly namesSql: string | null;
+  readonly defaultFigure: string;
+  /** Every figure, as SQL over a row. */
+  readonly figures: ReadonlyMap<string, string>;
+  readonly aliases: Readonly<Record<string, string>>;
+}
+
+/** Every kind of series that a name can address: parser, readers and commands read this table. */
+export const seriesKinds: Readonly<Record<TickStream, SeriesKind>> = {
+  index_ticks: defineKind("index_ticks", null, "price", { last: "price" }),
+  exchange_ticks: defineKind(
+    "exchange_ticks",
+    `SELECT listing AS key, exchange_id || ':' || market_id AS id, exchange || ':' || pair AS name, exchange || ':' || pair AS label,
+      exchange_id AS ledgerId FROM listings`,
+    "last",
+    { price: "last" },
+  ),
+  derivative_ticks: defineKind(
+    "derivative_ticks",
+    `SELECT contract AS key, id, exchange || ':' || coalesce(exchange_name, id) AS name,
+      exchange || ':' || coalesce(exchange_name, id) AS label, exchange_id AS ledgerId FROM contracts WHERE exchange IS NOT NULL`,
+    "price",
+    { last: "price", funding: "funding_rate" },
+  ),
+  market_caps: defineKind(
+    "market_caps",
+    `SELECT s.series AS key, 'cap:' || s.index_id AS id, 'cap:' || s.name AS name, 'cap:' || coalesce(l.label, s.name) AS label, '' AS ledgerId
+      FROM series s LEFT JOIN (SELECT id, symbol AS label FROM assets UNION ALL SELECT id, name FROM assets) l ON l.id = s.index_id
+      WHERE s.index_type = 'GWA' AND EXISTS (SELECT 1 FROM market_cap_rows r WHERE r.series = s.series)`,
+    "market_cap",
+    {},
+  ),
+};
+
+function defineKind(
+  stream: TickStream,
+  namesSql: string | null,
+  defaultFigure: string,
+  aliases: Readonly<Record<string, string>>,
+): SeriesKind {
+  const columns = rowColumns(stream).filter(({ type }) => type === "decimal" || type === "integer");
+  const names = columns.map(({ name }) => name);
+  const hasQuote = names.includes("bid") && names.includes("ask");
+  const figures = new Map(names.map((name) => [name, name]));
+  if (hasQuote) figures.set("mid", "(bid + ask) / 2");
+  return { namesSql, defaultFigure, figures, aliases };
+}
+
+/** The figure of a series that `of` names. */
+export function findFigure(stream: TickStream, name: string, of: string | undefined): string {
+  const { defaultFigure, figures, aliases } = seriesKinds[stream];
+  const figure = of === undefined ? defaultFigure : (aliases[of] ?? of);
+  if (figures.has(figure)) return figure;
+  const known = [...figures.keys()];
+  throw new Failure(`${name} has no figure ${of}`, {
+    code: "usage",
+    remedy: suggestWord(figure, known, `give one of ${known.join(", ")}`),
+  });
+}
