@@ -14,13 +14,21 @@ def replace_parameters(query, write):
     return _PARAMETER.sub(lambda found: write(found.group(1)) if found.group(1) else found.group(0), query)
 
 
+def default_refresh(series):
+    return {"market_caps": 300_000_000, "derivative_ticks": 60_000_000}.get(series.stream, 30_000_000)
+
+
 class Backend:
     """What every source has, unless it says otherwise."""
 
     #: What the source is, for messages.
     kind = ""
-    #: The reason of time that the ledger does not mention.
-    unproven = "not selected"
+    #: What precedes the name of a stream in that of its newest rows.
+    newest = "latest_"
+
+    def unproven(self, series):
+        """State and reason of time that the ledger does not mention: a snapshot can never be fetched again."""
+        return ("open", "not selected") if series.ledger[0] else ("lost", "not followed")
 
     def at(self, known_at):
         """The same source as it was known then."""
@@ -65,6 +73,16 @@ class SqlBackend(Backend):
             query += f" LIMIT {int(limit)}"
         names, rows = self.run(query, values)
         return pd.DataFrame.from_records(rows, columns=names)
+
+    def refresh_micros(self, series):
+        """The period between two ticks."""
+        kind, ids = series.ledger
+        rows = self.run(
+            """SELECT w.period FROM targets w JOIN series s ON s.series = w.series WHERE w.stream = :stream
+            AND s.index_type = :type AND s.index_id IN (:id, :other) ORDER BY w.from_ts DESC LIMIT 1""",
+            {"stream": series.stream, "type": kind, "id": ids[0], "other": ids[1]},
+        )[1]
+        return int(rows[0][0]) if rows else default_refresh(series)
 
     def sql(self, query, values):
         names, rows = self.run(query, values)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pandas as pd
 
-from .backend import Backend, SqlBackend, replace_parameters
+from .backend import Backend, SqlBackend, default_refresh, replace_parameters
 from .errors import MdsError, OpenError
 from .times import to_micros
 
@@ -67,7 +67,7 @@ class DuckDbBackend(_Export, SqlBackend):
             "SELECT refresh_us FROM series WHERE index_type = :type AND index_id = :id",
             {"type": series.index_type, "id": series.index_id},
         )[1]
-        return rows[0][0] if rows else 30_000_000
+        return rows[0][0] if rows else default_refresh(series)
 
     def close(self):
         self._connection.close()
@@ -76,6 +76,7 @@ class DuckDbBackend(_Export, SqlBackend):
 class ArrowBackend(_Export):
     kind = "an export, read by pyarrow"
     has_bars = False
+    newest = ""
 
     def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
         import pyarrow.compute as pc
@@ -113,7 +114,7 @@ class ArrowBackend(_Export):
     def refresh_micros(self, series):
         known = self.read("series", ["index_type", "index_id", "refresh_us"])
         own = known[(known.index_type == series.index_type) & (known.index_id == series.index_id)]
-        return int(own["refresh_us"].iloc[0]) if len(own) else 30_000_000
+        return int(own["refresh_us"].iloc[0]) if len(own) else default_refresh(series)
 
     def close(self):
         pass

@@ -15,10 +15,6 @@ def tick_columns(columns, exact):
     return [*columns, *(f"{name}_exact" for name in columns if exact and name in _DECIMALS)]
 
 
-def key_of(series):
-    return [("index_type", "=", series.index_type), ("index_id", "=", series.index_id)]
-
-
 def labels_of(series, found):
     """What the columns are called: the names, or what the user wrote if two have the same name."""
     names = [each.name for each in found]

@@ -82,8 +82,6 @@ def find_state(backend, known_at):
 class KnownBackend(SqliteBackend):
     """Temporary views with the names of the tables hide these. Rows that were replaced later are read by a second connection."""
 
-    unproven = "not proven then"
-
     def __init__(self, path, state):
         super().__init__(path)
         self.state = state
@@ -114,9 +112,14 @@ class KnownBackend(SqliteBackend):
         self._loaded = set()
 
     def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
+        stream = next((value for column, _, value in where if column == "stream"), relation)
+        is_named = any(column == "index_id" for column, _, _ in where)
+        if not is_named and stream not in ("index_ticks", "ohlcv", "bars_1h", "coverage", "gaps"):
+            read = self._everything().read
+            return self._lost(columns, where, read) if relation == "gaps" else read(relation, columns, where, order, descending, limit)
         self._load(where)
         if relation == "gaps":
-            return self._lost(columns, where)
+            return self._lost(columns, where, super().read)
         frame = super().read(relation, columns, where, order, descending, limit)
         if relation in ("index_ticks", "ohlcv"):
             frame = self._with_replaced(frame, relation, columns, where, order, descending, limit)
@@ -131,6 +134,9 @@ class KnownBackend(SqliteBackend):
         if order:
             both = both.sort_values(order, ascending=not descending, ignore_index=True)
         return both if limit is None else both.head(limit)
+
+    def unproven(self, series):
+        return super().unproven(series)[0], "not proven then"
 
     def pinned(self):
         return KnownBackend(self.path, self.state)
@@ -155,17 +161,22 @@ class KnownBackend(SqliteBackend):
             self._whole.close()
 
     def sql(self, query, values):
+        whole = self._everything()
+        for name in _relations_of_now(whole, query):
+            warnings.warn(f"{name} has no earlier states: its rows are those of now", stacklevel=4)
+        return whole.sql(query, values)
+
+    def _everything(self):
+        """The file with views of then of all that it has."""
         if self._whole is None:
             self._whole = SqliteBackend(self.path)
             self._whole.change(_past_of_everything(self._whole, *self.state))
-        for name in _relations_of_now(self._whole, query):
-            warnings.warn(f"{name} has no earlier states: its rows are those of now", stacklevel=4)
-        return self._whole.sql(query, values)
+        return self._whole
 
-    def _lost(self, columns, where):
+    def _lost(self, columns, where, read):
         """Of an earlier state the ledger alone is known."""
         selected = [{"state": "'lost' AS state", "lost_at": "NULL AS lost_at"}.get(name, name) for name in columns]
-        return super().read("coverage", selected, [*where, ("proof", "=", "lost")])
+        return read("coverage", selected, [*where, ("proof", "=", "lost")])
 
     def _load(self, where):
         """Brings the ledger of the series that the conditions name, and returns its key."""

@@ -1,9 +1,50 @@
 """Finds series by what a person calls them."""
 
+import copy
 import difflib
 import re
+from typing import NamedTuple
 
-from .errors import UnknownSeries
+from .errors import MdsError, UnknownSeries
+
+
+class Kind(NamedTuple):
+    """The series of one relation: the columns that select one, the two that name it, and its figures."""
+
+    keys: tuple
+    labels: tuple
+    default: str
+    figures: tuple
+    aliases: dict
+
+
+_CHANGES = [f"{name}change_{days}" for name in ("", "price_", "volume_", "total_market_cap_") for days in ("24h", "7d", "30d")]
+KINDS = {
+    "index_ticks": Kind(("index_type", "index_id"), (), "price", ("price", "volume", "tick_volume"), {"last": "price"}),
+    "exchange_ticks": Kind(
+        ("exchange_id", "market_id"), ("exchange", "pair"), "last", ("last", "bid", "ask", "mid", "volume"), {"price": "last"}
+    ),
+    "derivative_ticks": Kind(
+        ("contract_id", "derivative_type"),
+        ("exchange", "exchange_name"),
+        "price",
+        (
+            *("price", "volume", "volume_usd", "open_interest", "open_interest_usd", "bid", "ask", "mid"),
+            *("index_price", "mark_price", "funding_rate"),
+        ),
+        {"last": "price", "funding": "funding_rate"},
+    ),
+    "market_caps": Kind(
+        ("asset_id",),
+        ("symbol",),
+        "market_cap",
+        (
+            *("rank", "volume_rank", "price", "volume", "market_cap", "total_market_cap", "free_float_supply", "total_supply"),
+            *_CHANGES,
+        ),
+        {},
+    ),
+}
 
 
 class Series(tuple):
@@ -12,9 +53,74 @@ class Series(tuple):
     index_type = property(lambda self: self[0])
     index_id = property(lambda self: self[1])
     name = property(lambda self: self[2])
+    #: The relation of its ticks, and the column that is read as their price.
+    stream = "index_ticks"
+    figure = "price"
 
     def __str__(self):
         return f"{self.index_type}:{self.name}"
+
+    @property
+    def key(self):
+        """The conditions that select its rows."""
+        return [("index_type", "=", self.index_type), ("index_id", "=", self.index_id)]
+
+    @property
+    def ledger(self):
+        """How the ledger knows it: the type and the ids, of which either counts."""
+        return self.index_type, (self.index_id, self.index_id)
+
+    def of(self, figure):
+        """The same series, of which another figure is read."""
+        kind = KINDS[self.stream]
+        column = kind.default if figure is None else kind.aliases.get(figure, figure)
+        if column not in kind.figures:
+            raise MdsError(f"{self.name} has no figure {figure}: give one of {', '.join(kind.figures)}")
+        found = copy.copy(self)
+        found.figure = column
+        return found
+
+
+class Ticker(Series):
+    """A series of a snapshot stream: (stream, id, name)."""
+
+    stream = property(lambda self: self[0])
+
+    def __str__(self):
+        return self.name
+
+    @property
+    def key(self):
+        return [(column, "=", value) for column, value in zip(KINDS[self.stream].keys, self.ids)]
+
+    @property
+    def ledger(self):
+        return "", (self.exchange_id, "")
+
+
+def read_tickers(backend):
+    """Every ticker of exchanges, contract and market capitalisation that has rows."""
+    found = []
+    for stream, kind in KINDS.items():
+        if not kind.labels:
+            continue
+        columns = list(dict.fromkeys([*kind.keys, *kind.labels, *(["exchange_id"] if "exchange" in kind.labels else [])]))
+        rows = backend.read(backend.newest + stream, columns).drop_duplicates(kind.keys)
+        for row in rows.to_dict("records"):
+            labels = [row[column] for column in kind.labels]
+            ids = tuple(row[column] for column in kind.keys)
+            name = ":".join(str(part) for part in (["cap", *labels] if stream == "market_caps" else labels))
+            id = f"cap:{ids[0]}" if stream == "market_caps" else ids[0] if stream == "derivative_ticks" else ":".join(ids)
+            ticker = Ticker((stream, id, name))
+            ticker.ids, ticker.exchange_id = ids, row.get("exchange_id") or ""
+            found.append(ticker)
+    return found
+
+
+def names_ticker(name, known):
+    """Whether only a ticker can have the name."""
+    prefix, separator, _ = str(name).partition(":")
+    return bool(separator) and prefix.upper() not in {"GWA", "MWA", "LX"} | {series.index_type for series in known}
 
 
 def find_series(wanted, known, index_type=None, assets=dict, days=lambda series: None):
@@ -45,6 +151,7 @@ def _matches(text, candidates, assets):
         lambda series: series.name == text,
         lambda series: series.name.lower() == text.lower(),
         lambda series: series.index_type == "GWA" and assets().get(series.index_id, ("",))[0].lower() == text.lower(),
+        lambda series: series.stream == "market_caps" and f"cap:{assets().get(series.ids[0], ('',))[0]}".lower() == text.lower(),
     ):
         found = [series for series in candidates if matches(series)]
         if found:

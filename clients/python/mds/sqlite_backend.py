@@ -31,14 +31,6 @@ class SqliteBackend(SqlBackend):
     def series(self):
         return self.run("SELECT index_type, index_id, name FROM series WHERE index_type <> ''", {})[1]
 
-    def refresh_micros(self, series):
-        rows = self.run(
-            """SELECT w.period FROM targets w JOIN series s ON s.series = w.series WHERE w.stream = 'index_ticks'
-            AND s.index_type = :type AND s.index_id = :id ORDER BY w.from_ts DESC LIMIT 1""",
-            {"type": series.index_type, "id": series.index_id},
-        )[1]
-        return rows[0][0] if rows else 30_000_000
-
     def present(self):
         return self.run(
             "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + clock_skew FROM warehouse_state", {}

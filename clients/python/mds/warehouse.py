@@ -8,11 +8,11 @@ import pandas as pd
 
 from .aggregate import PRICES, bars_from_bars, bars_from_ticks, covers, judge, uncovered
 from .errors import Incomplete, UnknownSeries
-from .frames import join, key_of, labels_of, outline, regular, tick_columns, to_decimals, to_numbers, to_times
+from .frames import join, labels_of, outline, regular, tick_columns, to_decimals, to_numbers, to_times
 from .grids import DAY as _DAY
 from .grids import HOUR as _HOUR
 from .grids import Grid, make_grid
-from .names import Series, find_series
+from .names import KINDS, Series, find_series, names_ticker, read_tickers
 from .times import now_micros, schedule, to_index, to_length, to_micros, to_moments, to_text
 
 #: An export tells its time a little later than its ledger.
@@ -40,6 +40,7 @@ class Warehouse:
     def __init__(self, backend):
         self._backend = backend
         self._known = None
+        self._known_tickers = None
 
     def __enter__(self):
         return self
@@ -75,6 +76,7 @@ class Warehouse:
         end=None,
         *,
         index_type=None,
+        of=None,
         exact=False,
         grid=False,
         running=False,
@@ -88,16 +90,16 @@ class Warehouse:
         For one name the columns are these; for a list they are (column, name), so that `bars(…)["close"]` has a column
         per series. A bar without ticks has no row, unless another series or `grid` needs one: then its prices are NaN.
         `exact`: adds open_exact … as Decimal. `running`: also the bar that is not over, whose close is the last price so far.
-        `tz`: the zone of the index, of times without one, and of the midnights from which bars count; `align="day"`: shorter bars count
-        from those of UTC. `require_complete`: raises Incomplete if a bar is not whole."""
+        `of`: another figure than the price, such as `mid` or `funding`. `tz`: the zone of the index, of times without one, and of the
+        midnights from which bars count; `align="day"`: shorter bars count from those of UTC. `require_complete`: raises Incomplete if a bar is not whole."""
         layout = make_grid(every, tz, align)
-        found = self._find(series, index_type)
+        found = self._find(series, index_type, of)
         window = self._window(start, end, layout, tz)
         present = self._backend.present()
         is_hourly = layout.is_hourly(max(window[0], 0), min(window[1], present + _DAY))
         parts = [self._bars_of(each, layout, is_hourly, window, exact) for each in found]
         for each, part in zip(found, parts):
-            if len(part) == 0 and len(self._backend.read("index_ticks", ["ts"], key_of(each), limit=1)) == 0:
+            if len(part) == 0 and len(self._backend.read(each.stream, ["ts"], each.key, limit=1)) == 0:
                 warnings.warn(f"{each} has no ticks; ohlcv() reads the service's daily bars", stacklevel=2)
         starts = parts[0].index
         for part in parts[1:]:
@@ -111,17 +113,17 @@ class Warehouse:
             whole = part.reindex(starts)
             whole["n_ticks"] = whole["n_ticks"].fillna(0).astype("int64")
             whole["doubtful"] = whole["doubtful"].fillna(False).astype(bool)
-            proven = self._proven(each, "index_ticks")
+            proven = self._proven(each)
             parts[at] = judge(whole, ends, proven, self._backend.refresh_micros(each), present)
         if require_complete:
-            self._require(found, "index_ticks", *outline(starts, layout, window))
+            self._require(found, *outline(starts, layout, window))
         return join(series, found, parts, tz)
 
     @_with_past
-    def ticks(self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False, tz=None):
+    def ticks(self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, of=None, exact=False, tz=None):
         """The ticks of [start, end). Other columns: tick_volume, is_settled, source, quality. `exact`: adds price_exact …
         as Decimal. `tz`: the zone of the index, and of times without one. Columns as in `bars`."""
-        found = self._find(series, index_type)
+        found = self._find(series, index_type, of)
         names = tick_columns(columns, exact)
         parts = [self._ticks_of(each, names, *self._window(start, end, tz=tz)) for each in found]
         if len(parts) > 1:
@@ -133,13 +135,13 @@ class Warehouse:
 
     @_with_past
     def iter_ticks(
-        self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, exact=False, tz=None, rows=100_000
+        self, series, start=None, end=None, *, columns=("price", "volume"), index_type=None, of=None, exact=False, tz=None, rows=100_000
     ):
         """The ticks of one series as DataFrames of at most `rows` rows, one after the other, in constant memory. All are of the
         state at the first one, whatever the daemon writes meanwhile. Options as in `ticks`."""
         if not isinstance(series, str):
             raise TypeError("iter_ticks reads one series: give its name")
-        found = self._find(series, index_type)
+        found = self._find(series, index_type, of)
         names = tick_columns(columns, exact)
         lower, upper = self._window(start, end, tz=tz)
         backend = self._backend.pinned()
@@ -169,7 +171,7 @@ class Warehouse:
         where += [("day", "<", to_text(upper - 1 + _DAY)[:10])] if end is not None else []
         parts = []
         for each in found:
-            frame = self._backend.read("ohlcv", ["day", *names], [*key_of(each), *where], order="day")
+            frame = self._backend.read("ohlcv", ["day", *names], [*each.key, *where], order="day")
             frame.index = pd.Index([to_micros(str(day)[:10]) for day in frame.pop("day")], dtype="int64")
             frame["is_final"] = frame["is_final"].astype(bool)
             frame = frame if running else frame[frame.index + _DAY <= self._backend.present()].copy()
@@ -182,14 +184,14 @@ class Warehouse:
         return join(series, found, parts)
 
     @_with_past
-    def returns(self, series, every="1h", start=None, end=None, *, log=False, index_type=None, tz=None, align=None):
+    def returns(self, series, every="1h", start=None, end=None, *, log=False, index_type=None, of=None, tz=None, align=None):
         """Returns from close to close, simple or logarithmic. NaN unless both bars are whole and follow one another. `tz`, `align`:
         as in `bars`."""
         layout = make_grid(every, tz, align)
         lower, upper = self._window(start, end, layout, tz)
         earlier = int(layout.starts([lower - 1])[0]) if start is not None else None
         names = [series] if isinstance(series, str) else list(series)
-        options = {"index_type": index_type, "grid": True, "tz": tz, "align": align}
+        options = {"index_type": index_type, "of": of, "grid": True, "tz": tz, "align": align}
         bars = self.bars(names, every, earlier, upper if end is not None else None, **options)
         close = bars["close"].where(bars["is_complete"])
         change = close / close.shift(1)
@@ -198,11 +200,11 @@ class Warehouse:
         return result[result.columns[0]].rename(names[0]) if isinstance(series, str) else result
 
     @_with_past
-    def asof(self, time=None, series=None, *, at=None, start=None, end=None, index_type=None, max_age=None, tz=None):
+    def asof(self, time=None, series=None, *, at=None, start=None, end=None, index_type=None, of=None, max_age=None, tz=None):
         """What each series was worth at or before a time: time, price, volume and age of its newest tick with a price, by name. Without
         `series`: all. For a list of times: the prices, a row for each time and a column for each series; so too with `at` (`09:30`)
         for that time of each day in [start, end). `max_age` (`5m`): older ticks count as missing. `tz`: the zone of the times."""
-        found = self._all(index_type) if series is None else self._find(series, index_type)
+        found = self._all(index_type) if series is None else self._find(series, index_type, of)
         limit = None if max_age is None else to_length(max_age)
         present = self._backend.present()
         if at is not None:
@@ -228,7 +230,7 @@ class Warehouse:
         return frame
 
     @_with_past
-    def asof_join(self, frame, *, on="time", by="name", index_type=None, max_age=None, tz=None):
+    def asof_join(self, frame, *, on="time", by="name", index_type=None, of=None, max_age=None, tz=None):
         """`frame`, trades for example, with what the series of each row was worth at its time: asof_price, asof_time and asof_age of the
         newest tick with a price, and asof_complete: whether the service has no later one. `on` is the column of times, `by` that of
         names. `max_age` (`5m`): older prices do not count. `tz`: the zone of times without one."""
@@ -237,7 +239,7 @@ class Warehouse:
         prices, stamps = np.full(len(frame), np.nan), np.full(len(frame), -1, dtype="int64")
         complete = np.zeros(len(frame), dtype=bool)
         codes, names = pd.factorize(frame[by])
-        for code, each in enumerate(self._find(list(names), index_type) if len(names) else []):
+        for code, each in enumerate(self._find(list(names), index_type, of) if len(names) else []):
             rows = np.flatnonzero(codes == code)
             at = moments[rows]
             first = self._tick_before(each, int(at.min()), None)[0]
@@ -248,7 +250,7 @@ class Warehouse:
             known[known] = at[known] - ts[found[known]] <= limit
             rows, at, found = rows[known], at[known], found[known]
             prices[rows], stamps[rows] = ticks["price"].to_numpy()[found], ts[found]
-            complete[rows] = covers(self._proven(each, "index_ticks"), ts[found], at + 1)
+            complete[rows] = covers(self._proven(each), ts[found], at + 1)
         known = stamps >= 0
         joined = frame.copy()
         joined["asof_price"] = prices
@@ -300,7 +302,7 @@ class Warehouse:
     def _at(self, known_at, tz=None):
         is_token = isinstance(known_at, str) and "@" in known_at
         past = Warehouse(self._backend.at(known_at if tz is None or is_token else to_micros(known_at, now_micros(), tz)))
-        past._known = self._known
+        past._known, past._known_tickers = self._known, self._known_tickers
         return past
 
     def _series(self):
@@ -312,17 +314,29 @@ class Warehouse:
         known = [each for each in self._series() if index_type in (None, each.index_type)]
         return sorted(known, key=lambda each: (each.name, each.index_type))
 
-    def _find(self, series, index_type):
+    def _tickers(self):
+        if self._known_tickers is None:
+            self._known_tickers = read_tickers(self._backend)
+        return self._known_tickers
+
+    def _find(self, series, index_type, of=None):
         names = [series] if isinstance(series, str) else list(series)
         if not names:
             raise ValueError("name at least one series")
         assets, days = functools.cache(self._assets), functools.cache(self._days)
+
+        def find(name):
+            if names_ticker(name, self._series()):
+                return find_series(name, self._tickers(), None, assets)
+            return find_series(name, self._series(), index_type, assets, days)
+
         try:
-            return [find_series(name, self._series(), index_type, assets, days) for name in names]
+            found = [find(name) for name in names]
         except UnknownSeries:
             # The daemon may have added it since.
-            self._known = None
-            return [find_series(name, self._series(), index_type, assets, days) for name in names]
+            self._known = self._known_tickers = None
+            found = [find(name) for name in names]
+        return [each.of(of) for each in found]
 
     def _assets(self):
         rows = self._backend.read("assets", ["id", "name", "status"])
@@ -334,7 +348,7 @@ class Warehouse:
         for relation, column in (("index_ticks", "ts"), ("ohlcv", "day")):
             for descending in (False, True):
                 rows = self._backend.read(
-                    relation, [column], list(key_of(series)), order=column, descending=descending, limit=1
+                    relation, [column], series.key, order=column, descending=descending, limit=1
                 )
                 found += [(to_text(int(value)) if column == "ts" else str(value))[:10] for value in rows[column]]
         return (min(found), max(found)) if found else None
@@ -353,15 +367,44 @@ class Warehouse:
         return to_decimals(part)
 
     def _raw_ticks(self, series, columns, lower, upper, backend=None, limit=None):
-        where = [*key_of(series), ("ts", ">=", lower), ("ts", "<", upper)]
-        read = (backend or self._backend).read
-        return to_numbers(read("index_ticks", ["ts", *columns], where, order="ts", limit=limit))
+        return self._read_ticks(series, columns, [("ts", ">=", lower), ("ts", "<", upper)], backend=backend, limit=limit)
+
+    def _read_ticks(self, series, columns, where, descending=False, limit=None, backend=None):
+        """The columns of ticks, whatever their relation calls them."""
+        backend = backend or self._backend
+        where = [*series.key, *where]
+        if series.stream == "index_ticks" and series.figure == "price":
+            return to_numbers(backend.read("index_ticks", ["ts", *columns], where, order="ts", descending=descending, limit=limit))
+        parts = ["bid", "ask"] if series.figure == "mid" else [series.figure]
+        others = [*KINDS[series.stream].figures, "quality", *(["source"] if series.stream in ("index_ticks", "exchange_ticks") else [])]
+        stored = {}
+        for name in columns:
+            base, exact, _ = name.partition("_exact")
+            if base == "price":
+                stored[name] = [each if each.endswith("rank") else each + exact for each in parts]
+            elif base in others:
+                stored[name] = [name]
+        names = list(dict.fromkeys(["ts", *(each for all in stored.values() for each in all)]))
+        found = backend.read(series.stream, names, where, order="ts", descending=descending, limit=limit)
+        frame = pd.DataFrame({"ts": found["ts"]})
+        for name in columns:
+            if name == "is_settled":
+                stamps = frame["ts"].to_numpy(dtype="int64")
+                frame[name] = covers(self._proven(series), stamps, stamps + 1)
+            elif name not in stored:
+                frame[name] = np.nan
+            elif len(stored[name]) == 2:
+                middle = (pd.to_numeric(found["bid"]) + pd.to_numeric(found["ask"])) / 2
+                frame[name] = middle.map(repr).where(middle.notna(), None) if name.endswith("_exact") else middle
+            else:
+                frame[name] = found[stored[name][0]]
+        return to_numbers(frame)
 
     def _bars_of(self, series, layout, is_hourly, window, exact):
         digits = [f"{name}_exact" for name in (*PRICES, "volume_24h")] if exact else []
-        if self._backend.has_bars and is_hourly:
+        if self._backend.has_bars and is_hourly and series.stream == "index_ticks" and series.figure == "price":
             columns = ["ts", *PRICES, "volume_24h", "n_ticks", "quality", *digits]
-            where = [*key_of(series), ("ts", ">=", window[0]), ("ts", "<", window[1])]
+            where = [*series.key, ("ts", ">=", window[0]), ("ts", "<", window[1])]
             hours = to_numbers(self._backend.read("bars_1h", columns, where, order="ts"))
             hours["doubtful"] = hours.pop("quality") == "doubtful ticks"
             hours = self._with_stale(series, hours, window, exact)
@@ -382,25 +425,43 @@ class Warehouse:
         return pd.concat(found, ignore_index=True).sort_values("ts", ignore_index=True) if len(found) > 1 else (found or [hours])[0]
 
     def _tick_before(self, series, at, limit):
-        where = [*key_of(series), ("ts", "<=", at), ("price", "<>", None)]
-        if limit is not None:
-            where.append(("ts", ">=", at - limit))
-        found = self._backend.read(
-            "index_ticks", ["ts", "price", "volume"], where, order="ts", descending=True, limit=1
-        )
-        return tuple(found.iloc[0]) if len(found) else (None, np.nan, np.nan)
+        figures = ["bid", "ask"] if series.figure == "mid" else [series.figure]
+        where = [("ts", "<=", at), *((figure, "<>", None) for figure in figures)]
+        # Only the rows of an index are found by their time at once.
+        spans = [_HOUR, _DAY] if series.stream != "index_ticks" else []
+        for span in [*(span for span in spans if limit is None or span < limit), limit]:
+            bound = [] if span is None else [("ts", ">=", at - span)]
+            found = self._read_ticks(series, ["price", "volume"], where + bound, descending=True, limit=1)
+            if len(found):
+                return tuple(found.iloc[0])
+        return (None, np.nan, np.nan)
 
-    def _proven(self, series, stream):
-        """The bounds of every covered range."""
-        where = [("stream", "=", stream), *key_of(series), ("proof", "<>", "lost")]
-        rows = self._backend.read("coverage", ["from_ts", "to_ts"], where, order="from_ts")
-        return [(int(lower), int(upper)) for lower, upper in rows.itertuples(index=False)]
+    def _ledger_rows(self, relation, columns, series, stream=None, where=()):
+        """What the ledger says of a series; of a ticker, of its exchange, or of all. `stream`: None for all of the series."""
+        kind, ids = series.ledger
+        if kind:
+            of_stream = [] if stream is None else [("stream", "=", stream)]
+            return self._backend.read(relation, columns, [*where, *of_stream, *series.key])
+        names = list(dict.fromkeys([*columns, "index_type", "index_id"]))
+        rows = self._backend.read(relation, names, [*where, ("stream", "=", series.stream)])
+        return rows[rows["index_type"].isna() & rows["index_id"].fillna("").isin(ids)][list(columns)]
+
+    def _proven(self, series, stream="index_ticks"):
+        """The bounds of every covered range, ascending and disjoint."""
+        rows = self._ledger_rows("coverage", ["from_ts", "to_ts"], series, stream, [("proof", "<>", "lost")])
+        merged = []
+        for lower, upper in rows.sort_values("from_ts").astype("int64").itertuples(index=False):
+            if merged and lower < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], upper))
+            else:
+                merged.append((lower, upper))
+        return merged
 
     def _missing(self, found, stream, start, end):
         rows = []
         present = self._backend.present()
         for each in found:
-            known = self._backend.read("gaps", ["from_ts", "to_ts", "state", "reason"], [("stream", "=", stream), *key_of(each)])
+            known = self._ledger_rows("gaps", ["from_ts", "to_ts", "state", "reason"], each, stream)
             for lower, upper in uncovered(self._proven(each, stream), start, end):
                 own = known[(known.from_ts < upper) & (known.to_ts >= lower)].sort_values("from_ts")
                 # The ledger may have been read a moment before the present: a head at its end goes on until now.
@@ -409,7 +470,7 @@ class Warehouse:
                     own[-1] = (own[-1][0], min(upper, present), *own[-1][2:])
                 parts = [(max(lower, a), min(upper, z), *why) for a, z, *why in own if a < upper and z > lower]
                 rest = uncovered([(a, z) for a, z, *_ in parts], lower, upper)
-                parts += [(a, min(z, present), "open", self._backend.unproven) for a, z in rest if a < present]
+                parts += [(a, min(z, present), *self._backend.unproven(each)) for a, z in rest if a < present]
                 parts += [(max(a, present), z, "open", "in the future") for a, z in rest if z > present]
                 rows += [(each.name, *part) for part in parts]
         frame = pd.DataFrame(rows, columns=["name", "from_time", "to_time", "state", "reason"])
@@ -418,8 +479,8 @@ class Warehouse:
             frame[column] = pd.to_datetime(frame[column].astype("int64"), unit="us", utc=True)
         return frame
 
-    def _require(self, found, stream, start, end):
-        missing = self._missing(found, stream, start, end)
+    def _require(self, found, start, end):
+        missing = self._missing(found, "index_ticks", start, end)
         if len(missing) == 0:
             return
         first = missing.iloc[0]
@@ -433,13 +494,11 @@ class Warehouse:
     def _ledger(self, relation, more, series, start, end, stream, index_type):
         lower, upper = self._window(start, end)
         where = [("from_ts", "<", upper), ("to_ts", ">", lower)]
-        if stream is not None:
-            where.append(("stream", "=", stream))
         columns = [*_LEDGER, *more]
         if series is None:
-            frame = self._backend.read(relation, columns, where)
+            frame = self._backend.read(relation, columns, where + ([] if stream is None else [("stream", "=", stream)]))
         else:
-            parts = [self._backend.read(relation, columns, [*where, *key_of(each)]) for each in self._find(series, index_type)]
+            parts = [self._ledger_rows(relation, columns, each, stream, where) for each in self._find(series, index_type)]
             frame = pd.concat(parts, ignore_index=True)
         frame = frame.sort_values(["stream", "name", "from_ts"], ignore_index=True, na_position="first")
         for side in ("from", "to"):

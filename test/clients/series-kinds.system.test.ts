@@ -1,0 +1,106 @@
+import { spawnSync } from "node:child_process";
+import { resolve } from "node:path";
+import { expect, it } from "vitest";
+import { openWarehouse } from "../../src/library/open-warehouse.ts";
+import { formatTimestamp } from "../../src/model/time.ts";
+import { skipWithout } from "../support/has-tool.ts";
+import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
+import { createWarehouse } from "../support/warehouse/filled-warehouse.ts";
+
+const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
+const run = (...args: readonly string[]) =>
+  spawnSync(python, ["-W", "ignore", "-c", ...args], {
+    encoding: "utf8",
+    env: { PYTHONPATH: resolve(import.meta.dirname, "../../clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
+  });
+const hasPandas =
+  run("import pandas").status === 0 || skipWithout("python3 has no pandas", "series of all kinds in Python");
+
+const questions = [
+  ["Kraken:BTC/USD", null],
+  ["kraken:btc/usd", "bid"],
+  ["kraken-id:btc-usd-id", "mid"],
+  ["Kraken:BTC/USD", "price"],
+  ["Kraken:BTCUSD-PERP", null],
+  ["Kraken:BTCUSD-PERP", "funding"],
+  ["cap:BTC", null],
+  ["cap:Bitcoin", "rank"],
+  ["BTC", "last"],
+  ["BTC", "volume"],
+] as const;
+
+const script = `
+import json, sys, mds
+w = mds.open(sys.argv[1])
+first, gap, end, *_ = sys.argv[3:]
+answers = []
+number = lambda value: None if value != value else float(value)
+for name, of in json.loads(sys.argv[2]):
+    answer = []
+    for state in ({}, {"known_at": w.cite()}):
+        ticks = w.ticks(name, of=of, columns=["price", "is_settled"], exact=True, **state)
+        bars = w.bars(name, "3m", of=of, **state)
+        one = w.asof(gap, name, of=of, **state).iloc[0]
+        pieces = [len(piece) for piece in w.iter_ticks(name, of=of, rows=4, **state)]
+        answer.append([
+            [[str(price), bool(settled)] for price, settled in zip(ticks.price_exact, ticks.is_settled)],
+            [[number(b.open), number(b.close), int(b.n_ticks), int(b.expected_ticks), round(b.coverage, 9), bool(b.is_complete)] for b in bars.itertuples()],
+            [number(one.price), one.age.total_seconds()], pieces,
+            [w.is_whole(name, first, gap, **state), w.is_whole(name, gap, end, **state)],
+            [list(map(str, row)) for row in w.missing(name, gap, end, **state)[["from_time", "to_time", "state"]].values],
+            len(w.coverage(name, **state)),
+        ])
+    answers.append(answer)
+def refused(work):
+    try:
+        work()
+    except mds.MdsError as error:
+        return str(error)
+print(json.dumps([answers, [
+    refused(lambda: w.ticks("Krakn:BTC/USD")),
+    refused(lambda: w.ticks("cap:BTC", of="bid")),
+    refused(lambda: w.bars("Kraken:BTC/USD", "1m", gap, end, require_complete=True)),
+]]))
+`;
+
+it.runIf(hasPandas)("series of every kind are the same in Python, now and at a token", () => {
+  const path = createWarehouse(fillSnapshots, { hasAllViews: true });
+  const [first, gap, end] = [0, 5, 7].map((n) => formatTimestamp(SNAPSHOTS_FROM + n * MINUTE)) as [
+    string,
+    string,
+    string,
+  ];
+  const { stdout, stderr } = run(script, path, JSON.stringify(questions), first, gap, end);
+  expect(stderr).toBe("");
+  const [answers, refusals] = JSON.parse(stdout) as [unknown[][], string[]];
+  using warehouse = openWarehouse(path);
+  for (const [at, [name, of]] of questions.entries()) {
+    const figure = of === null ? {} : { of };
+    const bars = warehouse.bars(name, { every: "3m", ...figure });
+    const [one] = warehouse.asOf(gap, name, figure);
+    const isIndex = name === "BTC";
+    const expected = [
+      warehouse.ticks(name, figure).map((row) => [row.price_exact, row.is_settled === 1]),
+      bars.map((bar) => [
+        ...[bar.open, bar.close, bar.n_ticks, bar.expected_ticks],
+        ...[Math.round(bar.coverage * 1e9) / 1e9, bar.is_complete === 1],
+      ]),
+      [one?.price, one?.age_seconds],
+      [4, 4, 1],
+      [true, isIndex],
+      isIndex ? [] : [[gap, 6].map((from) => pandasTime(from === 6 ? 6 : 5)).concat("lost")],
+      isIndex ? 1 : 2,
+    ];
+    expect(answers[at], `${name} ${of}`).toEqual([expected, expected]);
+  }
+  expect(refusals).toEqual([
+    expect.stringMatching(/^the warehouse has no series Krakn:BTC\/USD: did you mean Kraken:BTC\/USD, /),
+    expect.stringMatching(/^cap:BTC has no figure bid: give one of rank, /),
+    expect.stringMatching(/^Kraken:BTC\/USD is not proven from .* \(lost, not observed\); `missing\(\)`/),
+  ]);
+});
+
+const pandasTime = (n: number) =>
+  formatTimestamp(SNAPSHOTS_FROM + n * MINUTE)
+    .replace("T", " ")
+    .replace(/\.0+Z/, "+00:00");
