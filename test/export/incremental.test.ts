@@ -56,6 +56,19 @@ describe("a second export", () => {
     await expectSame(folder, "index_ticks", "ohlcv", "coverage", "revisions");
   });
 
+  it("writes the file of each index type whose ticks came in one batch", async () => {
+    const { folder, warehouse } = exported();
+    const ts = monthStart(0) + 9 * DAY;
+    const ids = { GWA: "btc-id", MWA: "btc-usd-id", LX: "lx/1 %" } as const;
+    const types = ["GWA", "LX", "MWA"] as const;
+    const ticks = types.map((indexType) => tick(ts, "5.5", { indexType, indexId: ids[indexType] }));
+    warehouse.transaction((t) => writeRecords(t, "index_ticks", ticks, "live"));
+    const { months_written } = await exportIn(folder);
+    const files = types.map((type) => gwa(0).replace("GWA", type));
+    expect(months_written.filter((path) => path.startsWith("index_ticks"))).toEqual(files);
+    await expectSame(folder, "index_ticks");
+  });
+
   it("writes every month of a renamed series, and drops a month whose rows are gone and does not cover it", async () => {
     const { folder, warehouse } = exported();
     const place = join(folder, "export/exchange_ticks");

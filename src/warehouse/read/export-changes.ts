@@ -3,7 +3,7 @@ import { type Micros, startOfDay } from "../../model/time.ts";
 import { normalise } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { canContinue, readChanges, readJournalPosition } from "../tables/journal.ts";
+import { canContinue, type JournalEntry, readEntries, readJournalPosition } from "../tables/journal.ts";
 import { type ExportPeriod, readParts } from "./export-periods.ts";
 import { comparesPrices, readRefreshPeriods } from "./export-rows.ts";
 
@@ -36,17 +36,15 @@ export function compareStates(
 ): (period: ExportPeriod) => boolean {
   if (!before || !canContinue(readJournalPosition(connection), before.journal)) return () => false;
   const { seq: after } = before.journal;
-  const changes = readChanges(connection, { after, until: now.journal.seq });
+  const entries = readEntries(connection, { after, until: now.journal.seq });
   const parts = new Map(rowStreams.map((stream) => [stream, readParts(connection, stream)]));
+  const partsOf = ({ stream, key, keys }: JournalEntry) =>
+    new Set(Array.from({ length: keys }, (_, i) => parts.get(stream)?.get(key + i) ?? null));
   const nameOf = ({ stream, part }: Pick<ExportPeriod, "stream" | "part">) => `${stream} ${part}`;
-  const changed = new Map(
-    [
-      ...Map.groupBy(
-        changes.filter(({ kind }) => kind !== "ledger"),
-        ({ stream, key }) => nameOf({ stream, part: parts.get(stream)?.get(key) ?? null }),
-      ),
-    ].map(([name, own]) => [name, normalise(own)]),
-  );
+  const named = entries
+    .filter(({ kind }) => kind !== "ledger")
+    .flatMap((entry) => [...partsOf(entry)].map((part) => ({ ...entry, part })));
+  const changed = new Map([...Map.groupBy(named, nameOf)].map(([name, own]) => [name, normalise(own)]));
   return ({ stream, part, from, to }) => {
     const tickerPeriod = before.refreshPeriods[stream];
     const hasPrices = comparesPrices(stream);

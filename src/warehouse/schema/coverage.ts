@@ -192,6 +192,8 @@ export const changes = sqliteTable("changes", {
   from: integer("from_ts").notNull(),
   /** Exclusive. */
   to: integer("to_ts").notNull(),
+  /** How many neighbouring keys have changed, from `key` on. */
+  keys: integer("keys").notNull().default(1),
 });
 
 /** One row per stream: values that would otherwise need a scan. */

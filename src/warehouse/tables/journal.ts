@@ -10,6 +10,7 @@ import { readWarehouseState } from "./warehouse-state.ts";
  * The journal: every range whose rows or coverage a transaction has changed, entered in that transaction. A reader (the shared
  * warehouse, an export, an open page, `serve`) knows up to which entry it has looked. An entry says where to look again, not what
  * happened, so order and repetition do not matter. Pages of the writer's own process get the news of each commit with it.
+ * A poll changes thousands of neighbouring keys at nearly the same moment: they share an entry.
  */
 
 export interface Change extends TimeRange {
@@ -18,7 +19,16 @@ export interface Change extends TimeRange {
   readonly key: number;
 }
 
+/** An entry: the change of each of `keys` neighbouring keys. */
+export interface JournalEntry extends Change {
+  readonly seq: number;
+  readonly keys: number;
+}
+
 const HOUR = 3600 * MICROS_PER_SECOND;
+/** Neighbouring keys share an entry if all their rows are within this: less than a poll's interval, which a reader would read too. */
+const MAX_SHARED_RANGE = 10 * MICROS_PER_SECOND;
+
 interface JournalLimits {
   /** Older entries than these are combined, so many at once. */
   readonly recent: number;
@@ -104,8 +114,12 @@ export class Journal {
     this.#ticks = [];
     if (this.#changes.size === 0) return undefined;
     this.#state ??= this.#readState();
-    for (const { change, ranges } of this.#changes.values())
-      for (const { from, to } of ranges) this.#enter(++this.#state.seq, { ...change, from, to });
+    const { seq } = this.#state;
+    const entries = [...this.#changes.values()].flatMap(({ change, ranges }) =>
+      ranges.map((range) => ({ seq, ...change, ...range, keys: 1 })),
+    );
+    for (const entry of joinEntries(entries, ({ from, to }) => to - from <= MAX_SHARED_RANGE))
+      this.#enter({ ...entry, seq: ++this.#state.seq });
     this.#changes.clear();
     this.#keepSmall(this.#state);
     return news;
@@ -139,10 +153,10 @@ export class Journal {
     return { seq, combinedTo: seq, count };
   }
 
-  #enter(seq: number, { stream, kind, key, from, to }: Change): void {
+  #enter({ seq, stream, kind, key, from, to, keys }: JournalEntry): void {
     this.#connection.run(
-      "INSERT INTO changes (seq, stream, kind, key, from_ts, to_ts) VALUES (?, ?, ?, ?, ?, ?)",
-      [seq, stream, kind, key, from, to],
+      "INSERT INTO changes (seq, stream, kind, key, from_ts, to_ts, keys) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      [seq, stream, kind, key, from, to, keys],
     );
     if (this.#state) this.#state.count++;
   }
@@ -169,22 +183,42 @@ export class Journal {
 
   /** Combines the live rows of an hour, and the pages of a day, into one entry with the number of the last. */
   #combine(state: JournalState, after: number, until: number): void {
-    const combined = new Map<string, NumberedChange>();
-    for (const change of readChanges(this.#connection, { after, until })) {
-      const { stream, kind, key, from, to } = change;
-      const unit = to - from < HOUR ? HOUR : MICROS_PER_DAY;
-      const name = `${stream} ${kind} ${key} ${unit} ${Math.floor(from / unit)}`;
-      const before = combined.get(name);
-      combined.delete(name);
-      combined.set(
-        name,
-        before ? { ...change, from: Math.min(from, before.from), to: Math.max(to, before.to) } : change,
-      );
-    }
-    const remove = this.#connection.statement("DELETE FROM changes WHERE seq > ? AND seq <= ?");
-    state.count -= remove.run([after, until]).changes;
-    for (const { seq, ...change } of combined.values()) this.#enter(seq, change);
+    const entries = readEntries(this.#connection, { after, until });
+    const unitOf = ({ from, to }: TimeRange) => (to - from < HOUR ? HOUR : MICROS_PER_DAY);
+    const groups = Map.groupBy(entries, (entry) => {
+      const { stream, kind, key, keys, from } = entry;
+      const unit = unitOf(entry);
+      // Only the live rows of neighbouring keys are of the same time.
+      return `${stream} ${kind} ${unit === HOUR ? "" : `${key} ${keys}`} ${unit} ${Math.floor(from / unit)}`;
+    });
+    state.count -= this.#connection.run("DELETE FROM changes WHERE seq > ? AND seq <= ?", [after, until]);
+    for (const group of groups.values())
+      for (const entry of joinEntries(group.toSorted((a, b) => a.key - b.key))) this.#enter(entry);
   }
+}
+
+/** Joins each entry with the one before it, if they have equal or neighbouring keys, and `canJoin` agrees to the result. */
+function joinEntries(
+  entries: readonly JournalEntry[],
+  canJoin: (joined: JournalEntry) => boolean = () => true,
+): JournalEntry[] {
+  const joined: JournalEntry[] = [];
+  for (const entry of entries) {
+    const last = joined.at(-1);
+    const end = last ? last.key + last.keys : 0;
+    const both = last && {
+      ...last,
+      seq: Math.max(last.seq, entry.seq),
+      keys: Math.max(end, entry.key + entry.keys) - last.key,
+      from: Math.min(last.from, entry.from),
+      to: Math.max(last.to, entry.to),
+    };
+    const isNext =
+      last?.stream === entry.stream && last.kind === entry.kind && entry.key >= last.key && entry.key <= end;
+    if (both && isNext && canJoin(both)) joined[joined.length - 1] = both;
+    else joined.push(entry);
+  }
+  return joined;
 }
 
 export interface JournalPosition {
@@ -210,20 +244,36 @@ export function canContinue(
   return id === position.id && seq >= position.firstSeq && seq <= position.seq;
 }
 
+interface JournalPart {
+  readonly after: number;
+  readonly until: number;
+  readonly limit?: number;
+}
+
+/** The entries after `after` up to `until`, oldest first. */
+export function readEntries(
+  connection: SqlRunner,
+  { after, until, limit = -1 }: JournalPart,
+): JournalEntry[] {
+  return connection.rows<JournalEntry>(
+    `SELECT seq, stream, kind, key, from_ts AS "from", to_ts AS "to", keys FROM changes
+        WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
+    [after, until, limit],
+  );
+}
+
 export interface NumberedChange extends Change {
   readonly seq: number;
 }
 
-/** The changes after `after` up to `until`, oldest first. */
-export function readChanges(
-  connection: SqlRunner,
-  { after, until, limit = -1 }: { readonly after: number; readonly until: number; readonly limit?: number },
-): NumberedChange[] {
-  return connection.rows<NumberedChange>(
-    `SELECT seq, stream, kind, key, from_ts AS "from", to_ts AS "to" FROM changes
-        WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,
-    [after, until, limit],
-  );
+/** The changes of these entries, one for each key. `limit`: the entry that reaches it is the last. */
+export function readChanges(connection: SqlRunner, part: JournalPart): NumberedChange[] {
+  const changes: NumberedChange[] = [];
+  for (const { keys, ...first } of readEntries(connection, part)) {
+    for (let i = 0; i < keys; i++) changes.push({ ...first, key: first.key + i });
+    if (changes.length >= (part.limit ?? Number.POSITIVE_INFINITY)) break;
+  }
+  return changes;
 }
 
 /** Gives the journal another name, so that every reader compares everything: the file is a copy of another. */

@@ -9,7 +9,7 @@ import {
   renameJournal,
 } from "../../../src/warehouse/tables/journal.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 const everything = { after: 0, until: Number.MAX_SAFE_INTEGER };
@@ -44,6 +44,56 @@ it("has an entry of each key and kind, with what lies close together as one rang
   expect(entriesOf(warehouse)).toEqual(changes.map((change, i) => ({ seq: i + 1, ...change })));
   expect(readJournalPosition(warehouse.connection)).toMatchObject({ seq: 3, firstSeq: 0 });
   expect(readChanges(warehouse.connection, { after: 1, until: 3, limit: 1 })).toMatchObject([{ seq: 2 }]);
+});
+
+describe("neighbouring keys", () => {
+  const SECOND = MICROS_PER_SECOND;
+  const poll = (warehouse: WarehouseWriter, keys: readonly number[], at: (key: number) => number) =>
+    warehouse.transaction(({ journal }) => {
+      for (const key of keys)
+        journal.add("exchange_ticks", "rows", key, { from: at(key), to: at(key) + SECOND });
+    });
+  const countEntries = (warehouse: WarehouseWriter) =>
+    queryRows(warehouse, "SELECT count(*) AS entries FROM changes")[0]?.entries;
+
+  it("whose rows are of nearly the same moment share an entry, which readers get as a change of each", () => {
+    const warehouse = openTestWarehouse();
+    poll(warehouse, [1, 2, 3, 5, 6, 7], (key) => (key === 7 ? 60 : key) * SECOND);
+    expect(countEntries(warehouse)).toBe(3);
+    const rows = { stream: "exchange_ticks", kind: "rows" };
+    const run = { ...rows, from: SECOND, to: 4 * SECOND };
+    expect(entriesOf(warehouse)).toEqual([
+      { ...run, seq: 1, key: 1 },
+      { ...run, seq: 1, key: 2 },
+      { ...run, seq: 1, key: 3 },
+      { ...rows, seq: 2, key: 5, from: 5 * SECOND, to: 7 * SECOND },
+      { ...rows, seq: 2, key: 6, from: 5 * SECOND, to: 7 * SECOND },
+      { ...rows, seq: 3, key: 7, from: 60 * SECOND, to: 61 * SECOND },
+    ]);
+    const keysOf = (after: number) =>
+      readChanges(warehouse.connection, { ...everything, after, limit: 2 }).map(({ key }) => key);
+    expect([keysOf(0), keysOf(1), keysOf(2)]).toEqual([[1, 2, 3], [5, 6], [7]]);
+  });
+
+  it("of polls of an hour are combined where they overlap, and no key is lost", () => {
+    const warehouse = openTestWarehouse();
+    const journal = new Journal(warehouse.connection, { recent: 8, combined: 8, all: 20, pruned: 4 });
+    const polls = [[1, 2], [9], [2, 3], [4], [1], [6], [9, 10], [6, 7], [1]];
+    for (const [i, keys] of polls.entries()) {
+      for (const key of keys)
+        journal.add("exchange_ticks", "rows", key, { from: i * SECOND, to: (i + 1) * SECOND });
+      journal.write();
+    }
+    const keys = (after: number) => entriesOf(warehouse, { after }).map(({ seq, key }) => [seq, key]);
+    expect(countEntries(warehouse)).toBe(4);
+    expect(keys(0)).toEqual([
+      ...[1, 2, 3, 4].map((key) => [5, key]),
+      ...[9, 10].map((key) => [7, key]),
+      ...[6, 7].map((key) => [8, key]),
+      [9, 1],
+    ]);
+    expect(entriesOf(warehouse)[0]).toMatchObject({ from: 0, to: 5 * SECOND });
+  });
 });
 
 it("has nothing of a transaction that failed", () => {

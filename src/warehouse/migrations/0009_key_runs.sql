@@ -1,0 +1,1 @@
+ALTER TABLE `changes` ADD `keys` integer DEFAULT 1 NOT NULL;
