@@ -16,7 +16,7 @@ describe("the streams agree with each other", () => {
       ["LX", liquidIndexes[1]?.id],
     ] as const;
     for (const [type, id = ""] of indexes) {
-      for (const day of [1, 2, 77, 199]) {
+      for (const day of [1, 199]) {
         const start = MIDNIGHT - day * DAY_MS;
         const ticks = oracle.indexTicks(type, id, start, start + DAY_MS, client.now);
         const [bar] = oracle.dailyBars(type, id, start, start + DAY_MS, client.now);
@@ -49,7 +49,7 @@ describe("the streams agree with each other", () => {
       ["LX", universe.liquidIndexes[0]?.id],
     ] as const;
     for (const [type, id = ""] of indexes) {
-      for (let day = 0; day < 12; day++) {
+      for (let day = 0; day < 4; day++) {
         const start = MIDNIGHT - day * DAY_MS;
         const ticks = oracle.indexTicks(type, id, start, start + DAY_MS, now);
         const [bar] = oracle.dailyBars(type, id, start, start + DAY_MS, now);
@@ -125,7 +125,7 @@ describe("the streams agree with each other", () => {
   });
 
   it("prices are plausible: bitcoin in the tens of thousands, stablecoins near 1, daily changes of a few percent", async () => {
-    for (const seed of [1, 2, 3, 4, 5, 6]) {
+    for (const seed of [1, 2]) {
       const { simulator, now } = await startRestClient({ seed });
       const bars = (symbol: string) => {
         const id = simulator.universe.assets.find((asset) => asset.symbol === symbol)?.id ?? "";

@@ -109,17 +109,6 @@ describe("nights of backfill, without a daemon", () => {
     expect(settledEnds(engine)).toEqual([]);
   });
 
-  it("B6: calls nothing empty after a night of 404, and has all rows the next night", async () => {
-    const engine = await start(onHistories(({ on }) => Fault.status(404, { on })));
-    expect(await engine.run()).toMatchObject({ exit: 0 });
-    expect(engine.query("SELECT * FROM coverage")).toEqual([]);
-    expect(openReasons(engine)).toEqual(["not found, unconfirmed"]);
-    engine.simulator.setFaults();
-    expect(await runNextNight(engine)).toMatchObject({ exit: 0 });
-    expect(openReasons(engine)).toEqual([]);
-    expectNothingWrong(engine);
-  });
-
   it("B6: asks again every night for an index that the service did not know", async () => {
     const engine = await start(onHistories(({ on }) => Fault.status(404, { on })));
     await engine.run();

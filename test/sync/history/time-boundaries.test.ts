@@ -178,6 +178,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
           intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 35 } }`,
         localSkewMs: -30 * DAY_MS,
         simulator: {
+          refreshSeconds: 600,
           quirks: { noData, listed: { perMille: 1000, on: "2026-01-30" } },
           faults: [Fault.lag(30 * 86_400_000, { on: "/index-ticker" })],
         },

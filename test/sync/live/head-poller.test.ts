@@ -119,34 +119,6 @@ describe("polling the heads of live series", () => {
     expect(harness.failures).toEqual([]);
   });
 
-  it("a late tick causes no poll", async () => {
-    const harness = await SupervisorHarness.start({ sync: { ...sync, ohlcv: false } });
-    await harness.runUntilSettled();
-    await harness.advance(400);
-    const from = harness.requestCount;
-    harness.simulator.setFaults(Fault.lateTick(40_000, { p: 0.3 }));
-    await harness.advance(1200);
-    // The hourly polls of six series.
-    expect(harness.requestsTo("/index-ticker", from).length).toBeLessThanOrEqual(6);
-    harness.simulator.setFaults();
-  });
-
-  it("an index that ticks rarely is not polled at each of its ticks", async () => {
-    const harness = await SupervisorHarness.start({
-      sync: { ...sync, ohlcv: false, intraday: { GWA: list("BTC"), MWA: none, LX: none, days: 1 } },
-      simulator: { quirks: { missingPerMille: 120 } },
-    });
-    await harness.runUntilSettled();
-    const from = harness.requestCount;
-    await harness.advance(3 * 3600);
-    // Without the quiet-market checks, which request a single tick.
-    const polls = harness
-      .requestsTo("/index-ticker", from)
-      .filter(({ target }) => !target.endsWith("size=1"));
-    expect(polls.length).toBeLessThanOrEqual(10);
-    harness.expectMatchesService(harness.clock.now() - 5_400_000);
-  });
-
   it("goes on after a poll that could not read how far it got", async () => {
     const harness = await SupervisorHarness.start({ sync: { ...sync, ohlcv: false }, confirmEvery: 60 });
     await harness.runUntilSettled();

@@ -29,39 +29,6 @@ function findFalseCoverage(harness: SupervisorHarness, atMs: number): string | u
 
 const REFRESH_SECONDS = 60;
 
-describe("rows that REST has 20 periods late, and that the socket drops", () => {
-  /** The covered seconds without their row. */
-  const missingSql = `WITH RECURSIVE second(ts) AS (
-      SELECT min(ts) FROM index_tick_rows UNION ALL SELECT ts + 1000000 FROM second WHERE ts < @now)
-    SELECT count(*) AS n FROM second t
-      WHERE EXISTS (SELECT 1 FROM settled_ranges g WHERE g.from_ts <= t.ts AND t.ts < g.to_ts)
-        AND NOT EXISTS (SELECT 1 FROM index_tick_rows r WHERE r.ts = t.ts)`;
-
-  it.each([Fault.mute(), Fault.missingTick({ p: 0.3 })])(
-    "H2: none is missing after the first ($name)",
-    async (socket) => {
-      const harness = await SupervisorHarness.start({
-        sync: { ...sync, intraday: { ...sync.intraday, GWA: list("BTC") } },
-        refreshSeconds: 1,
-        start: "2026-03-01T00:01:07Z",
-        simulator: { faults: [socket] },
-      });
-      const countMissing = () => harness.query(missingSql, { now: harness.clock.now() * 1000 })[0]?.n;
-      await harness.runUntil(() => harness.isFilled);
-      harness.simulator.setFaults(socket, Fault.lateRows(20_000, 0.1, { on: "/index-ticker" }));
-      const lateSql = "SELECT 1 FROM stream_states WHERE stream = 'index_ticks' AND late_by > 0";
-      await harness.runUntil(() => harness.query(lateSql).length > 0, 120);
-      const later: unknown[] = [];
-      for (let second = 0; second < 90; second++) {
-        await harness.advance(1);
-        later.push(countMissing());
-      }
-      expect(later).toEqual(later.map(() => 0));
-      expect(harness.failures).toEqual([]);
-    },
-  );
-});
-
 describe("a daemon with a mute socket", () => {
   it("H1: claims nothing that REST has not published, and everything once REST has caught up", async () => {
     const harness = await SupervisorHarness.start({
