@@ -107,7 +107,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     daemon.simulator.setFaults(Fault.stall());
     const running = await daemon.startServing();
     await running.runUntil(() => manager.messages().includes("READY=1"));
-    const text = "from 19 to 25: 1 MB, about 1 s";
+    const text = "from 19 to 26: 1 MB, about 1 s";
     expect(daemon.logged.filter(({ message }) => message.includes("upgrad"))).toEqual([
       { level: "warn", message: "upgrading warehouse", fields: { upgrade: text } },
       { level: "warn", message: "warehouse upgraded", fields: { seconds: expect.any(Number) } },

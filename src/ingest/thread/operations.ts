@@ -20,7 +20,7 @@ import {
 import { recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
 import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
-import { truncateWal } from "../../warehouse/sqlite/wal.ts";
+import { truncateLongWal } from "../../warehouse/sqlite/wal.ts";
 import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
@@ -160,10 +160,10 @@ const operations = {
   optimizeDatabase: ({ warehouse }: OperationContext, _: undefined) => optimizeDatabase(warehouse),
   /** Shows that the thread responds. */
   ping: (_context: OperationContext, _: undefined) => undefined,
-  /** Checks that the file was not replaced, and truncates the WAL. */
+  /** Checks that the file was not replaced, and truncates a WAL that a reader has blocked. */
   checkStorage: ({ warehouse }: OperationContext, _: undefined) => {
     warehouse.assertFileInPlace();
-    return truncateWal(warehouse.connection);
+    return truncateLongWal(warehouse.connection);
   },
 } satisfies Record<string, Operation>;
 

@@ -20,7 +20,7 @@ export type Orm = BetterSQLite3Database;
  */
 export const BUSY_TIMEOUT_MS = 2_000;
 /** After a checkpoint SQLite truncates a longer WAL file to this size. */
-const JOURNAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
+export const JOURNAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
 /** Rows arrive in time order, so the writer revisits few pages. Each reader has its own cache. */
 const WRITER_CACHE_KIB = 8 * 1024;
 const READER_CACHE_KIB = 64 * 1024;

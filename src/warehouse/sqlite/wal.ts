@@ -1,12 +1,12 @@
 import { statSync } from "node:fs";
-import { BUSY_TIMEOUT_MS, type Connection } from "./connection.ts";
+import { BUSY_TIMEOUT_MS, type Connection, JOURNAL_SIZE_LIMIT_BYTES } from "./connection.ts";
 import { createEmptyFile } from "./disk.ts";
 import { findLockHolders, type LockHolders } from "./lock-holders.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
 export interface TruncateWalResult {
   readonly walBytes: number;
-  /** False: a reader still uses the WAL, which grows until that reader ends. */
+  /** False: a reader still uses the WAL, which grows until that reader ends; or it is short. */
   readonly isTruncated: boolean;
   readonly holders: LockHolders;
 }
@@ -84,4 +84,14 @@ export function truncateWal(connection: Connection): TruncateWalResult {
     isTruncated,
     holders: isTruncated ? { readers: [], writers: [] } : findLockHolders(path),
   };
+}
+
+/**
+ * Truncates a WAL that has grown because a reader blocked its checkpoints. A shorter one is overwritten in place: each checkpoint
+ * writes every page that has changed since the last, so fewer checkpoints write less.
+ */
+export function truncateLongWal(connection: Connection): TruncateWalResult {
+  const walBytes = readWalBytes(connection.path);
+  if (walBytes >= JOURNAL_SIZE_LIMIT_BYTES) return truncateWal(connection);
+  return { walBytes, isTruncated: false, holders: { readers: [], writers: [] } };
 }

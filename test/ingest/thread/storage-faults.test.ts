@@ -198,6 +198,10 @@ describe("a file that fails while it is open", () => {
     const { ingest, path } = await startIngest();
     await commit(ingest);
     truncateSync(`${path}-wal`, 1000);
+    // A short WAL is not read. The thread has the one open that was at its path.
+    renameSync(`${path}-wal`, `${path}-short`);
+    writeFileSync(`${path}-wal`, "");
+    truncateSync(`${path}-wal`, 64 * 1024 * 1024);
     await expect(ingest.call("checkStorage", undefined)).rejects.toMatchObject({ code: "io_error" });
     await expect(commit(ingest)).rejects.toMatchObject({ code: "io_error" });
     await ingest.close();
@@ -216,7 +220,7 @@ describe("a file that fails while it is open", () => {
     const { path, ingest } = await startIngest();
     const entry = { derivativeType: "futures", exchangeId: "kraken-id", day: "2026-03-01" };
     await ingest.call("commitNoContracts", entry);
-    await ingest.call("checkStorage", undefined);
+    await ingest.call("optimizeDatabase", undefined);
     const quant = new Database(path);
     const root = quant.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'rechecks'").pluck().get();
     const file = openSync(path, "r+");

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { MIN_FREE_BYTES } from "../../../src/warehouse/sqlite/disk.ts";
 import { findLockHolders } from "../../../src/warehouse/sqlite/lock-holders.ts";
-import { readWalBytes, truncateWal } from "../../../src/warehouse/sqlite/wal.ts";
+import { readWalBytes, truncateLongWal, truncateWal } from "../../../src/warehouse/sqlite/wal.ts";
 import { assertNoWriter } from "../../../src/warehouse/sqlite/writer-lock.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -148,6 +148,17 @@ describe("readers", () => {
     expect(await reader.act()).toBe("closed");
     expect(truncateWal(warehouse.connection)).toMatchObject({ isTruncated: true, walBytes: 0 });
     expect(readWalBytes(warehouse.path)).toBe(0);
+  });
+
+  it("that have not blocked a checkpoint leave a short WAL, which is not truncated", () => {
+    const warehouse = openTestWarehouse();
+    write(warehouse);
+    const short = readWalBytes(warehouse.path);
+    expect(truncateLongWal(warehouse.connection)).toMatchObject({ walBytes: short, isTruncated: false });
+    expect(readWalBytes(warehouse.path)).toBe(short);
+    truncateSync(`${warehouse.path}-wal`, 64 * 1024 * 1024);
+    expect(truncateLongWal(warehouse.connection)).toMatchObject({ walBytes: 0, isTruncated: true });
+    expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 500 }]);
   });
 
   it("F7: another program's write transaction fails ours with db_locked and its pid; after its end writes succeed", async () => {
