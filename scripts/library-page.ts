@@ -165,6 +165,7 @@ The [research page](research.md) has examples with their output.
 | what is missing? | \`warehouse.gaps({ series: "BTC", from, to })\` | \`w.missing("BTC", start, end)\` |
 | refuse incomplete ranges | \`requireComplete: true\` throws \`IncompleteFailure\` | \`require_complete=True\` raises \`mds.Incomplete\` |
 | an earlier state | \`knownAt\`, \`warehouse.cite()\` | \`known_at\`, \`w.cite()\` |
+| a line that others can check | \`warehouse.cite("bars", "BTC", { every: "1h" })\`, \`warehouse.check(line)\` | \`w.cite("bars", "BTC", "1h")\`, \`w.check(line)\` |
 | SQL | \`warehouse.query(sql, { name }, { knownAt })\` | \`w.sql(sql, {"name": …}, known_at=…)\` |
 | columns | \`as: "columns"\`: typed arrays; \`toArrow\` | DataFrames; \`frames="polars"\` |
 
@@ -185,6 +186,8 @@ const average = ticks.price.reduce((sum, price) => sum + price, 0) / ticks.lengt
 
 - **Ranges** are \`[from, to)\`; a bar belongs to a range if it begins in it. [Times](commands.md#times) and [the starts of bars](dictionary.md#grids) are those of
   the commands; \`tz\` is the zone of texts without an offset, and of the midnights from which bars count.
+- **Names** with a colon address tickers of exchanges (\`Kraken:BTC/USD\`), contracts and market capitalisations (\`cap:BTC\`); \`of\` selects
+  another figure than the price.
 - **Rows** have the columns of the views ([dictionary](dictionary.md)); \`mds-sync bars\`, \`ticks\` and \`asof\` write the same rows.
 - **Failures:** \`Failure\` has a \`code\` that is stable across releases, a \`message\` and a \`remedy\`. \`IncompleteFailure\` lists the \`gaps\`.
 - **More:** [examples](../examples/README.md) to copy; [the Python client](../clients/python/README.md) in detail; \`mds-sync/schema\` exports the tables for

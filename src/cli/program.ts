@@ -73,6 +73,11 @@ const commands: Readonly<Record<string, CommandEntry>> = {
     summary: "what each series was worth at or before a moment",
     load: async () => (await import("./commands/data/asof.ts")).addAsofCommand,
   },
+  check: {
+    usage: "<line...>",
+    summary: "recompute what --cite has cited, in any warehouse of the service",
+    load: async () => (await import("./commands/data/check.ts")).addCheckCommand,
+  },
   query: {
     usage: "[sql]",
     summary: "run read-only SQL over the warehouse, or list its relations",

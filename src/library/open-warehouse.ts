@@ -27,7 +27,9 @@ import type {
 import { joinAsOf } from "./reading/as-of-join.ts";
 import { readAsOf } from "./reading/as-of-reader.ts";
 import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
-import { readBars } from "./reading/bar-reader.ts";
+import { chooseSource, readBars } from "./reading/bar-reader.ts";
+import { checkFile } from "./reading/check-citation.ts";
+import { askAsOf, askFor, cite } from "./reading/citation.ts";
 import { findMissing } from "./reading/completeness.ts";
 import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
 import {
@@ -48,6 +50,7 @@ import type {
   AsOfValue,
   BarArrays,
   BarRow,
+  CheckResult,
   CoverageRow,
   SeriesInfo,
   TickArrays,
@@ -191,9 +194,45 @@ export class Warehouse implements Disposable {
     });
   }
 
-  /** A token that names the newest state: as `knownAt` it reproduces every answer of now. */
-  cite(): string {
-    return this.#inTransaction({}, citeState);
+  /**
+   * A token that names the newest state: as `knownAt` it reproduces every answer of now. With a question, one line that cites its
+   * answer, which others can check.
+   */
+  cite(): string;
+  cite(method: "bars", series: SeriesSelection, options: BarOptions): string;
+  cite(method: "ticks", series: SeriesSelection, options?: TickOptions): string;
+  cite(
+    method: "asOf",
+    at: TimeInput | readonly TimeInput[] | Schedule,
+    series: SeriesSelection,
+    options?: AsOfOptions,
+  ): string;
+  cite(method?: "bars" | "ticks" | "asOf", ...args: readonly unknown[]): string {
+    if (method === undefined) return this.#inTransaction({}, citeState);
+    if (method === "asOf") {
+      const [at, series, options = {}] = args as Parameters<Warehouse["asOf"]>;
+      const { of, tz, source } = options;
+      return this.#inTransaction(options, (connection) => {
+        const moments = readMoments(at, readPresentTs(connection), findTimeZone(tz));
+        const all = resolveSeries(connection, toList(series), options).map((one) => ({
+          series: one,
+          source: chooseSource(one, source),
+        }));
+        const schedule = typeof at === "object" && "from" in at ? at.at : undefined;
+        return cite(connection, askAsOf(connection, all, { of, tz, moments, schedule }));
+      });
+    }
+    const [series, options = {}] = args as [SeriesSelection, (TickOptions & Partial<BarOptions>)?];
+    const more = method === "bars" ? { grid: readGrid(options as BarOptions) } : { source: "ticks" as const };
+    return this.#inTransaction(options, (connection) => {
+      const plans = planReads(connection, { ...options, ...more, names: toList(series) });
+      return cite(connection, askFor(connection, plans, options));
+    });
+  }
+
+  /** Recomputes what a line of `cite` cites, in whichever warehouse of the same service. */
+  check(citation: string): CheckResult {
+    return checkFile(this.path, citation);
   }
 
   /** Runs one read-only statement. A bound on `time` is as fast as one on `ts`. `Row` must match its columns. */

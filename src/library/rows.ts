@@ -156,3 +156,34 @@ export interface CoverageRow {
   readonly proof: "rows" | "empty" | "lost";
   readonly reason: string | null;
 }
+
+/** What a check of a citation found. */
+export interface CheckResult {
+  /** Whether the warehouse gives the cited values. */
+  readonly equal: boolean;
+  readonly cited_rows: number;
+  readonly rows: number;
+  /** 1: the ledger of this warehouse proves them complete. */
+  readonly is_complete: 0 | 1;
+  /** Null if they are equal. */
+  readonly difference: Difference | null;
+}
+
+/** The first row that differs, or the range in which it is. */
+export interface Difference {
+  readonly name: string;
+  readonly from_ts: number;
+  readonly to_ts: number;
+  readonly from_time: string;
+  readonly to_time: string;
+  /** The values of the row, if the warehouse still knows them. */
+  readonly cited: string | null;
+  readonly here: string | null;
+  /**
+   * `corrected later`, `withdrawn later` or `arrived later`: since it was cited; `corrected here`; `open here`, `unconfirmed here` or
+   * `lost here`: this warehouse lacks it; `incomplete when cited`; `unknown`.
+   */
+  readonly reason: string;
+  /** When it changed, or why it is missing. */
+  readonly detail: string | null;
+}

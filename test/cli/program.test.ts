@@ -19,7 +19,7 @@ describe("mds-sync", () => {
     expect(status).toBe(0);
     const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map((match) => match[1]);
     const expected =
-      "run init plan backfill status gaps verify bars ticks asof query export share backup restore serve doctor settings simulate completion".split(
+      "run init plan backfill status gaps verify bars ticks asof check query export share backup restore serve doctor settings simulate completion".split(
         " ",
       );
     expect(commands).toEqual(expected);

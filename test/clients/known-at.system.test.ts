@@ -101,7 +101,7 @@ describe.skipIf(!hasPandas)(`earlier states, in Python (seed ${seed})`, () => {
       const cited = await runInProcess(["ticks", "BTC", "--cite", "--warehouse", path], { cwd: folder });
       seen.push({
         at: formatTimestamp(clock.now() * 1000),
-        token: /^mds-sync: cite: (\S+)$/m.exec(cited.stderr)?.[1] ?? "no token",
+        token: /^mds-sync: cite: .* state=(\S+)$/m.exec(cited.stderr)?.[1] ?? "no token",
         python: withoutNow(askPython(path)[0]),
       });
     }

@@ -110,7 +110,7 @@ def read_tickers(backend):
             labels = [row[column] for column in kind.labels]
             ids = tuple(row[column] for column in kind.keys)
             name = ":".join(str(part) for part in (["cap", *labels] if stream == "market_caps" else labels))
-            id = f"cap:{ids[0]}" if stream == "market_caps" else ids[0] if stream == "derivative_ticks" else ":".join(ids)
+            id = f"cap:{ids[0]}" if stream == "market_caps" else ":".join([row.get("exchange_id") or "", ids[0]] if stream == "derivative_ticks" else ids)
             ticker = Ticker((stream, id, name))
             ticker.ids, ticker.exchange_id = ids, row.get("exchange_id") or ""
             found.append(ticker)

@@ -28,6 +28,7 @@ export const commandExamples: Readonly<Record<string, readonly string[]>> = {
     "mds-sync asof '2026-05-01 12:00' BTC BTC/USD --columns name,time,price_exact,is_complete",
     "mds-sync asof -7d BTC --require-complete --json",
   ],
+  check: ["mds-sync check mds1 ticks BTC ids=GWA:… from=… to=… rows=… sha256=…"],
   query: [
     "mds-sync query 'SELECT name, time, price FROM latest_index_ticks'",
     "mds-sync query \"SELECT * FROM index_ticks WHERE name = 'BTC' AND time >= '2026-05-01' AND time < '2026-05-02'\" --format csv",

@@ -1,12 +1,12 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import { ofSeries, tickColumns } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import type { AsOfRow, BarSource } from "../rows.ts";
 import { chooseSource, streamOf } from "./bar-reader.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import type { KeyedSeries } from "./series-names.ts";
-import { ofSeries, tickColumns } from "./tick-reader.ts";
 import type { TimeZone } from "./time-zone.ts";
 
 interface Found {

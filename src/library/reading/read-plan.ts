@@ -9,6 +9,7 @@ import {
 } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
+import { ofSeries } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
 import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
@@ -18,7 +19,6 @@ import { alignToBars, type BarGrid } from "./bar-grid.ts";
 import { canBuild, chooseSource, streamOf } from "./bar-reader.ts";
 import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
 import { type KeyedSeries, resolveSeries, type SeriesOptions } from "./series-names.ts";
-import { ofSeries } from "./tick-reader.ts";
 import { findTimeZone, type TimeZone, utcZone } from "./time-zone.ts";
 
 /** Which part of which series to read. */

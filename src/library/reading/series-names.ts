@@ -2,14 +2,13 @@ import { Failure } from "../../model/failure.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
   describeChoices,
+  KnownNames,
   type KnownSeries,
   type NamedSeries,
-  SeriesNames,
 } from "../../warehouse/lookups/resolve-names.ts";
-import { findFigure, type TickStream } from "../../warehouse/lookups/series-kinds.ts";
+import { findFigure, ofSeries, type TickStream } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SeriesInfo } from "../rows.ts";
-import { ofSeries } from "./tick-reader.ts";
 
 /** The stored columns of a series. */
 type StoredSeries = SeriesInfo & Pick<KeyedSeries, "key">;
@@ -62,7 +61,7 @@ export function resolveSeries(
 ): KeyedSeries[] {
   if (names.length === 0) throw usage("no series is given", "name one, such as BTC, BTC/USD or BLX");
   const type = indexType === undefined ? undefined : readIndexType(indexType);
-  const known = new SeriesNames(connection);
+  const known = new KnownNames(connection);
   const resolved = names.map((name) => resolveName(connection, known, name, type));
   // The same series under two names would appear twice.
   const unique = new Map(resolved.map((series) => [`${series.index_type} ${series.index_id}`, series]));
@@ -74,7 +73,7 @@ export function resolveSeries(
 
 function resolveName(
   connection: Connection,
-  known: SeriesNames,
+  known: KnownNames,
   name: string,
   type: IndexType | undefined,
 ): Omit<KeyedSeries, "figure"> {

@@ -1,10 +1,8 @@
-import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { seriesKinds } from "../../warehouse/lookups/series-kinds.ts";
+import { ofSeries, tickColumns } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { timeOrder } from "../../warehouse/tables/row-parts.ts";
-import { formatExact, parseRowDetails, rowTables } from "../../warehouse/tables/row-tables.ts";
+import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import type { TickArrays, TickNumber, TickRow } from "../rows.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import type { KeyedSeries } from "./series-names.ts";
@@ -29,25 +27,6 @@ export type PricedTick = readonly [
 ];
 
 const ROWS_PER_BLOCK = 4_096;
-
-/** SQL: what the rows of a series have as the columns of a tick. */
-export function tickColumns({ stream, figure }: Pick<KeyedSeries, "stream" | "figure">) {
-  const { figures } = seriesKinds[stream];
-  return {
-    ts: "ts",
-    price: figures.get(figure) ?? figure,
-    volume: "volume",
-    tick_volume: figures.get("tick_volume") ?? "NULL",
-    source: rowTables[stream].sourceAt < 0 ? "0" : "source",
-    details: "details",
-  };
-}
-
-/** SQL: FROM the rows of a series, in order of time. */
-export function ofSeries(stream: RowStream, condition: string, direction?: "DESC"): string {
-  const { table, keyColumn } = rowTables[stream];
-  return `FROM ${table} WHERE ${keyColumn} = ? AND ${condition} ORDER BY ${timeOrder(stream, direction)}`;
-}
 
 const IN_RANGE = "ts >= ? AND ts < ?";
 

@@ -45,7 +45,7 @@ const snapshotNamesSql = Object.entries(seriesKinds)
   .join(" UNION ALL ");
 
 /** Everything that the warehouse knows by a name. */
-export class SeriesNames {
+export class KnownNames {
   readonly #connection: Connection;
   readonly #plain: NameIndex<KnownSeries>;
   #snapshots: NameIndex<KnownSeries> | undefined;
@@ -109,7 +109,7 @@ export function resolveNames(
   connection: Connection,
   names: readonly string[],
 ): { readonly found: readonly NamedSeries[]; readonly ambiguous: readonly string[] } {
-  const known = new SeriesNames(connection);
+  const known = new KnownNames(connection);
   const all = names.map((name) => ({ name, found: known.find(name).found }));
   return {
     found: [...new Set(all.flatMap(({ found }) => found))],

@@ -1,7 +1,8 @@
 import { suggestWord } from "../../model/did-you-mean.ts";
 import { Failure } from "../../model/failure.ts";
-import type { SnapshotStream } from "../../model/streams.ts";
-import { rowColumns } from "../tables/row-tables.ts";
+import type { RowStream, SnapshotStream } from "../../model/streams.ts";
+import { timeOrder } from "../tables/row-parts.ts";
+import { rowColumns, rowTables } from "../tables/row-tables.ts";
 
 /** A stream whose rows a name can address. */
 export type TickStream = "index_ticks" | SnapshotStream;
@@ -30,7 +31,7 @@ export const seriesKinds: Readonly<Record<TickStream, SeriesKind>> = {
   ),
   derivative_ticks: defineKind(
     "derivative_ticks",
-    `SELECT contract AS key, id, exchange || ':' || coalesce(exchange_name, id) AS name,
+    `SELECT contract AS key, ifnull(exchange_id, '') || ':' || id AS id, exchange || ':' || coalesce(exchange_name, id) AS name,
       exchange || ':' || coalesce(exchange_name, id) AS label, exchange_id AS ledgerId FROM contracts WHERE exchange IS NOT NULL`,
     "price",
     { last: "price", funding: "funding_rate" },
@@ -69,4 +70,23 @@ export function findFigure(stream: TickStream, name: string, of: string | undefi
     code: "usage",
     remedy: suggestWord(figure, known, `give one of ${known.join(", ")}`),
   });
+}
+
+/** SQL: what the rows of a series have as the columns of a tick. */
+export function tickColumns({ stream, figure }: { readonly stream: TickStream; readonly figure: string }) {
+  const { figures } = seriesKinds[stream];
+  return {
+    ts: "ts",
+    price: figures.get(figure) ?? figure,
+    volume: "volume",
+    tick_volume: figures.get("tick_volume") ?? "NULL",
+    source: rowTables[stream].sourceAt < 0 ? "0" : "source",
+    details: "details",
+  };
+}
+
+/** SQL: FROM the rows of a series, in order of time. */
+export function ofSeries(stream: RowStream, condition: string, direction?: "DESC"): string {
+  const { table, keyColumn } = rowTables[stream];
+  return `FROM ${table} WHERE ${keyColumn} = ? AND ${condition} ORDER BY ${timeOrder(stream, direction)}`;
 }

@@ -101,7 +101,8 @@ export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
   }
 }
 
-const TOKEN = /^(\S+Z)@(\d+)-([0-9a-f]{12})$/;
+/** Alone, or in a citation. */
+const TOKEN = /(?:^|\sstate=)(\S+Z)@(\d+)-([0-9a-f]{12})$/;
 
 /** What names the shown state in a paper: the present, the commit, and a digest that no other warehouse has. */
 export function citeState(connection: Connection): string {

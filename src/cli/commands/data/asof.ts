@@ -9,7 +9,13 @@ import { type CommandContext, incompleteFailure, usageFailure } from "../../supp
 import { addSettingsFlags } from "../../support/flags.ts";
 import { addOutputFlags, type OutputFlags, readDataFormat } from "./data-output.ts";
 import { asOfOutput, type OutputColumn, selectColumns } from "./output-columns.ts";
-import { addRangeFlags, addSeriesFlags, type RangeFlags, readWarehouse } from "./read-warehouse.ts";
+import {
+  addRangeFlags,
+  addSeriesFlags,
+  citeAnswer,
+  type RangeFlags,
+  readWarehouse,
+} from "./read-warehouse.ts";
 import { writeSeriesRows } from "./wide-rows.ts";
 
 interface AsOfFlags extends RangeFlags, OutputFlags {
@@ -57,11 +63,16 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
       const { readPresentTs } = await import("../../../warehouse/coverage/targets.ts");
       const listed = readMoments(input, readPresentTs(connection), zone);
       const moments = flags.wide ? [...new Set(listed)].sort((a, b) => a - b) : listed;
+      const { chooseSource } = await import("../../../library/reading/bar-reader.ts");
+      const { askAsOf } = await import("../../../library/reading/citation.ts");
       const plans = resolveSeries(connection, names, flags).map((series) => ({
         series,
+        source: chooseSource(series),
         rows: [...readAsOf(connection, series, moments, { zone })],
       }));
       if (flags.requireComplete) assertComplete(plans.flatMap(({ rows }) => rows));
+      const { of, tz, at: schedule } = flags;
+      const question = flags.cite && askAsOf(connection, plans, { of, tz, moments, schedule });
       await writeSeriesRows(context, flags, {
         plans,
         columns: chosen.map(ofMoment),
@@ -69,6 +80,7 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
         countRows: () => plans.length * moments.length,
         hasCompleteness: true,
       });
+      if (question) await citeAnswer(connection, question, context);
     });
   });
 }

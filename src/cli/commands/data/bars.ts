@@ -7,6 +7,7 @@ import { barOutput, selectColumns } from "./output-columns.ts";
 import {
   addRangeFlags,
   addSeriesFlags,
+  citeAnswer,
   noteMissingRows,
   type RangeFlags,
   readWarehouse,
@@ -44,6 +45,7 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     const source = readSource(flags.source);
     const columns = selectColumns(barOutput, flags.columns ?? (flags.wide ? "close" : undefined));
     await readWarehouse(command, context, async (connection) => {
+      const { askFor } = await import("../../../library/reading/citation.ts");
       const { planReads } = await import("../../../library/reading/read-plan.ts");
       const { readBars } = await import("../../../library/reading/bar-reader.ts");
       const plans = planReads(connection, { ...flags, names: series, grid, source });
@@ -53,7 +55,9 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
         readBars(connection, plan.series, { ...plan, grid, running });
       const countRows = () =>
         plans.reduce((sum, { range }) => sum + Math.ceil((range.to - range.from) / grid.length), 0);
+      const question = flags.cite && askFor(connection, plans, flags);
       await writeSeriesRows(context, flags, { plans, columns, read, countRows, hasCompleteness: true });
+      if (question) await citeAnswer(connection, question, context);
     });
   });
 }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
+import type { Question } from "../../../library/reading/citation.ts";
 import { describeMissingRows, type ReadPlan } from "../../../library/reading/read-plan.ts";
 import { formatDay } from "../../../model/time.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
@@ -9,23 +10,28 @@ import type { KnownAtFlags } from "./known-state.ts";
 
 /** Flags of every command that reads series. */
 export interface SeriesFlags {
+  readonly cite?: boolean;
   readonly indexType?: string;
   readonly of?: string;
   readonly tz?: string;
   readonly requireComplete?: boolean;
 }
 
-export function addKnownAtFlags(command: Command): Command {
+/** `what`: what --cite writes. */
+export function addKnownAtFlags(
+  command: Command,
+  what = "a token to stderr with which --known-at reproduces the answer",
+): Command {
   return command
     .option(
       "--known-at <time>",
       "the answer as it was known then, without later changes; or a token of --cite",
     )
-    .option("--cite", "write a token to stderr with which --known-at reproduces the answer");
+    .option("--cite", `write ${what}`);
 }
 
 export function addSeriesFlags(command: Command): Command {
-  return addKnownAtFlags(command)
+  return addKnownAtFlags(command, "a line to stderr with which `mds-sync check` checks the answer")
     .argument(
       "<series...>",
       "symbols (BTC), pairs (BTC/USD), names (BLX), ids; GWA:BTC, LUNA@2022 (by its first day), " +
@@ -64,7 +70,8 @@ export async function readWarehouse(
   const connection = openReader(path);
   try {
     await inSnapshot(connection, async () => {
-      showState(connection, command.opts<KnownAtFlags>(), context);
+      // These commands cite their answer, not only the state.
+      showState(connection, { ...command.opts<KnownAtFlags>(), cite: false }, context);
       await work(connection);
     });
   } catch (error) {
@@ -73,6 +80,16 @@ export async function readWarehouse(
   } finally {
     connection.close();
   }
+}
+
+/** Writes the line that cites what a command has written. */
+export async function citeAnswer(
+  connection: Connection,
+  question: Question,
+  { stderr }: CommandContext,
+): Promise<void> {
+  const { cite } = await import("../../../library/reading/citation.ts");
+  stderr.write(`mds-sync: cite: ${cite(connection, question)}\n`);
 }
 
 /** One line per missing range; the failure itself is reported last. */

@@ -6,6 +6,7 @@ import { selectColumns, tickOutput } from "./output-columns.ts";
 import {
   addRangeFlags,
   addSeriesFlags,
+  citeAnswer,
   noteMissingRows,
   type RangeFlags,
   readWarehouse,
@@ -28,6 +29,7 @@ export function addTicksCommand(program: Command, context: CommandContext): void
     const zone = findTimeZone(flags.tz);
     const columns = selectColumns(tickOutput, flags.columns ?? (flags.wide ? "price" : undefined));
     await readWarehouse(command, context, async (connection) => {
+      const { askFor } = await import("../../../library/reading/citation.ts");
       const { planReads } = await import("../../../library/reading/read-plan.ts");
       const { countTicks, readTickRows } = await import("../../../library/reading/tick-reader.ts");
       const plans = planReads(connection, { ...flags, names: series, source: "ticks" });
@@ -35,7 +37,9 @@ export function addTicksCommand(program: Command, context: CommandContext): void
       const read = (plan: (typeof plans)[number]) => readTickRows(connection, plan.series, plan.range, zone);
       const countRows = () =>
         plans.reduce((sum, { series, range }) => sum + countTicks(connection, series, range), 0);
+      const question = flags.cite && askFor(connection, plans, flags);
       await writeSeriesRows(context, flags, { plans, columns, read, countRows });
+      if (question) await citeAnswer(connection, question, context);
     });
   });
 }

@@ -1,0 +1,218 @@
+import { formatTimestamp, type Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { readPresentTs } from "../../warehouse/coverage/targets.ts";
+import { withReader } from "../../warehouse/reader.ts";
+import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
+import { findKnownAt, readMachineTs, readToken, showKnownAt } from "../../warehouse/tables/known-at.ts";
+import { rowTables } from "../../warehouse/tables/row-tables.ts";
+import type { CheckResult, Difference } from "../rows.ts";
+import { streamOf } from "./bar-reader.ts";
+import { answer, type Citation, type CitedRow, markStep, parseCitation, readCitedRows } from "./citation.ts";
+import { findMissing } from "./completeness.ts";
+import { resolveSeries } from "./series-names.ts";
+
+/** How many earlier states are tried for the one that was cited. */
+const MAX_STATES = 20;
+
+interface TwoStates {
+  /** Shows the newest state, in a transaction. */
+  readonly newest: Connection;
+  /** For earlier states. */
+  readonly past: Connection;
+}
+
+/** Recomputes a citation in a warehouse file. */
+export function checkFile(path: string, text: string): CheckResult {
+  const citation = parseCitation(text);
+  return withReader(path, (newest) =>
+    withReader(path, (past) =>
+      newest.database.transaction(() => checkCitation({ newest, past }, citation))(),
+    ),
+  );
+}
+
+/** Recomputes a citation. It is equal if the rows are: whether they are complete may differ. */
+function checkCitation({ newest, past }: TwoStates, citation: Citation): CheckResult {
+  const step = markStep(citation.rows);
+  const digestIn = (state: KnownAt | undefined) => {
+    const connection = state ? past : newest;
+    if (state) showKnownAt(past, state);
+    return connection.database.transaction(() => answer(connection, citation, step))();
+  };
+  const cited = tryState(() => readToken(newest, citation.state));
+  const present = citation.knownAt ?? stateTime(citation);
+  const then = present === undefined ? undefined : tryState(() => findAtServiceTime(newest, present));
+  // Without a moment the question is about the newest state.
+  const asked = citation.knownAt === undefined ? undefined : (cited ?? then);
+  let shown = asked;
+  let here = digestIn(shown);
+  if (here.sha256 !== citation.sha256 && shown) {
+    const now = digestIn(undefined);
+    if (now.sha256 === citation.sha256) [shown, here] = [undefined, now];
+  }
+  const result = {
+    cited_rows: citation.rows,
+    rows: here.rows,
+    is_complete: here.isComplete ? 1 : 0,
+  } as const;
+  if (here.sha256 === citation.sha256) return { equal: true, ...result, difference: null };
+  const others = [cited, then, ...findStates(newest, citation)].filter((state) => state !== undefined);
+  const before = others.find((state) => digestIn(state).sha256 === citation.sha256);
+  const isOther = before !== undefined && before.commit !== asked?.commit;
+  const difference = isOther
+    ? compareStates({ newest, past }, citation, before)
+    : explain(newest, citation, here);
+  return { equal: false, ...result, difference };
+}
+
+/** Undefined: the warehouse does not know the state. */
+function tryState(find: () => KnownAt | undefined): KnownAt | undefined {
+  try {
+    return find();
+  } catch {
+    return undefined;
+  }
+}
+
+function stateTime({ state }: Citation): Micros | undefined {
+  const ts = Date.parse(state.split("@")[0] ?? "") * 1000;
+  return Number.isNaN(ts) ? undefined : ts;
+}
+
+/** Commits are dated by the clock of the machine. */
+function findAtServiceTime(connection: Connection, present: Micros): KnownAt {
+  const skew = readPresentTs(connection) - readMachineTs(connection);
+  return { ...findKnownAt(connection, Math.min(present - skew, readMachineTs(connection))), present };
+}
+
+/** The states before the newest revisions of what was asked. */
+function findStates(connection: Connection, citation: Citation): KnownAt[] {
+  const present = readPresentTs(connection);
+  const range = spanOf(citation);
+  const commits = resolveSeries(connection, citation.ids, citation).flatMap((series, n) => {
+    const source = citation.sources[n] ?? citation.sources[0] ?? "ticks";
+    const { pastTable, keyColumn } = rowTables[streamOf(series, source)];
+    return connection.values<number>(
+      `SELECT DISTINCT until FROM ${pastTable} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? AND revision > 0 AND until > 0
+        ORDER BY until DESC LIMIT ${MAX_STATES}`,
+      [series.key, range.from, range.to],
+    );
+  });
+  const newest = [...new Set(commits)].sort((a, b) => b - a).slice(0, MAX_STATES);
+  return newest.map((until) => ({ commit: until - 1, present }));
+}
+
+function spanOf({ from, to, at }: Citation): TimeRange {
+  if (from !== undefined && to !== undefined) return { from, to };
+  const moments = typeof at === "string" || at === undefined ? [] : at;
+  return { from: Number.MIN_SAFE_INTEGER, to: Math.max(...moments, 0) + 1 };
+}
+
+/** The first row of the cited state that the newest one has otherwise. `past` shows the cited state. */
+function compareStates({ newest, past }: TwoStates, citation: Citation, before: KnownAt): Difference | null {
+  const [cited, here] = [readCitedRows(past, citation), readCitedRows(newest, citation)];
+  const next = (rows: Generator<CitedRow>) => rows.next().value as CitedRow | undefined;
+  for (let [a, b] = [next(cited), next(here)]; a ?? b; [a, b] = [next(cited), next(here)]) {
+    if (a?.text === b?.text) continue;
+    const isSame = a && b && a.series.index_id === b.series.index_id && a.ts === b.ts;
+    const isCitedFirst = b === undefined || (a !== undefined && isBefore(a, b, citation));
+    const row = (isCitedFirst ? a : b) as CitedRow;
+    const changed = findChange(newest, row, before.commit);
+    return {
+      ...placeOf(row, { from: row.ts, to: row.ts + 1 }),
+      cited: isSame || isCitedFirst ? valuesOf(a) : null,
+      here: isSame || !isCitedFirst ? valuesOf(b) : null,
+      reason: isSame ? "corrected later" : isCitedFirst ? "withdrawn later" : "arrived later",
+      detail: changed === undefined ? null : formatTimestamp(changed),
+    };
+  }
+  return null;
+}
+
+function isBefore(a: CitedRow, b: CitedRow, { ids }: Citation): boolean {
+  const place = (row: CitedRow) => ids.findIndex((id) => row.text.startsWith(`${id},`));
+  return place(a) - place(b) < 0 || (place(a) === place(b) && a.ts < b.ts);
+}
+
+/** When the first record that decides a row changed after a commit. */
+function findChange(connection: Connection, { series, source, from, to }: CitedRow, commit: number) {
+  const { pastTable, table, keyColumn } = rowTables[streamOf(series, source)];
+  const inSpan = `${keyColumn} = @key AND ts >= @from AND ts < @to`;
+  return connection.findValue<Micros>(
+    `SELECT at FROM commits WHERE seq = (SELECT min(seq) FROM (SELECT until AS seq FROM ${pastTable} WHERE ${inSpan} AND until > @commit
+      UNION ALL SELECT since FROM ${table} WHERE ${inSpan} AND since > @commit))`,
+    { key: series.key, from, to, commit },
+  );
+}
+
+/** Where the first difference is by the marks, and what the ledger knows about that place. */
+function explain(
+  connection: Connection,
+  citation: Citation,
+  here: ReturnType<typeof answer>,
+): Difference | null {
+  const at = citation.marks.findIndex((mark, n) => here.marks[n]?.text !== mark);
+  const n = at < 0 ? citation.marks.length : at;
+  const previous = here.marks[n - 1]?.last;
+  const { first = here.first, last = here.last } = here.marks[n] ?? {};
+  const row = first ?? previous;
+  const span = spanOf(citation);
+  const all = resolveSeries(connection, citation.ids, citation);
+  const series = row?.series ?? all[0];
+  if (series === undefined) return null;
+  const source = row?.source ?? citation.sources[0] ?? "ticks";
+  const isOf = (other: CitedRow | undefined) => other?.series.index_id === series.index_id;
+  const from = isOf(previous)
+    ? (previous?.to ?? span.from)
+    : citation.kind === "asof"
+      ? (row?.from ?? span.from)
+      : span.from;
+  const to = isOf(here.marks[n]?.last) ? (last?.to ?? span.to) : span.to;
+  const range = { from, to: Math.max(to, from + 1) };
+  const stream = streamOf(series, source);
+  const [gap] = findMissing(connection, [{ series, stream }], range);
+  const place = { series, ts: from };
+  const nothing = { cited: null, here: markStep(citation.rows) === 1 ? valuesOf(first) : null };
+  if (gap)
+    return {
+      ...placeOf(place, { from: gap.from_ts, to: gap.to_ts }),
+      ...nothing,
+      reason: `${gap.state} here`,
+      detail: gap.reason,
+    };
+  const { pastTable, keyColumn } = rowTables[stream];
+  const revised = connection.findRow<{ ts: Micros; at: Micros }>(
+    `SELECT p.ts, c.at FROM ${pastTable} p JOIN commits c ON c.seq = p.until
+      WHERE p.${keyColumn} = ? AND p.ts >= ? AND p.ts < ? AND p.revision > 0 ORDER BY p.ts LIMIT 1`,
+    [series.key, range.from, range.to],
+  );
+  if (revised) {
+    const one = { from: revised.ts, to: revised.ts + 1 };
+    return {
+      ...placeOf(place, one),
+      ...nothing,
+      reason: "corrected here",
+      detail: formatTimestamp(revised.at),
+    };
+  }
+  return {
+    ...placeOf(place, range),
+    ...nothing,
+    reason: citation.isComplete ? "unknown" : "incomplete when cited",
+    detail: citation.isComplete
+      ? "both prove it complete: `mds-sync verify` compares this one with the service"
+      : null,
+  };
+}
+
+function placeOf({ series }: Pick<CitedRow, "series">, { from, to }: TimeRange) {
+  return {
+    name: series.name,
+    ...{ from_ts: from, to_ts: to, from_time: formatTimestamp(from), to_time: formatTimestamp(to) },
+  };
+}
+
+/** The values of a line, without the id. */
+function valuesOf(row: CitedRow | undefined): string | null {
+  return row ? row.text.slice(row.text.indexOf(",") + 1, -1) : null;
+}
