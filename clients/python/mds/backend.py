@@ -42,6 +42,10 @@ class Backend:
         """A token that names the newest state."""
         return self.at(None)
 
+    def state_token(self):
+        """A token that names the state that is shown; None: the source has none."""
+        return None
+
     def stale_hours(self, series, lower, upper):
         """The hours that bars_1h lacks, and whose ticks must be read."""
         return []

@@ -65,6 +65,15 @@ def to_decimals(frame):
     return frame
 
 
+def plain_text(value):
+    """A number, or its exact text, in plain notation: no exponent, no trailing zeros. What is missing is empty."""
+    if value is None or value != value or isinstance(value, str):
+        return value if isinstance(value, str) else ""
+    value = value.item() if hasattr(value, "item") else value
+    digits = format(value if isinstance(value, decimal.Decimal) else decimal.Decimal(repr(value)), "f")
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
+
+
 def to_times(frame):
     """Moments as text become datetimes, unless one of them is out of pandas' range."""
     for column in frame.columns:

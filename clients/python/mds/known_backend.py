@@ -9,10 +9,11 @@ import pandas as pd
 
 from .errors import Unknowable
 from .sqlite_backend import SqliteBackend
-from .times import to_micros, to_text
+from .times import to_micros, to_stamp
 
 _HOUR = 3_600_000_000
-_TOKEN = re.compile(r"^(\S+Z)@(\d+)-([0-9a-f]{12})$")
+#: Alone, or in a citation.
+_TOKEN = re.compile(r"(?:^|.*\sstate=)(\S+Z)@(\d+)-([0-9a-f]{12})$", re.DOTALL)
 _TICKS = "series, ts, price, volume, tick_volume, CASE WHEN confirmed > {0} THEN 1 ELSE source END AS source, details"
 _RANGES = "stream, series, from_ts, to_ts, proof, reason"
 #: Where the earlier versions of the rows of each table are.
@@ -30,10 +31,11 @@ _VIEWS_OF_NOW = ("gaps", "revisions", "revision_rows", "markets", "shared_names"
 _VIEWS = ("index_ticks", "bars_1h", "ohlcv", "coverage")
 
 
-def cite(backend):
-    """A token that names the newest state."""
-    commit = backend.run("SELECT coalesce(max(seq), 0) FROM commits", {})[1][0][0]
-    return f"{_text(backend.present())}@{commit}-{_digest(backend, commit)}"
+def cite(backend, state=None):
+    """A token that names a state: the newest one by default."""
+    last = "SELECT coalesce(max(seq), 0) FROM commits"
+    commit, present = state or (backend.run(last, {})[1][0][0], backend.present())
+    return f"{to_stamp(present)}@{commit}-{_digest(backend, commit)}"
 
 
 def find_state(backend, known_at):
@@ -52,14 +54,14 @@ def find_state(backend, known_at):
     now = time.time_ns() // 1000
     at = to_micros(known_at, now)
     if at > max(now, (_commit(backend, last) or (0,))[0]):
-        raise Unknowable(f"{_text(at)} is in the future; give a moment that is over")
+        raise Unknowable(f"{to_stamp(at)} is in the future; give a moment that is over")
     # Within each part moments ascend: the clock of the machine may be set back, and a copy restored.
     parts = backend.run("SELECT seq, at FROM commits WHERE seq = 0 OR unknown_from IS NOT NULL ORDER BY seq", {})[1]
     begun = [seq for seq, begin in parts if begin <= at]
     if not begun:
-        since = _text(min(begin for _, begin in parts)) if parts else "its next run"
+        since = to_stamp(min(begin for _, begin in parts)) if parts else "its next run"
         raise Unknowable(
-            f"what was known at {_text(at)} cannot be shown: this warehouse keeps its past since {since}; give a later moment"
+            f"what was known at {to_stamp(at)} cannot be shown: this warehouse keeps its past since {since}; give a later moment"
         )
     low = begun[-1]
     high = min([seq - 1 for seq, _ in parts if seq > low], default=last)
@@ -72,7 +74,7 @@ def find_state(backend, known_at):
     later = _commit(backend, low + 1)
     if later and later[1] is not None and at > later[1]:
         raise Unknowable(
-            f"what was known at {_text(at)} cannot be shown: a copy from {_text(later[1])} was restored at {_text(later[0])};"
+            f"what was known at {to_stamp(at)} cannot be shown: a copy from {to_stamp(later[1])} was restored at {to_stamp(later[0])};"
             " ask the file that `restore` has set aside"
         )
     # The present of a state is by the service's clock, a moment by this machine's.
@@ -140,6 +142,9 @@ class KnownBackend(SqliteBackend):
 
     def pinned(self):
         return KnownBackend(self.path, self.state)
+
+    def state_token(self):
+        return cite(self._replaced, self.state)
 
     def stale_hours(self, series, lower, upper):
         commit = self.state[0]
@@ -261,7 +266,3 @@ def _digest(backend, seq):
     name = backend.run("SELECT history_id FROM warehouse_state", {})[1][0][0]
     at = (_commit(backend, seq) or (0,))[0]
     return hashlib.sha256(f"{name} {seq} {at}".encode()).hexdigest()[:12]
-
-
-def _text(micros):
-    return f"{to_text(micros).replace(' ', 'T')}.{micros % 1_000_000:06d}Z"

@@ -110,9 +110,10 @@ def read_tickers(backend):
             labels = [row[column] for column in kind.labels]
             ids = tuple(row[column] for column in kind.keys)
             name = ":".join(str(part) for part in (["cap", *labels] if stream == "market_caps" else labels))
-            id = f"cap:{ids[0]}" if stream == "market_caps" else ":".join([row.get("exchange_id") or "", ids[0]] if stream == "derivative_ticks" else ids)
+            exchange = row.get("exchange_id") or ""
+            id = {"market_caps": f"cap:{ids[0]}", "derivative_ticks": f"{exchange}:{ids[0]}"}.get(stream) or ":".join(ids)
             ticker = Ticker((stream, id, name))
-            ticker.ids, ticker.exchange_id = ids, row.get("exchange_id") or ""
+            ticker.ids, ticker.exchange_id = ids, exchange
             found.append(ticker)
     return found
 

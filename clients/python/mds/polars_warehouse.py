@@ -5,7 +5,10 @@ import pandas as pd
 from .errors import OpenError
 from .warehouse import Warehouse
 
-_TABLES = ("series", "bars", "ticks", "ohlcv", "returns", "asof", "asof_join", "is_whole", "coverage", "gaps", "missing", "sql", "cite")
+_TABLES = (
+    *("series", "bars", "ticks", "ohlcv", "returns", "asof", "asof_join", "is_whole", "coverage", "gaps", "missing", "sql"),
+    *("cite", "check"),
+)
 
 
 class PolarsWarehouse:

@@ -56,6 +56,9 @@ class SqliteBackend(SqlBackend):
 
         return cite(self)
 
+    def state_token(self):
+        return self.cite()
+
     def change(self, statements):
         """Changes temporary tables and views: the file itself is open for reading only."""
         self._connection.execute("PRAGMA query_only = 0")

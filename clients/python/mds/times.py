@@ -145,3 +145,8 @@ def to_index(micros, tz=None):
 
 def to_text(micros):
     return pd.Timestamp(micros * 1000, tz="UTC").strftime("%Y-%m-%d %H:%M:%S")
+
+
+def to_stamp(micros):
+    """As the columns `time` have it."""
+    return f"{to_text(micros).replace(' ', 'T')}.{micros % 1_000_000:06d}Z"

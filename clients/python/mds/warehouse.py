@@ -6,9 +6,10 @@ import warnings
 import numpy as np
 import pandas as pd
 
+from . import citation
 from .aggregate import PRICES, bars_from_bars, bars_from_ticks, covers, judge, uncovered
 from .errors import Incomplete, UnknownSeries
-from .frames import join, labels_of, outline, regular, tick_columns, to_decimals, to_numbers, to_times
+from .frames import join, labels_of, outline, plain_text, regular, tick_columns, to_decimals, to_numbers, to_times
 from .grids import DAY as _DAY
 from .grids import HOUR as _HOUR
 from .grids import Grid, make_grid
@@ -91,7 +92,8 @@ class Warehouse:
         per series. A bar without ticks has no row, unless another series or `grid` needs one: then its prices are NaN.
         `exact`: adds open_exact … as Decimal. `running`: also the bar that is not over, whose close is the last price so far.
         `of`: another figure than the price, such as `mid` or `funding`. `tz`: the zone of the index, of times without one, and of the
-        midnights from which bars count; `align="day"`: shorter bars count from those of UTC. `require_complete`: raises Incomplete if a bar is not whole."""
+        midnights from which bars count; `align="day"`: shorter bars count from those of UTC. `require_complete`: raises Incomplete if a
+        bar is not whole."""
         layout = make_grid(every, tz, align)
         found = self._find(series, index_type, of)
         window = self._window(start, end, layout, tz)
@@ -286,9 +288,18 @@ class Warehouse:
         answers = [not uncovered(self._proven(each, stream), *window) for each in found]
         return answers[0] if isinstance(series, str) else pd.Series(answers, index=labels_of(series, found))
 
-    def cite(self):
-        """A token that names the newest state: as `known_at` it reproduces every answer of now."""
-        return self._backend.cite()
+    def cite(self, method=None, *args, known_at=None, **options):
+        """A token that names the newest state: as `known_at` it reproduces every answer of now. With `bars`, `ticks` or `asof` and its
+        arguments one line that cites the answer, with a SHA-256 of the exact values; `check` and `mds-sync check` recompute it."""
+        if method is None:
+            return self._backend.cite()
+        state = self if known_at is None else self._at(known_at, options.get("tz"))
+        return citation.write(state, *citation.ask(state, method, args, options))
+
+    def check(self, line):
+        """Recomputes what a line of `cite` cites, in whichever warehouse of the same service: equal or not, and the first `difference`
+        with its `reason`, as far as the ledger knows it."""
+        return citation.check(self, line)
 
     @_with_past
     def sql(self, query, params=None, *, times=True):
@@ -304,6 +315,12 @@ class Warehouse:
         past = Warehouse(self._backend.at(known_at if tz is None or is_token else to_micros(known_at, now_micros(), tz)))
         past._known, past._known_tickers = self._known, self._known_tickers
         return past
+
+    def _pinned(self):
+        """The same state, which stays when another is shown."""
+        pinned = Warehouse(self._backend.pinned())
+        pinned._known, pinned._known_tickers = self._known, self._known_tickers
+        return pinned
 
     def _series(self):
         if self._known is None:
@@ -381,7 +398,7 @@ class Warehouse:
         for name in columns:
             base, exact, _ = name.partition("_exact")
             if base == "price":
-                stored[name] = [each if each.endswith("rank") else each + exact for each in parts]
+                stored[name] = [each if each.endswith("rank") or len(parts) > 1 else each + exact for each in parts]
             elif base in others:
                 stored[name] = [name]
         names = list(dict.fromkeys(["ts", *(each for all in stored.values() for each in all)]))
@@ -395,7 +412,7 @@ class Warehouse:
                 frame[name] = np.nan
             elif len(stored[name]) == 2:
                 middle = (pd.to_numeric(found["bid"]) + pd.to_numeric(found["ask"])) / 2
-                frame[name] = middle.map(repr).where(middle.notna(), None) if name.endswith("_exact") else middle
+                frame[name] = middle.map(plain_text).where(middle.notna(), None) if name.endswith("_exact") else middle
             else:
                 frame[name] = found[stored[name][0]]
         return to_numbers(frame)
@@ -424,14 +441,14 @@ class Warehouse:
         found = [part for part in (hours, *more) if len(part)]
         return pd.concat(found, ignore_index=True).sort_values("ts", ignore_index=True) if len(found) > 1 else (found or [hours])[0]
 
-    def _tick_before(self, series, at, limit):
+    def _tick_before(self, series, at, limit, columns=("price", "volume")):
         figures = ["bid", "ask"] if series.figure == "mid" else [series.figure]
         where = [("ts", "<=", at), *((figure, "<>", None) for figure in figures)]
         # Only the rows of an index are found by their time at once.
         spans = [_HOUR, _DAY] if series.stream != "index_ticks" else []
         for span in [*(span for span in spans if limit is None or span < limit), limit]:
             bound = [] if span is None else [("ts", ">=", at - span)]
-            found = self._read_ticks(series, ["price", "volume"], where + bound, descending=True, limit=1)
+            found = self._read_ticks(series, list(columns), where + bound, descending=True, limit=1)
             if len(found):
                 return tuple(found.iloc[0])
         return (None, np.nan, np.nan)
