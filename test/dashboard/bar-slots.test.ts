@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import {
   buildSlots,
+  closesOf,
+  comparePoints,
   type LoadedBars,
   listCovered,
   listGaps,
@@ -8,6 +10,7 @@ import {
   positionOf,
   type Slot,
   stateOf,
+  toPoints,
 } from "../../src/dashboard/page/bars/bar-slots.ts";
 import type { ChartBar, ChartRange } from "../../src/model/answers/chart-bars.ts";
 
@@ -138,5 +141,23 @@ describe("the chart's slots", () => {
       ...{ from: 0, to: 50 * H, bars: [bar(0), bar(48)], days: [{ from: 0, to: 48 * H }] },
       spans: [span(24, 48, "lost"), span(49, 50, "open")],
     });
+  });
+
+  it("have the ratio and the spread at the end of each candle, and none before the other series begins", () => {
+    const slots = buildSlots(response({ bars: [bar(1, 1, 3), bar(2, 1, 2), bar(4, 1, 1)] }));
+    const others = toPoints(
+      slots,
+      closesOf({ width: "1h", bars: [bar(2, 1, 4), bar(3, 1, 8), bar(4, 1, 2)] }),
+    );
+    const values = (how: "ratio" | "spread") =>
+      comparePoints(slots, others, how).map(({ time, value }) => [time / H, value]);
+    expect(values("ratio")).toEqual([
+      [2, 0.5],
+      [4, 0.5],
+    ]);
+    expect(values("spread")).toEqual([
+      [2, -2],
+      [4, -1],
+    ]);
   });
 });

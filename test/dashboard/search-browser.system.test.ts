@@ -122,8 +122,12 @@ describe("a search", () => {
       expect(await page.textContent("#overlays")).toMatch(/^ETH GWA/);
       expect(await page.isDisabled("#log")).toBe(true);
       expect(new URL(page.url()).searchParams.get("log")).toBe("1");
+      await page.click("#tab-ratio");
       await page.reload();
       await page.waitForSelector('#chart[data-overlays="1"]');
+      expect(await page.getAttribute("#tab-ratio", "aria-selected")).toBe("true");
+      await takeScreenshot(page, "bars-ratio");
+      await expectAccessible(page);
       await page.click("#overlays button");
       await page.waitForSelector('#chart[data-overlays="0"]');
       await takeScreenshot(page, "bars-compare");

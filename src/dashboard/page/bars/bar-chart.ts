@@ -23,7 +23,7 @@ import { aheadOfUtc, clockText, dayText, momentText } from "../shared/time-forma
 import type { PickedRange } from "../shared/time-picker.tsx";
 import { Bands } from "./bands.ts";
 import type { ShownBars } from "./bar-report.tsx";
-import { DAY_SECONDS, positionOf, type Slot, stateOf } from "./bar-slots.ts";
+import { type Comparison, DAY_SECONDS, positionOf, precisionFor, type Slot, stateOf } from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
 /** Half of the widest usual letter of the axis. */
@@ -103,7 +103,17 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   let nextView: { readonly from: number; readonly to: number } | undefined;
   let isByHand = false;
   let precision = 2;
-  const priceAbove0 = (value: number) => (value < 0 ? "" : price(value.toFixed(precision)));
+  /** Where one figure of two series takes the place of the candles. */
+  let comparedPrecision: number | undefined;
+  const formatPrice = (value: number) =>
+    value < 0 && comparedPrecision === undefined ? "" : price(value.toFixed(comparedPrecision ?? precision));
+  const showCandles = () => {
+    const minMove = 10 ** -(comparedPrecision ?? precision);
+    // Below the first bars of a long history is room for the volume, but no price.
+    const priceFormat = { type: "custom", minMove, formatter: formatPrice } as const;
+    for (const one of [candles, ...overlays.values()]) one.applyOptions({ priceFormat });
+    candles.applyOptions({ visible: comparedPrecision === undefined });
+  };
   let colours = readColours();
   const measure = measureTool(container, {
     toPoint: (x, y) => {
@@ -288,10 +298,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
           timeFormatter: (time: Time) => momentText(Number(time) * 1e6, width === "1d" ? 10 : 16),
         },
       });
-      candles.applyOptions({
-        // Below the first bars of a long history is room for the volume, but no price.
-        priceFormat: { type: "custom", minMove: 10 ** -precision, formatter: priceAbove0 },
-      });
+      showCandles();
       setData();
       formatMarks();
       bands.show(slots, spans);
@@ -307,8 +314,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         if (added > 0 || !isAtEnd || !isLive) setView(inView.from + added, inView.to + added);
       }
     },
-    /** All begin at 100. */
-    showOverlays(lines: readonly OverlayLine[]): void {
+    /** All begin at 100; or one line takes the place of the candles. */
+    showOverlays(lines: readonly OverlayLine[], how: Comparison): void {
+      const isFigure = how !== "course" && lines.length > 0;
+      comparedPrecision = isFigure
+        ? precisionFor(lines.flatMap(({ points }) => points.map(({ value }) => value)))
+        : undefined;
       for (const [key, line] of overlays) {
         if (lines.some((one) => one.key === key)) continue;
         chart.removeSeries(line);
@@ -321,6 +332,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         line.applyOptions({ color: cssColour(colour) });
         line.setData(points.map(({ time, value }) => ({ time: time as UTCTimestamp, value })));
       }
+      showCandles();
     },
     setScale({ isLog, isRebased }: { readonly isLog: boolean; readonly isRebased: boolean }): void {
       const own = isLog ? PriceScaleMode.Logarithmic : PriceScaleMode.Normal;

@@ -156,9 +156,12 @@ export function stateOf(slot: Slot): "complete" | "unconfirmed" | "partial" | "m
   return slot.span?.state === "unconfirmed" ? "unconfirmed" : "partial";
 }
 
+export const precisionOf = (bars: readonly ChartBar[]): number =>
+  precisionFor(bars.map(([, , high]) => high ?? 0));
+
 /** The number of fraction digits to show: about five significant digits. */
-export function precisionOf(bars: readonly ChartBar[]): number {
-  const highest = bars.reduce((most, [, , high]) => Math.max(most, high ?? 0), 0);
+export function precisionFor(values: readonly number[]): number {
+  const highest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   if (highest === 0) return 2;
   return Math.min(12, Math.max(2, 5 - Math.ceil(Math.log10(highest))));
 }
@@ -186,5 +189,22 @@ export function toPoints(slots: readonly Slot[], closes: ReturnType<typeof close
     const last = closes[next - 1];
     if (!candle || !last || (next === closes.length && last.end <= time)) return [];
     return [{ time, value: last.close }];
+  });
+}
+
+/** How series are compared: all from 100 on, or by one figure of the candles and the first other one. */
+export const comparisons = { course: "Course", ratio: "Ratio", spread: "Spread" } as const;
+export type Comparison = keyof typeof comparisons;
+
+/** The figure at the end of each candle. */
+export function comparePoints(
+  slots: readonly Slot[],
+  points: readonly ReturnType<typeof toPoints>[number][],
+  how: Comparison,
+) {
+  const closes = new Map(slots.map(({ time, candle }) => [time, candle?.close ?? 0]));
+  return points.map(({ time, value }) => {
+    const close = closes.get(time) ?? 0;
+    return { time, value: how === "ratio" ? close / value : close - value };
   });
 }

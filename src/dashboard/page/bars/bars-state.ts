@@ -21,7 +21,7 @@ import {
 import { barChart } from "./bar-chart.ts";
 import { BarFeed } from "./bar-feed.ts";
 import type { ShownBars } from "./bar-report.tsx";
-import { buildSlots, precisionOf, secondsOf, timeAt } from "./bar-slots.ts";
+import { buildSlots, type Comparison, comparisons, precisionOf, secondsOf, timeAt } from "./bar-slots.ts";
 import { fetchBars, SeriesOverlays } from "./overlays.ts";
 
 const POLL_SECONDS = 15;
@@ -35,6 +35,7 @@ const MIN_BARS = 30;
 const DEFAULT_BARS = 300;
 
 const isWidth = (text: string): text is BarWidth => Object.hasOwn(barWidths, text);
+const compared = Object.keys(comparisons) as Comparison[];
 export const widths = Object.keys(barWidths).filter(isWidth);
 
 export class BarsState {
@@ -71,7 +72,7 @@ export class BarsState {
   constructor(onChange: () => void) {
     this.#onChange = onChange;
     this.overlays = new SeriesOverlays(this.now, (lines) => {
-      this.#chart?.showOverlays(lines);
+      this.#chart?.showOverlays(lines, this.overlays.how);
       this.lines = lines.filter(({ points }) => points.length > 0).length;
       onChange();
     });
@@ -108,7 +109,9 @@ export class BarsState {
       ...{ width: this.width, ...range },
       ...(this.isLog ? { log: "1" } : {}),
     });
-    for (const { series, slug } of this.overlays.list) query.append("with", series?.slug ?? slug);
+    const { list, how } = this.overlays;
+    for (const { series, slug } of list) query.append("with", series?.slug ?? slug);
+    if (list.length > 0 && how !== "course") query.set("as", how);
     return toAddress(pagePath("bars", this.series?.slug ?? nameInPath()), query);
   }
 
@@ -123,6 +126,7 @@ export class BarsState {
     this.isLog = params.get("log") === "1";
     this.picked = readPicked(params, "1w", this.now());
     this.overlays.setSlugs(params.getAll("with"));
+    this.overlays.how = compared.find((how) => how === params.get("as")) ?? "course";
     this.#showScale();
   }
 
@@ -312,9 +316,17 @@ export class BarsState {
     this.#onChange();
   }
 
+  compare(how: Comparison): void {
+    this.overlays.how = how;
+    this.rescale();
+    void this.overlays.load();
+  }
+
   /** The course of several series is comparable only if all begin at 100; that excludes a log scale. */
   #showScale(): void {
-    this.#chart?.setScale({ isLog: this.isLog, isRebased: this.overlays.list.length > 0 });
+    const { list, how } = this.overlays;
+    const isAlone = list.length === 0;
+    this.#chart?.setScale({ isLog: this.isLog && isAlone, isRebased: !isAlone && how === "course" });
   }
 }
 

@@ -11,7 +11,7 @@ import { useRedraw } from "../shared/redraw.ts";
 import { price } from "../shared/text-format.ts";
 import { TimePicker } from "../shared/time-picker.tsx";
 import { BarDetails, BarTable, describeGaps, Gaps, type ShownBars } from "./bar-report.tsx";
-import { stateOf } from "./bar-slots.ts";
+import { comparisons, stateOf } from "./bar-slots.ts";
 import { BarsState, widths } from "./bars-state.ts";
 
 const halves = (left: string, right: string) =>
@@ -106,6 +106,13 @@ function Controls({ state }: { state: BarsState }) {
           state.rescale();
         }}
       />
+      {state.overlays.list.length > 0 && (
+        <TabList
+          {...{ id: "comparison", label: "Comparison", controls: "chart", value: state.overlays.how }}
+          names={comparisons}
+          onChoose={(how) => state.compare(how)}
+        />
+      )}
       <Checkbox
         {...{ id: "log", label: "Log scale", value: state.isLog }}
         isDisabled={state.overlays.list.length > 0}

@@ -5,7 +5,7 @@ import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import { fetchJson } from "../shared/page-base.ts";
 import type { OverlayLine } from "./bar-chart.ts";
 import { BarFeed, type ReadBars } from "./bar-feed.ts";
-import { closesOf, DAY_SECONDS, type Slot, toPoints } from "./bar-slots.ts";
+import { type Comparison, closesOf, comparePoints, DAY_SECONDS, type Slot, toPoints } from "./bar-slots.ts";
 
 const MAX_OVERLAYS = 5;
 
@@ -28,6 +28,7 @@ export class SeriesOverlays {
   readonly #now: () => number;
   readonly #onLoad: (lines: readonly OverlayLine[]) => void;
   list: readonly Overlay[] = [];
+  how: Comparison = "course";
   #shown: ComparedBars | undefined;
 
   /** `now`: the daemon's clock in seconds. */
@@ -65,13 +66,17 @@ export class SeriesOverlays {
       }),
     );
     if (wanted !== this.list) return;
-    this.#onLoad(
-      wanted.map(({ slug, feed }, i) => ({
-        key: slug,
-        colour: `line-${i + 1}`,
-        points: toPoints(shown.slots, feed?.loaded ? closesOf(feed.loaded) : []),
-      })),
-    );
+    const lines = wanted.map(({ slug, feed }, i) => ({
+      key: slug,
+      colour: `line-${i + 1}`,
+      points: toPoints(shown.slots, feed?.loaded ? closesOf(feed.loaded) : []),
+    }));
+    const { how } = this;
+    const compare = (line: OverlayLine) => ({
+      ...line,
+      points: comparePoints(shown.slots, line.points, how),
+    });
+    this.#onLoad(how === "course" ? lines : lines.slice(0, 1).map(compare));
   }
 }
 
