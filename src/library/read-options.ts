@@ -69,6 +69,8 @@ export interface BarOptions extends ReadOptions {
   readonly source?: BarSource;
   /** Also the bar that is not over yet. Default: final bars only. */
   readonly running?: boolean;
+  /** The series in whose price those of the others are: each tick over its newest price by then. */
+  readonly over?: string;
 }
 
 /** Columns instead of rows. */

@@ -40,7 +40,7 @@ def lines(warehouse, question):
     kind, tz = question["kind"], question.get("tz")
     start, end = (to_micros(question[name]) if name in question else None for name in ("from", "to"))
     sources = question["source"].split(",")
-    for n, series in enumerate(warehouse._find(_list(question["ids"]), None, question.get("of"))):
+    for n, series in enumerate(warehouse._find(_list(question["ids"]), None, question.get("of"), question.get("over"))):
         source = sources[n] if n < len(sources) else sources[0]
         stream = "ohlcv" if source == "ohlcv" else series.stream
         if kind == "ticks":
@@ -142,7 +142,7 @@ def write(warehouse, question, names):
 def missing(warehouse, question):
     """What the ledger lacks of the range."""
     start, end = to_micros(question["from"]), to_micros(question["to"])
-    found = warehouse._find(_list(question["ids"]), None)
+    found = warehouse._find(_list(question["ids"]), None, over=question.get("over"))
     stream = "ohlcv" if question["source"] == "ohlcv" else "index_ticks"
     return warehouse._missing(found, stream, start, end) if start < end else []
 
@@ -205,7 +205,7 @@ def _state(warehouse, read):
 def _changes(warehouse, question):
     """Which rows of the asked streams were corrected or withdrawn, and when: stream, ts, time of the change."""
     try:
-        found = warehouse._find(_list(question["ids"]), None, question.get("of"))
+        found = warehouse._find(_list(question["ids"]), None, question.get("of"), question.get("over"))
         streams = {"ohlcv"} if question["source"] == "ohlcv" else {each.stream for each in found}
         start, end = to_micros(question.get("from", "1970-01-01")), to_micros(question["to"]) if "to" in question else 2**62
         where = [("ts", ">=", start), ("ts", "<", end)]
@@ -271,28 +271,30 @@ def ask(warehouse, method, args, options):
     return {"bars": _ask_bars, "ticks": _ask_ticks, "asof": _ask_asof}[method](warehouse, *args, **options)
 
 
-def _ask_bars(warehouse, series, every, start=None, end=None, *, index_type=None, of=None, tz=None):
+def _ask_bars(warehouse, series, every, start=None, end=None, *, index_type=None, of=None, over=None, tz=None):
     layout = make_grid(every, tz)
-    over = int(layout.starts([warehouse._backend.present()])[0])
-    return _ask_range(warehouse, "bars", series, start, end, over, layout, index_type=index_type, of=of, tz=tz, every=every)
+    ended = int(layout.starts([warehouse._backend.present()])[0])
+    found = warehouse._find(series, index_type, of, over)
+    words = {"of": of, "over": found[0].over and address(found[0].over), "every": every, "tz": tz and str(tz)}
+    return _ask_range(warehouse, "bars", found, start, end, ended, layout, words, tz)
 
 
 def _ask_ticks(warehouse, series, start=None, end=None, *, index_type=None, of=None, tz=None):
-    return _ask_range(warehouse, "ticks", series, start, end, warehouse._backend.present(), None, index_type=index_type, of=of, tz=tz)
-
-
-def _ask_range(warehouse, kind, series, start, end, over, layout, *, index_type, of, tz, every=None):
     found = warehouse._find(series, index_type, of)
+    return _ask_range(warehouse, "ticks", found, start, end, warehouse._backend.present(), None, {"of": of}, tz)
+
+
+def _ask_range(warehouse, kind, found, start, end, ended, layout, words, tz):
     present = warehouse._backend.present()
     if start is None:
         firsts = [warehouse._backend.read(each.stream, ["ts"], each.key, order="ts", limit=1)["ts"] for each in found]
-        first = min([int(each.iloc[0]) for each in firsts if len(each)], default=over)
+        first = min([int(each.iloc[0]) for each in firsts if len(each)], default=ended)
         start = int(layout.starts([first])[0]) if layout else first
     start = to_micros(start, present, tz)
-    end = over if end is None else min(over, to_micros(end, present, tz))
+    end = ended if end is None else min(ended, to_micros(end, present, tz))
     bounds = {"from": to_stamp(start), "to": to_stamp(max(start, end))}
-    zone = tz if layout else None
-    return _question(kind, found, {"of": of, "every": every, "tz": zone and str(zone), **bounds}, warehouse), [each.name for each in found]
+    names = [f"{each.name} over {each.over.name}" if each.over else each.name for each in found]
+    return _question(kind, found, {**words, **bounds}, warehouse), names
 
 
 def _ask_asof(warehouse, time=None, series=None, *, at=None, start=None, end=None, index_type=None, of=None, tz=None):

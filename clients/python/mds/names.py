@@ -56,6 +56,8 @@ class Series(tuple):
     #: The relation of its ticks, and the column that is read as their price.
     stream = "index_ticks"
     figure = "price"
+    #: The series in whose price its own is.
+    over = None
 
     def __str__(self):
         return f"{self.index_type}:{self.name}"
@@ -70,14 +72,14 @@ class Series(tuple):
         """How the ledger knows it: the type and the ids, of which either counts."""
         return self.index_type, (self.index_id, self.index_id)
 
-    def of(self, figure):
-        """The same series, of which another figure is read."""
+    def of(self, figure, over=None):
+        """The same series, of which another figure is read, in the price of another one."""
         kind = KINDS[self.stream]
         column = kind.default if figure is None else kind.aliases.get(figure, figure)
         if column not in kind.figures:
             raise MdsError(f"{self.name} has no figure {figure}: give one of {', '.join(kind.figures)}")
         found = copy.copy(self)
-        found.figure = column
+        found.figure, found.over = column, over
         return found
 
 

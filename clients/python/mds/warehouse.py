@@ -78,6 +78,7 @@ class Warehouse:
         *,
         index_type=None,
         of=None,
+        over=None,
         exact=False,
         grid=False,
         running=False,
@@ -91,11 +92,11 @@ class Warehouse:
         For one name the columns are these; for a list they are (column, name), so that `bars(…)["close"]` has a column
         per series. A bar without ticks has no row, unless another series or `grid` needs one: then its prices are NaN.
         `exact`: adds open_exact … as Decimal. `running`: also the bar that is not over, whose close is the last price so far.
-        `of`: another figure than the price, such as `mid` or `funding`. `tz`: the zone of the index, of times without one, and of the
-        midnights from which bars count; `align="day"`: shorter bars count from those of UTC. `require_complete`: raises Incomplete if a
+        `of`: another figure than the price, such as `mid` or `funding`. `over`: the prices in that of this series, each tick over its
+        newest price by then. `tz`: the zone of the index, of times without one, and of the midnights from which bars count; `align="day"`: shorter bars count from those of UTC. `require_complete`: raises Incomplete if a
         bar is not whole."""
         layout = make_grid(every, tz, align)
-        found = self._find(series, index_type, of)
+        found = self._find(series, index_type, of, over)
         window = self._window(start, end, layout, tz)
         present = self._backend.present()
         is_hourly = layout.is_hourly(max(window[0], 0), min(window[1], present + _DAY))
@@ -116,6 +117,9 @@ class Warehouse:
             whole["n_ticks"] = whole["n_ticks"].fillna(0).astype("int64")
             whole["doubtful"] = whole["doubtful"].fillna(False).astype(bool)
             proven = self._proven(each)
+            if each.over:
+                others = self._proven(each.over)
+                proven = [part for bounds in proven for part in uncovered(uncovered(others, *bounds), *bounds)]
             parts[at] = judge(whole, ends, proven, self._backend.refresh_micros(each), present)
         if require_complete:
             self._require(found, *outline(starts, layout, window))
@@ -336,7 +340,7 @@ class Warehouse:
             self._known_tickers = read_tickers(self._backend)
         return self._known_tickers
 
-    def _find(self, series, index_type, of=None):
+    def _find(self, series, index_type, of=None, over=None):
         names = [series] if isinstance(series, str) else list(series)
         if not names:
             raise ValueError("name at least one series")
@@ -353,7 +357,8 @@ class Warehouse:
             # The daemon may have added it since.
             self._known = self._known_tickers = None
             found = [find(name) for name in names]
-        return [each.of(of) for each in found]
+        divisor = None if over is None else self._find([over], index_type)[0]
+        return [each.of(of, divisor) for each in found]
 
     def _assets(self):
         rows = self._backend.read("assets", ["id", "name", "status"])
@@ -384,7 +389,21 @@ class Warehouse:
         return to_decimals(part)
 
     def _raw_ticks(self, series, columns, lower, upper, backend=None, limit=None):
-        return self._read_ticks(series, columns, [("ts", ">=", lower), ("ts", "<", upper)], backend=backend, limit=limit)
+        own = self._read_ticks(series, columns, [("ts", ">=", lower), ("ts", "<", upper)], backend=backend, limit=limit)
+        if series.over is None:
+            return own
+        first = self._tick_before(series.over, lower, None)[0]
+        others = self._raw_ticks(series.over, ["price", "quality"], lower if first is None else int(first), upper)
+        others = others[others["price"].notna()]
+        at = np.searchsorted(others["ts"].to_numpy(dtype="int64"), own["ts"].to_numpy(dtype="int64"), side="right") - 1
+        newest = others.iloc[np.maximum(at, 0)] if len(others) else others.reindex(range(len(own)))
+        own["price"] = (own["price"] / newest["price"].replace(0, np.nan).to_numpy(dtype="float64")).where(at >= 0)
+        own["quality"] = own["quality"].where(own["quality"].notna(), newest["quality"].to_numpy())
+        own["volume"] = np.nan
+        if "price_exact" in own:
+            own["price_exact"] = own["price"].map(plain_text).where(own["price"].notna(), None)
+            own["volume_exact"] = None
+        return own
 
     def _read_ticks(self, series, columns, where, descending=False, limit=None, backend=None):
         """The columns of ticks, whatever their relation calls them."""
@@ -419,7 +438,8 @@ class Warehouse:
 
     def _bars_of(self, series, layout, is_hourly, window, exact):
         digits = [f"{name}_exact" for name in (*PRICES, "volume_24h")] if exact else []
-        if self._backend.has_bars and is_hourly and series.stream == "index_ticks" and series.figure == "price":
+        is_kept = series.stream == "index_ticks" and series.figure == "price" and series.over is None
+        if self._backend.has_bars and is_hourly and is_kept:
             columns = ["ts", *PRICES, "volume_24h", "n_ticks", "quality", *digits]
             where = [*series.key, ("ts", ">=", window[0]), ("ts", "<", window[1])]
             hours = to_numbers(self._backend.read("bars_1h", columns, where, order="ts"))
@@ -477,7 +497,8 @@ class Warehouse:
     def _missing(self, found, stream, start, end):
         rows = []
         present = self._backend.present()
-        for each in found:
+        divisors = {each.over: None for each in found if each.over}
+        for each in [*found, *divisors]:
             known = self._ledger_rows("gaps", ["from_ts", "to_ts", "state", "reason"], each, stream)
             for lower, upper in uncovered(self._proven(each, stream), start, end):
                 own = known[(known.from_ts < upper) & (known.to_ts >= lower)].sort_values("from_ts")

@@ -35,8 +35,8 @@ export function streamOf({ stream }: Pick<KeyedSeries, "stream">, source: BarSou
 }
 
 /** Whether the series is the price of an index, of which there are daily and hourly bars. */
-function hasKeptBars({ stream, figure }: KeyedSeries): boolean {
-  return stream === "index_ticks" && figure === "price";
+function hasKeptBars({ stream, figure, over }: KeyedSeries): boolean {
+  return stream === "index_ticks" && figure === "price" && over === undefined;
 }
 
 /** Default: ticks, if the warehouse has any of the series; else its daily bars. */

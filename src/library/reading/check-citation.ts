@@ -8,7 +8,7 @@ import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import type { CheckResult, Difference } from "../rows.ts";
 import { streamOf } from "./bar-reader.ts";
 import { answer, type Citation, type CitedRow, markStep, parseCitation, readCitedRows } from "./citation.ts";
-import { findMissing } from "./completeness.ts";
+import { findMissing, withDivisors } from "./completeness.ts";
 import { resolveSeries } from "./series-names.ts";
 
 /** How many earlier states are tried for the one that was cited. */
@@ -89,9 +89,11 @@ function findAtServiceTime(connection: Connection, present: Micros): KnownAt {
 function findStates(connection: Connection, citation: Citation): KnownAt[] {
   const present = readPresentTs(connection);
   const range = spanOf(citation);
-  const commits = resolveSeries(connection, citation.ids, citation).flatMap((series, n) => {
-    const source = citation.sources[n] ?? citation.sources[0] ?? "ticks";
-    const { pastTable, keyColumn } = rowTables[streamOf(series, source)];
+  const asked = resolveSeries(connection, citation.ids, citation).map((series, n) => {
+    return { series, stream: streamOf(series, citation.sources[n] ?? citation.sources[0] ?? "ticks") };
+  });
+  const commits = withDivisors(asked).flatMap(({ series, stream }) => {
+    const { pastTable, keyColumn } = rowTables[stream];
     return connection.values<number>(
       `SELECT DISTINCT until FROM ${pastTable} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? AND revision > 0 AND until > 0
         ORDER BY until DESC LIMIT ${MAX_STATES}`,

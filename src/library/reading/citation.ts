@@ -27,6 +27,8 @@ export interface Question {
   /** One for all, or one for each. */
   readonly sources: readonly BarSource[];
   readonly of?: string | undefined;
+  /** The id of the series in whose price those of the others are. */
+  readonly over?: string | undefined;
   readonly every?: string | undefined;
   readonly tz?: string | undefined;
   readonly from?: Micros | undefined;
@@ -128,6 +130,7 @@ function questionOf(
   return {
     names: all.map(({ series }) => series.name),
     ids: all.map(({ series }) => addressOf(series)),
+    over: all[0]?.series.over && addressOf(all[0].series.over),
     sources: new Set(sources).size === 1 ? sources.slice(0, 1) : sources,
     knownAt: connection.knownAt?.present,
   };
@@ -139,11 +142,11 @@ function addressOf({ stream, index_type, index_id }: KeyedSeries): string {
 
 /** The lines of the canonical text. Call it in a read transaction. */
 export function* readCitedRows(connection: Connection, question: Question): Generator<CitedRow> {
-  const { kind, ids, sources, of, every, tz, from = 0, to = 0, at } = question;
+  const { kind, ids, sources, of, over, every, tz, from = 0, to = 0, at } = question;
   const zone = findTimeZone(tz);
   const line = (...values: readonly (string | number | null)[]) =>
     `${values.map((value) => value ?? "").join(",")}\n`;
-  for (const [n, series] of resolveSeries(connection, ids, { of }).entries()) {
+  for (const [n, series] of resolveSeries(connection, ids, { of, over }).entries()) {
     const source = sources[n] ?? sources[0] ?? "ticks";
     const id = addressOf(series);
     if (kind === "ticks") {
@@ -240,8 +243,8 @@ export function cite(connection: Connection, question: Question): string {
 }
 
 /** What the ledger lacks of the range of a question. */
-function findLacking(connection: Connection, { ids, sources, of, from = 0, to = 0 }: Question) {
-  const all = resolveSeries(connection, ids, { of }).map((series, n): StreamedSeries => {
+function findLacking(connection: Connection, { ids, sources, of, over, from = 0, to = 0 }: Question) {
+  const all = resolveSeries(connection, ids, { of, over }).map((series, n): StreamedSeries => {
     return { series, stream: streamOf(series, sources[n] ?? sources[0] ?? "ticks") };
   });
   return findMissing(connection, all, { from, to });
@@ -254,10 +257,10 @@ const encode = (text: string) => text.replace(/[\s,%]/g, encodeURIComponent);
 const toList = (texts: readonly string[]) => texts.map(encode).join(",");
 
 export function formatCitation(citation: Citation): string {
-  const { kind, names, ids, sources, of, every, tz, from, to, at, knownAt } = citation;
+  const { kind, names, ids, sources, of, over, every, tz, from, to, at, knownAt } = citation;
   const time = (ts: Micros | undefined) => (ts === undefined ? undefined : formatTimestamp(ts));
   const words: Readonly<Record<string, string | number | undefined>> = {
-    ...{ ids: toList(ids), source: sources.join(","), of, every, tz, from: time(from), to: time(to) },
+    ...{ ids: toList(ids), source: sources.join(","), of, over, every, tz, from: time(from), to: time(to) },
     at: typeof at === "string" ? at : at?.map(formatTimestamp).join(","),
     "known-at": time(knownAt),
     rows: citation.rows,
@@ -302,6 +305,7 @@ export function parseCitation(text: string): Citation {
   )
     throw usage("that is no whole citation", "give the line as --cite printed it, from mds1 on");
   return {
+    over: given.get("over"),
     ...{ kind, names: list(names), ids, of: given.get("of"), every: given.get("every"), tz: given.get("tz") },
     sources: list(given.get("source")) as readonly BarSource[],
     from: time(given.get("from")),

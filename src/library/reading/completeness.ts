@@ -16,6 +16,12 @@ export interface StreamedSeries {
   readonly stream: RowStream;
 }
 
+/** The series, and those in whose price they are. */
+export function withDivisors(all: readonly StreamedSeries[]): StreamedSeries[] {
+  const divisors = new Set(all.flatMap(({ series: { over } }) => over ?? []));
+  return [...all, ...[...divisors].map((series) => ({ series, stream: series.stream }))];
+}
+
 /** Reasons of a head that time alone completes. */
 const waitingReasons: ReadonlySet<string> = new Set([SETTLING_REASON, NOT_PUBLISHED_REASON]);
 
@@ -42,7 +48,7 @@ export function findMissing(
   range: TimeRange,
 ): GapRow[] {
   if (range.from >= range.to) return [];
-  return [...Map.groupBy(all, ({ stream }) => stream)].flatMap(([stream, members]) => {
+  return [...Map.groupBy(withDivisors(all), ({ stream }) => stream)].flatMap(([stream, members]) => {
     const series = members.map(({ series: { named } }) => named);
     return readGapReportInRange(connection, { streams: [stream], series }, range).gaps;
   });

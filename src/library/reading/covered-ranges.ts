@@ -1,6 +1,6 @@
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { intersect, normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { KeyedSeries } from "./series-names.ts";
 
@@ -18,11 +18,13 @@ export class CoveredRanges {
   constructor(
     connection: Connection,
     stream: RowStream,
-    { ledgerKeys }: Pick<KeyedSeries, "ledgerKeys">,
+    { ledgerKeys, over }: Pick<KeyedSeries, "ledgerKeys" | "over">,
     { from, to }: TimeRange,
   ) {
-    const values = [stream, JSON.stringify(ledgerKeys), to, from];
-    this.#ranges = normalise(connection.rows<TimeRange>(coveredSql, values));
+    const read = (stream: RowStream, keys: readonly number[]) =>
+      normalise(connection.rows<TimeRange>(coveredSql, [stream, JSON.stringify(keys), to, from]));
+    const own = read(stream, ledgerKeys);
+    this.#ranges = over ? intersect(own, read(over.stream, over.ledgerKeys)) : own;
   }
 
   contains(ts: Micros): boolean {

@@ -22,6 +22,8 @@ export interface KeyedSeries extends SeriesInfo {
   readonly figure: string;
   /** Its keys in the ledger: its own, or those of the subscriptions to its exchange and to all. */
   readonly ledgerKeys: readonly number[];
+  /** Its price is told in that of another series. */
+  readonly over?: KeyedSeries | undefined;
   /** What the reports of gaps know it by. */
   readonly named: NamedSeries;
 }
@@ -51,13 +53,15 @@ export interface SeriesOptions {
   readonly indexType?: string | undefined;
   /** Default: the price. */
   readonly of?: string | undefined;
+  /** The series in whose price those of the others are. */
+  readonly over?: string | undefined;
 }
 
 /** Resolves names. If several series share one, the only one with rows is meant; otherwise a Failure lists them. */
 export function resolveSeries(
   connection: Connection,
   names: readonly string[],
-  { indexType, of }: SeriesOptions = {},
+  { indexType, of, over: divisor }: SeriesOptions = {},
 ): KeyedSeries[] {
   if (names.length === 0) throw usage("no series is given", "name one, such as BTC, BTC/USD or BLX");
   const type = indexType === undefined ? undefined : readIndexType(indexType);
@@ -65,9 +69,11 @@ export function resolveSeries(
   const resolved = names.map((name) => resolveName(connection, known, name, type));
   // The same series under two names would appear twice.
   const unique = new Map(resolved.map((series) => [`${series.index_type} ${series.index_id}`, series]));
+  const over = divisor === undefined ? undefined : resolveSeries(connection, [divisor], { indexType })[0];
   return [...unique.values()].map((series) => ({
     ...series,
     figure: findFigure(series.stream, series.name, of),
+    ...(over && { over, name: `${series.name} over ${over.name}` }),
   }));
 }
 

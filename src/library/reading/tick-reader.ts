@@ -38,11 +38,43 @@ function blockSql(series: KeyedSeries, names: readonly (keyof ReturnType<typeof 
 /** Reads what bars need of a series' ticks, in order. For one state of the warehouse, read all blocks in one transaction. */
 export function readPriceBlocks(
   connection: Connection,
-  series: KeyedSeries,
+  { over, ...series }: KeyedSeries,
   range: TimeRange,
 ): Generator<readonly PricedTick[]> {
   const sql = blockSql(series, ["ts", "price", "volume", "details"]);
-  return readBlocks<PricedTick>(connection, sql, series.key, range);
+  const blocks = readBlocks<PricedTick>(connection, sql, series.key, range);
+  return over ? divideBlocks(connection, blocks, over, range) : blocks;
+}
+
+/** Each price over the newest one of the other series by then; without one it has none. */
+function* divideBlocks(
+  connection: Connection,
+  blocks: Iterable<readonly PricedTick[]>,
+  over: KeyedSeries,
+  { from, to }: TimeRange,
+): Generator<readonly PricedTick[]> {
+  const { price } = tickColumns(over);
+  const newest = `SELECT ts ${ofSeries(over.stream, `ts <= ? AND ${price} IS NOT NULL`, "DESC")} LIMIT 1`;
+  const start = connection.findValue<Micros>(newest, [over.key, from]) ?? from;
+  const divisors = eachTick(readPriceBlocks(connection, over, { from: start, to }));
+  let next = divisors.next().value;
+  let [divisor, doubt] = [0, ""];
+  for (const block of blocks)
+    yield block.map(([ts, own, , details]): PricedTick => {
+      for (; next && next[0] <= ts; next = divisors.next().value)
+        if (next[1] !== null) [divisor, doubt] = [next[1], parseRowDetails(next[3]).quality ?? ""];
+      const quality = parseRowDetails(details).quality ?? doubt;
+      return [
+        ts,
+        own === null || divisor === 0 ? null : own / divisor,
+        null,
+        quality ? JSON.stringify({ quality }) : null,
+      ];
+    });
+}
+
+function* eachTick(blocks: Iterable<readonly PricedTick[]>): Generator<PricedTick, undefined> {
+  for (const block of blocks) yield* block;
 }
 
 function* readBlocks<Row extends readonly [ts: Micros, ...unknown[]]>(

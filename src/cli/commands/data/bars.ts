@@ -18,6 +18,7 @@ interface BarsFlags extends RangeFlags, OutputFlags {
   readonly every: string;
   readonly source?: string;
   readonly running?: boolean;
+  readonly over?: string;
 }
 
 export function addBarsCommand(program: Command, context: CommandContext): void {
@@ -26,14 +27,14 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     .description(
       "Writes the bars that begin in [from, to), each with its coverage: open, high, low, close, the number of ticks, and whether " +
         "the ledger proves that none is missing. They are made of kept hourly bars where possible, else of ticks; of a series " +
-        "without ticks they are made of the service's daily bars. A period without ticks has no bar, and one that is not over yet " +
-        "only with --running: its close is the last price so far.\n\n" +
+        "without ticks they are made of the service's daily bars. A period without ticks has no bar.\n\n" +
         "Bars shorter than a day begin at multiples of their length since 1970-01-01 00:00 UTC; with --tz they count from each " +
         "midnight. Bars of days begin at midnight, of weeks on Monday.",
     )
     .requiredOption("--every <length>", "the length of a bar: 30s, 10m, 1h, 1d, 1w …")
     .option("--wide", "one row per time, and a column per series: of the closes, or of --columns")
     .option("--running", "also the bar that is not over yet (quality: in progress)")
+    .option("--over <series>", "the prices in that of this series: each tick over its newest price by then")
     .option("--source <source>", "ticks or ohlcv (daily bars); default: ticks, if there are any");
   addRangeFlags(command);
   addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");
