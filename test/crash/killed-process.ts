@@ -16,6 +16,6 @@ if (task === "commit-and-truncate")
     warehouse.checkpointWal(1);
   });
 if (task === "checkpoint") report(`truncated ${truncateWal(warehouse.connection).isTruncated}`);
-if (task === "move") moveParts(warehouse);
+if (task === "move") for (let move = 0; move < 2; move++) moveParts(warehouse);
 if (task === "endless") for (;;) commitPages(warehouse, (page) => report(`page ${page}`));
 warehouse.close();

@@ -32,24 +32,28 @@ export function seedLiveRows(warehouse: WarehouseWriter): void {
 }
 
 const POLL_SECONDS = 120;
-const pollTimes = Array.from({ length: 45 }, (_, poll) => now - (45 - poll) * POLL_SECONDS * SECOND);
+const POLLS_PER_MERGE = 12;
+const POLLS = 21 * POLLS_PER_MERGE;
+const pollTimes = Array.from({ length: POLLS }, (_, poll) => now - (POLLS - poll) * POLL_SECONDS * SECOND);
 const MARKETS = ["a", "b", "c"];
 
 /** The market and the time of each live row, in order. */
 export const expectedPolls = MARKETS.flatMap((market) => pollTimes.map((ts) => `${market} ${ts}`));
 
-/** Writes exchange ticks, each poll into a part of its own. */
+/** Writes exchange ticks, each poll into a part of its own: so many merged parts that they are to be moved, and some to be merged. */
 export function seedPolls(path: string): void {
   let ts: Micros = now;
   const warehouse = openTestWriter(path, { now: () => ts / MICROS_PER_MS });
-  for (ts of pollTimes) {
+  for (const [poll, at] of pollTimes.entries()) {
+    ts = at;
+    if (poll % POLLS_PER_MERGE === 0) moveParts(warehouse);
     const ticks = MARKETS.map((marketId) => exchangeTick(ts, "1", { marketId }));
     warehouse.transaction((t) => writeRecords(t, "exchange_ticks", ticks, "live"));
   }
   warehouse.close();
 }
 
-/** Moves the rows of closed parts to the history, a few in a transaction. */
+/** Moves the rows of closed parts to the history, or merges parts, a few rows in a transaction. */
 export function moveParts(warehouse: WarehouseWriter): void {
   let from: MovePosition | undefined;
   do from = warehouse.transaction((t) => moveLiveRows(t, from, 40));

@@ -280,10 +280,10 @@ describe("SQL of an earlier state", () => {
         writeRecords(transaction, "derivative_ticks", [derivative], "rest");
       });
       // Rows that are moved are the same rows.
-      const upTo = Math.floor(commit / 3);
+      const last = Math.floor(commit / 3);
       if (commit % 3 === 2)
         position = writer.transaction((t) =>
-          moveLiveRows(t, position ?? { upTo, stream: "exchange_ticks", key: 0 }, 4),
+          moveLiveRows(t, position ?? { first: 1, last, into: 0, stream: "exchange_ticks", key: 0 }, 4),
         );
       clock.jump(1_000);
       seen.push({ at: clock.now() * 1000, rows: readAll(warehouse, {}) });

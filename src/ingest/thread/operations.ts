@@ -150,7 +150,7 @@ const operations = {
   commitJobRun: inTransaction(recordJobRun),
   commitFileSize: inTransaction(recordSize),
   pruneBatch: onWarehouse(pruneBatch),
-  /** Moves some live rows of closed parts to the history. Call it again with the result until there is none. */
+  /** Merges closed parts of live rows, or moves some rows to the history. Call it again with the result until there is none. */
   moveLiveRows: inTransaction((transaction, { from }: { from?: MovePosition | undefined }) =>
     moveLiveRows(transaction, from),
   ),

@@ -11,18 +11,20 @@ import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 /*
  * A poll brings one row for each of thousands of keys. In a table ordered by (key, ts) each of them changes a page of its own, and
  * 4 KiB are written for 65 bytes. So the tables of snapshot streams are ordered by (slot, ts), and a slot is a part and a key: part 0
- * has the history, ordered by key; each other part has the live rows of some minutes, which are a few neighbouring pages. Closed
- * parts are moved to part 0 in bulk (rows/move-live-rows.ts, docs/decisions/live-rows.md).
+ * has the history, ordered by key; each other part has the live rows of some time, which are a few neighbouring pages. Closed
+ * parts are merged, and moved to part 0 in bulk (rows/move-live-rows.ts, docs/decisions/live-rows.md).
  *
  * For each key, a later part has only later rows: so (part, ts) is an order of time, and the newest row is in the last part.
  */
 
 /** More keys than a dictionary has. */
 const KEYS_PER_PART = 2 ** 24;
-/** Each poll changes the pages of the open part: they must stay few. */
-const PERIODS_PER_PART = 4;
-/** Eighty minutes of live rows, 160 of a key. More parts would make reads slower, fewer would write more. */
-const MAX_CLOSED_PARTS = 40;
+/** A part is open for less than a period, so that the next poll opens another one although it comes a little early. */
+const PERIODS_PER_PART = 0.9;
+/** So many closed parts, of a poll each, are merged into the last of them: a move from many parts leaves many half-empty pages. */
+const PARTS_PER_MERGE = 12;
+/** Two hours of live rows, 240 of a key. More parts would make reads slower, fewer would write more. */
+const MAX_MERGED_PARTS = 20;
 
 /** Whether the rows of a stream are in parts. */
 export function isParted(stream: RowStream): stream is SnapshotStream {
@@ -133,8 +135,23 @@ function isClosed({ openedAt, age }: Part, at: Micros): boolean {
   return at >= openedAt + age || at < openedAt;
 }
 
-/** The last closed part, if there are so many that they are to be moved. */
-export function findFullParts(connection: SqlRunner, at: Micros): number | undefined {
-  const closed = readParts(connection).filter((part, i, parts) => i < parts.length - 1 || isClosed(part, at));
-  return closed.length < MAX_CLOSED_PARTS ? undefined : closed.at(-1)?.part;
+/** Closed parts whose rows are to be moved to another one: to the last of them, or to the history. */
+export interface PartMove {
+  readonly first: number;
+  readonly last: number;
+  readonly into: number;
+}
+
+/** What is to be moved now: merged parts if there are many, else parts that are to be merged. */
+export function findPartMove(connection: SqlRunner, at: Micros): PartMove | undefined {
+  const closed = readParts(connection)
+    .filter((part, i, parts) => i < parts.length - 1 || isClosed(part, at))
+    .map(({ part }) => part);
+  // A merged part has the number of its last one. The first part after a move counts as merged too.
+  const merged = closed.filter((part, i) => part - (closed[i - 1] ?? 0) > 1);
+  const single = closed.slice(closed.indexOf(merged.at(-1) ?? 0) + 1);
+  if (merged.length >= MAX_MERGED_PARTS) return { first: 1, last: merged.at(-1) ?? 0, into: 0 };
+  const [first, last] = [single[0], single.at(-1)];
+  if (first === undefined || last === undefined || single.length < PARTS_PER_MERGE) return undefined;
+  return { first, last, into: last };
 }

@@ -43,11 +43,18 @@ function moveAll(warehouse: WarehouseWriter, maxRows: number): number {
   return calls;
 }
 
-/** Polls that each open a part. */
-function openWithParts(parts: number) {
+/** Where a move of all parts but the open one begins. */
+const toHistory = (warehouse: WarehouseWriter): MovePosition => {
+  const last = Number(queryRows(warehouse, "SELECT max(part) - 1 AS last FROM row_parts")[0]?.last);
+  return { first: 1, last, into: 0, stream: "exchange_ticks", key: 0 };
+};
+
+/** Polls that each open a part; after each `merged` of them the parts are merged. */
+function openWithParts(parts: number, merged = Number.POSITIVE_INFINITY) {
   const clock = new ManualClock();
   const warehouse = openTestWarehouse({ clock, hasAllViews: true });
   for (let part = 0; part < parts; part++) {
+    if (part % merged === 0) moveAll(warehouse, 100);
     poll(warehouse, part);
     clock.jump(PART_MS);
   }
@@ -56,20 +63,25 @@ function openWithParts(parts: number) {
 
 describe("live rows", () => {
   it("stay where they are until there are many parts", () => {
-    const { warehouse } = openWithParts(39);
+    const { warehouse } = openWithParts(11);
     moveAll(warehouse, 100);
-    expect(countParts(warehouse)).toBe(39);
+    expect(countParts(warehouse)).toBe(11);
   });
 
-  it("are the same rows when they have been moved, for every reader and every earlier state", () => {
-    const { warehouse } = openWithParts(41);
+  it.each([
+    { what: "merged", parts: 12, merged: 12, left: 1 },
+    { what: "moved to the history", parts: 240, merged: 12, left: 0 },
+  ])("are the same rows when they have been $what, for every reader and every earlier state", (each) => {
+    const { warehouse } = openWithParts(each.parts, each.merged);
+    // The last parts are merged first.
+    if (each.left === 0) moveAll(warehouse, 100);
     const [before, position] = [shownRows(warehouse), readJournalPosition(warehouse.connection)];
     const commits = queryRows(warehouse, "SELECT * FROM commits");
-    expect(before).toHaveLength(123);
+    expect(before).toHaveLength(3 * each.parts);
     expect(moveAll(warehouse, 5)).toBeGreaterThan(2);
-    expect(countParts(warehouse)).toBe(0);
+    expect(countParts(warehouse)).toBe(each.left);
     expect(queryRows(warehouse, "SELECT DISTINCT slot FROM exchange_tick_slots")).toEqual(
-      queryRows(warehouse, "SELECT listing AS slot FROM listings"),
+      queryRows(warehouse, "SELECT ? + listing AS slot FROM listings", each.left * 12 * 2 ** 24),
     );
     expect(shownRows(warehouse)).toEqual(before);
     expect(readJournalPosition(warehouse.connection)).toEqual(position);
@@ -104,7 +116,11 @@ describe("live rows", () => {
       },
       {
         weight: 3,
-        arbitrary: fc.record({ what: fc.constant("move" as const), rows: fc.integer({ min: 1, max: 20 }) }),
+        arbitrary: fc.record({
+          what: fc.constant("move" as const),
+          rows: fc.integer({ min: 1, max: 20 }),
+          isToHistory: fc.boolean(),
+        }),
       },
       {
         weight: 1,
@@ -131,7 +147,7 @@ describe("live rows", () => {
           if (each.what === "poll") write(now, each.markets, "live");
           else if (each.what === "late") write(Math.max(0, now - each.back), [each.market], each.source);
           else if (each.what === "move") {
-            const from = position;
+            const from = position ?? (each.isToHistory ? toHistory(warehouse) : undefined);
             position = warehouse.transaction((t) => moveLiveRows(t, from, each.rows));
           } else if (each.what === "rollback") {
             const failing = () =>
