@@ -85,6 +85,16 @@ str(seen[0].message)`,
   "is whole, one": `[w.is_whole("BTC", ${window}), w.is_whole("ETH", ${window}), w.is_whole("ETH", "2026-02-28 08:00", "2026-03-01")]`,
   gaps: 'w.gaps("ETH", "2026-02-28 07:00", "2026-03-01")',
   coverage: `w.coverage("ETH", ${window})`,
+  "an exchange's quotes":
+    'w.ticks("Kraken:BTC/USD", columns=["price", "volume", "is_settled"], exact=True, of="mid")',
+  "funding of a contract":
+    'w.asof("2026-03-01 13:00", ["Deribit:BTCUSD-PERP", "OKX:BTCUSD-PERP"], of="funding")[["price"]]',
+  "market caps": 'w.bars(["cap:BTC", "cap:Ethereum"], "30m")["close"]',
+  "a ticker's proof": 'w.missing("Kraken:BTC/USD", "2026-03-01 12:00", "2026-03-01 12:10")',
+  "a citation": `w.cite("bars", "BTC", "1h", ${window}).partition(" state=")[0]`,
+  "a check": 'w.check(w.cite("ticks", ["BTC", "Kraken:BTC/USD"], "2026-03-01", "2026-03-01 12:00:00.1"))',
+  "a check that fails":
+    'w.check(w.cite("ticks", "BTC", "2026-03-01", "2026-03-01 12:00").replace("sha256=", "sha256=0"))["equal"]',
   "never selected": 'w.missing("ETH", "2026-02-26", "2026-02-27")',
   series: 'w.series("GWA")[["name", "last"]].dropna()',
   writes: 'w.sql("DELETE FROM index_tick_rows")',
@@ -305,6 +315,19 @@ describe.runIf(hasPandas)("the Python client", () => {
     expect(answerOf("no driver").error).toMatch(/^OpenError: PostgreSQL needs a driver: pip install psycopg/);
     expect(answerOf("parameters").rows).toEqual([[":t", 121]]);
   });
+});
+
+it.runIf(hasPandas)("tickers in Python have what SQL has", () => {
+  const ticks = query(
+    "SELECT (bid + ask) / 2 AS price FROM exchange_ticks WHERE exchange = 'Kraken' AND pair = 'BTC/USD'",
+  );
+  expect(objects(answerOf("an exchange's quotes")).map(({ price }) => ({ price }))).toEqual(ticks);
+  expect(answerOf("funding of a contract").rows).toHaveLength(2);
+  expect(answerOf("market caps").rows?.length).toBeGreaterThan(0);
+  expect(answerOf("a ticker's proof").rows?.length).toBeGreaterThan(0);
+  expect(answerOf("a citation").value).toMatch(/^mds1 bars BTC .* rows=24 complete=yes sha256=/);
+  expect(answerOf("a check").value).toMatchObject({ equal: true, difference: null });
+  expect(answerOf("a check that fails").value).toBe(0);
 });
 
 describe.runIf(exportReaders.length > 0)("the Python client on an export", () => {

@@ -6,7 +6,7 @@ import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
-import { createWarehouse, openForWriting } from "../support/warehouse/filled-warehouse.ts";
+import { createWarehouse, midnight, openForWriting } from "../support/warehouse/filled-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract, settleAsLost } from "../support/warehouse/settle.ts";
@@ -87,6 +87,16 @@ describe("a citation", () => {
     });
     const digest = (text: string) => /rows=.* marks=\S+/.exec(text)?.[0];
     expect(digest(read(other, questions[name] as never))).toBe(digest(line));
+  });
+
+  it("leaves out what is not over, which would change", () => {
+    const path = createWarehouse(fillSnapshots);
+    const today = formatTimestamp(midnight);
+    expect(read(path, (w) => w.cite("bars", "BTC", { every: "1d" }))).toContain(` to=${today} `);
+    expect(read(path, (w) => w.cite("bars", "BTC", { every: "1d", to: "2100-01-01" }))).toContain(
+      ` to=${today} `,
+    );
+    expect(read(path, (w) => w.cite("ticks", "BTC", { to: "2100-01-01" }))).not.toContain("2100");
   });
 
   it("tells the row that was corrected later, here and where another daemon has seen it", () => {

@@ -506,7 +506,12 @@ class Warehouse:
                 own = [(int(row.from_ts), int(row.to_ts), row.state, row.reason) for row in own.itertuples()]
                 if own and own[-1][2] != "lost" and 0 < min(upper, present) - own[-1][1] < _HEAD_MICROS:
                     own[-1] = (own[-1][0], min(upper, present), *own[-1][2:])
-                parts = [(max(lower, a), min(upper, z), *why) for a, z, *why in own if a < upper and z > lower]
+                # Of a ticker there may be two subscriptions, which lack the same.
+                parts, at = [], lower
+                for a, z, *why in own:
+                    if max(a, at) < min(z, upper):
+                        parts.append((max(a, at), min(z, upper), *why))
+                        at = min(z, upper)
                 rest = uncovered([(a, z) for a, z, *_ in parts], lower, upper)
                 parts += [(a, min(z, present), *self._backend.unproven(each)) for a, z in rest if a < present]
                 parts += [(max(a, present), z, "open", "in the future") for a, z in rest if z > present]

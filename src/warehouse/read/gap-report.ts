@@ -54,9 +54,7 @@ export function readGapReport(
   assertIsNewest(connection);
   return inReadTransaction(connection, (now, known) => {
     const keys = selectKeys(known, selection);
-    const gaps = keys.flatMap((key: LedgerKeySummary | KnownLedgerKey) =>
-      "series" in key ? readKeyGaps(connection, key, now).map((gap) => toRow(key, gap)) : [],
-    );
+    const gaps = keys.flatMap((key) => readKey(connection, key, now).gaps.map((gap) => toRow(key, gap)));
     const confirmations = readConfirmations(connection, gaps, rules, new Set(keys.map(namedKeyText)));
     return {
       ...{ now, keys, gaps, confirmations },
@@ -129,17 +127,27 @@ function inReadTransaction<T>(connection: Connection, work: (now: Micros, known:
   return connection.database.transaction(() => work(readPresentTs(connection), readLedgerKeys(connection)))();
 }
 
+/** A key, and the subscription to all exchanges, which covers it too. */
+type SelectedKey = LedgerKeySummary & { readonly all?: KnownLedgerKey | undefined };
+
 /** Of an earlier state the ledger alone is known: neither the targets of then, nor what the service had published. */
-function readKey(connection: Connection, key: LedgerKeySummary | KnownLedgerKey, now: Micros) {
+function readKey(connection: Connection, key: SelectedKey | KnownLedgerKey, now: Micros) {
   if (!("series" in key)) return { gaps: [], settled: [] };
-  const settled = readSettledRanges(connection, key);
-  const lost = settled.filter(({ proof }) => proof === "lost");
+  const own = readSettledRanges(connection, key);
+  const lost = own.filter(({ proof }) => proof === "lost");
   const gaps = connection.knownAt
     ? lost.map(
         ({ from, to, reason }): KeyGap => ({ from, to, state: "lost", reason: reason ?? "", lostAt: null }),
       )
     : readKeyGaps(connection, key, now);
-  return { gaps, settled };
+  const { all } = key as SelectedKey;
+  if (!all) return { gaps, settled: own };
+  const covered = readSettledRanges(connection, all).filter(({ proof }) => proof !== "lost");
+  const ranges = normalise(covered.map(({ from, to }) => ({ from, to })));
+  const rest = gaps.flatMap((gap) =>
+    subtract([{ from: gap.from, to: gap.to }], ranges).flatMap((range) => clip(gap, range)),
+  );
+  return { gaps: rest, settled: [...own, ...covered] };
 }
 
 function toRow({ stream, index_type, index_id, name }: LedgerKeySummary, gap: KeyGap): GapRow {
@@ -202,16 +210,13 @@ interface KeySelection {
  * The keys of a selection. A named series without a ledger is returned as well, as an unknown key: leaving it out would
  * look as if it lacked nothing.
  */
-function selectKeys(
-  known: readonly LedgerKeySummary[],
-  { streams, series }: KeySelection,
-): LedgerKeySummary[] {
+function selectKeys(known: readonly KnownLedgerKey[], { streams, series }: KeySelection): SelectedKey[] {
   const ofStreams = streams ? known.filter(({ stream }) => streams.includes(stream)) : [...known];
   if (!series) {
     const absent = (streams ?? []).filter((stream) => !ofStreams.some((key) => key.stream === stream));
     return [...ofStreams, ...absent.filter(hasLedger).map((stream) => unknownKey(stream))];
   }
-  const selected = series.flatMap((named) => {
+  const selected = series.flatMap((named): SelectedKey[] => {
     const { stream: only, ledgerId = named.id } = named;
     const chosen = streams ?? (only && [only]);
     const own = ofStreams.filter(({ index_id }) => index_id === ledgerId);
@@ -220,7 +225,8 @@ function selectKeys(
     return chosen.filter(hasLedger).map((stream) => {
       // A subscription to all exchanges covers each of them.
       const all = ofStreams.find((key) => key.stream === stream && key.index_id === null);
-      return own.find((key) => key.stream === stream) ?? all ?? unknownKey(stream, named);
+      const key = own.find((key) => key.stream === stream);
+      return key ? { ...key, all } : (all ?? unknownKey(stream, named));
     });
   });
   return [...new Map(selected.map((key) => [namedKeyText(key), key])).values()];

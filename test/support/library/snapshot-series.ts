@@ -30,7 +30,7 @@ export function fillSnapshots(transaction: Transaction): void {
         ...{ exchangeId: "kraken-id", marketId: "btc-usd-id", ts: at(n), last: decimal(`${100 + n}`) },
         ...{
           bid: decimal(n === 0 ? EXACT_BID : `${99 + n}`),
-          ask: decimal(`${102 + n}`),
+          ask: decimal(`${(n === 3 ? 101 : 102) + n}`),
           volume: decimal("7"),
         },
       })),
@@ -60,7 +60,8 @@ export function fillSnapshots(transaction: Transaction): void {
   for (const n of minutes)
     for (const [stream, exchangeId] of [
       ["exchange_ticks", "kraken-id"],
-      ["derivative_ticks", "kraken-id"],
+      // The settings first selected all exchanges.
+      ["derivative_ticks", n < 3 ? null : "kraken-id"],
       ["market_caps", null],
     ] as const)
       settleSnapshot(transaction, { stream, exchangeId, at: at(n), cadence: MINUTE });
