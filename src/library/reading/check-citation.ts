@@ -7,9 +7,16 @@ import { findKnownAt, readMachineTs, readToken, showKnownAt } from "../../wareho
 import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import type { CheckResult, Difference } from "../rows.ts";
 import { streamOf } from "./bar-reader.ts";
-import { answer, type Citation, type CitedRow, markStep, parseCitation, readCitedRows } from "./citation.ts";
+import {
+  answer,
+  type Citation,
+  type CitedRow,
+  markStep,
+  parseCitation,
+  readCitedRows,
+  resolveAsked,
+} from "./citation.ts";
 import { findMissing, withDivisors } from "./completeness.ts";
-import { resolveSeries } from "./series-names.ts";
 
 /** How many earlier states are tried for the one that was cited. */
 const MAX_STATES = 20;
@@ -89,10 +96,7 @@ function findAtServiceTime(connection: Connection, present: Micros): KnownAt {
 function findStates(connection: Connection, citation: Citation): KnownAt[] {
   const present = readPresentTs(connection);
   const range = spanOf(citation);
-  const asked = resolveSeries(connection, citation.ids, citation).map((series, n) => {
-    return { series, stream: streamOf(series, citation.sources[n] ?? citation.sources[0] ?? "ticks") };
-  });
-  const commits = withDivisors(asked).flatMap(({ series, stream }) => {
+  const commits = withDivisors(resolveAsked(connection, citation)).flatMap(({ series, stream }) => {
     const { pastTable, keyColumn } = rowTables[stream];
     return connection.values<number>(
       `SELECT DISTINCT until FROM ${pastTable} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? AND revision > 0 AND until > 0
@@ -121,7 +125,7 @@ function compareStates({ newest, past }: TwoStates, citation: Citation, before: 
     const row = (isCitedFirst ? a : b) as CitedRow;
     const changed = findChange(newest, row, before.commit);
     return {
-      ...placeOf(row, { from: row.ts, to: row.ts + 1 }),
+      ...placeOf(row.series, { from: row.ts, to: row.ts + 1 }),
       cited: isSame || isCitedFirst ? valuesOf(a) : null,
       here: isSame || !isCitedFirst ? valuesOf(b) : null,
       reason: isSame ? "corrected later" : isCitedFirst ? "withdrawn later" : "arrived later",
@@ -159,57 +163,41 @@ function explain(
   const { first = here.first, last = here.last } = here.marks[n] ?? {};
   const row = first ?? previous;
   const span = spanOf(citation);
-  const all = resolveSeries(connection, citation.ids, citation);
-  const series = row?.series ?? all[0];
+  const asked = resolveAsked(connection, citation);
+  const series = row?.series ?? asked[0]?.series;
   if (series === undefined) return null;
-  const source = row?.source ?? citation.sources[0] ?? "ticks";
+  const stream = streamOf(series, row?.source ?? citation.sources[0] ?? "ticks");
   const isOf = (other: CitedRow | undefined) => other?.series.index_id === series.index_id;
-  const from = isOf(previous)
-    ? (previous?.to ?? span.from)
-    : citation.kind === "asof"
-      ? (row?.from ?? span.from)
-      : span.from;
+  const start = citation.kind === "asof" ? (row?.from ?? span.from) : span.from;
+  const from = isOf(previous) ? (previous?.to ?? span.from) : start;
   const to = isOf(here.marks[n]?.last) ? (last?.to ?? span.to) : span.to;
   const range = { from, to: Math.max(to, from + 1) };
-  const stream = streamOf(series, source);
+  const difference = (at: TimeRange, reason: string, detail: string | null): Difference => ({
+    ...placeOf(series, at),
+    ...{ cited: null, here: markStep(citation.rows) === 1 ? valuesOf(first) : null, reason, detail },
+  });
   const [gap] = findMissing(connection, [{ series, stream }], range);
-  const place = { series, ts: from };
-  const nothing = { cited: null, here: markStep(citation.rows) === 1 ? valuesOf(first) : null };
-  if (gap)
-    return {
-      ...placeOf(place, { from: gap.from_ts, to: gap.to_ts }),
-      ...nothing,
-      reason: `${gap.state} here`,
-      detail: gap.reason,
-    };
+  if (gap) return difference({ from: gap.from_ts, to: gap.to_ts }, `${gap.state} here`, gap.reason);
   const { pastTable, keyColumn } = rowTables[stream];
   const revised = connection.findRow<{ ts: Micros; at: Micros }>(
     `SELECT p.ts, c.at FROM ${pastTable} p JOIN commits c ON c.seq = p.until
       WHERE p.${keyColumn} = ? AND p.ts >= ? AND p.ts < ? AND p.revision > 0 ORDER BY p.ts LIMIT 1`,
     [series.key, range.from, range.to],
   );
-  if (revised) {
-    const one = { from: revised.ts, to: revised.ts + 1 };
-    return {
-      ...placeOf(place, one),
-      ...nothing,
-      reason: "corrected here",
-      detail: formatTimestamp(revised.at),
-    };
-  }
-  return {
-    ...placeOf(place, range),
-    ...nothing,
-    reason: citation.isComplete ? "unknown" : "incomplete when cited",
-    detail: citation.isComplete
-      ? "both prove it complete: `mds-sync verify` compares this one with the service"
-      : null,
-  };
+  if (revised)
+    return difference(
+      { from: revised.ts, to: revised.ts + 1 },
+      "corrected here",
+      formatTimestamp(revised.at),
+    );
+  if (!citation.isComplete) return difference(range, "incomplete when cited", null);
+  const advice = "both prove it complete: `mds-sync verify` compares this one with the service";
+  return difference(range, "unknown", advice);
 }
 
-function placeOf({ series }: Pick<CitedRow, "series">, { from, to }: TimeRange) {
+function placeOf({ name }: CitedRow["series"], { from, to }: TimeRange) {
   return {
-    name: series.name,
+    name,
     ...{ from_ts: from, to_ts: to, from_time: formatTimestamp(from), to_time: formatTimestamp(to) },
   };
 }

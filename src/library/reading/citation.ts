@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
 import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { citeState } from "../../warehouse/tables/known-at.ts";
-import type { Schedule } from "../read-options.ts";
 import type { BarSource } from "../rows.ts";
 import { readAsOf } from "./as-of-reader.ts";
 import { createBarGrid } from "./bar-grid.ts";
 import { readBars, streamOf } from "./bar-reader.ts";
-import { findMissing, type StreamedSeries } from "./completeness.ts";
+import { findMissing } from "./completeness.ts";
 import { type ReadPlan, readMoments } from "./read-plan.ts";
 import { type KeyedSeries, resolveSeries } from "./series-names.ts";
 import { readTickRows } from "./tick-reader.ts";
@@ -50,12 +50,10 @@ export interface Citation extends Question {
 }
 
 /** A line of the canonical text, and the time whose records decide it. */
-export interface CitedRow {
+export interface CitedRow extends TimeRange {
   readonly series: KeyedSeries;
   readonly source: BarSource;
   readonly ts: Micros;
-  readonly from: Micros;
-  readonly to: Micros;
   readonly text: string;
   readonly isComplete: boolean;
 }
@@ -99,17 +97,13 @@ export function askFor(
 /** The question that `asOf` answers. */
 export function askAsOf(
   connection: Connection,
-  all: readonly { readonly series: KeyedSeries; readonly source: BarSource }[],
-  {
-    of,
-    tz,
-    moments,
-    schedule,
-  }: Pick<Question, "of" | "tz"> & {
+  all: readonly AskedSeries[],
+  asked: Pick<Question, "of" | "tz"> & {
     readonly moments: readonly Micros[];
     readonly schedule?: string | undefined;
   },
 ): Question {
+  const { of, tz, moments, schedule } = asked;
   const question = { ...questionOf(connection, all), kind: "asof" as const, of };
   const [from, last] = [moments[0], moments.at(-1)];
   if (schedule !== undefined && from !== undefined && last !== undefined)
@@ -122,10 +116,9 @@ export function askAsOf(
   return { ...question, at: moments };
 }
 
-function questionOf(
-  connection: Connection,
-  all: readonly { readonly series: KeyedSeries; readonly source: BarSource }[],
-) {
+type AskedSeries = Pick<ReadPlan, "series" | "source">;
+
+function questionOf(connection: Connection, all: readonly AskedSeries[]) {
   const sources = all.map(({ source }) => source);
   return {
     names: all.map(({ series }) => series.name),
@@ -140,58 +133,46 @@ function addressOf({ stream, index_type, index_id }: KeyedSeries): string {
   return stream === "index_ticks" ? `${index_type}:${index_id}` : index_id;
 }
 
+/** The series of a question, each with where its rows are from. */
+export function resolveAsked(connection: Connection, { ids, sources, of, over }: Question) {
+  return resolveSeries(connection, ids, { of, over }).map((series, n) => {
+    const source = sources[n] ?? sources[0] ?? "ticks";
+    return { series, source, stream: streamOf(series, source) };
+  });
+}
+
 /** The lines of the canonical text. Call it in a read transaction. */
 export function* readCitedRows(connection: Connection, question: Question): Generator<CitedRow> {
-  const { kind, ids, sources, of, over, every, tz, from = 0, to = 0, at } = question;
+  const { kind, every, tz, from = 0, to = 0, at } = question;
   const zone = findTimeZone(tz);
-  const line = (...values: readonly (string | number | null)[]) =>
-    `${values.map((value) => value ?? "").join(",")}\n`;
-  for (const [n, series] of resolveSeries(connection, ids, { of, over }).entries()) {
-    const source = sources[n] ?? sources[0] ?? "ticks";
-    const id = addressOf(series);
-    if (kind === "ticks") {
+  const grid = createBarGrid(every ?? "1d", zone);
+  for (const { series, source } of resolveAsked(connection, question)) {
+    const cited = (
+      ts: Micros,
+      range: TimeRange,
+      isComplete: 0 | 1,
+      values: readonly (string | number | null)[],
+    ) => {
+      const text = `${[addressOf(series), ts, ...values.map((value) => value ?? "")].join(",")}\n`;
+      return { series, source, ts, ...range, text, isComplete: isComplete === 1 };
+    };
+    if (kind === "ticks")
       for (const row of readTickRows(connection, series, { from, to }, utcZone)) {
-        const text = line(id, row.ts, row.price_exact, row.volume_exact, row.tick_volume_exact);
-        yield {
-          series,
-          source,
-          ts: row.ts,
-          from: row.ts,
-          to: row.ts + 1,
-          text,
-          isComplete: row.is_settled === 1,
-        };
+        const values = [row.price_exact, row.volume_exact, row.tick_volume_exact];
+        yield cited(row.ts, { from: row.ts, to: row.ts + 1 }, row.is_settled, values);
       }
-    } else if (kind === "bars") {
-      const grid = createBarGrid(every ?? "", zone);
+    else if (kind === "bars")
       for (const row of readBars(connection, series, { grid, range: { from, to }, source })) {
         const prices = [row.open_exact, row.high_exact, row.low_exact, row.close_exact];
-        const text = line(id, row.ts, ...prices, row.volume_24h_exact, row.n_ticks);
-        yield {
-          series,
-          source,
-          ts: row.ts,
-          from: row.ts,
-          to: grid.endOf(row.ts),
-          text,
-          isComplete: row.is_complete === 1,
-        };
+        const values = [...prices, row.volume_24h_exact, row.n_ticks];
+        yield cited(row.ts, { from: row.ts, to: grid.endOf(row.ts) }, row.is_complete, values);
       }
-    } else {
-      const schedule: Schedule | undefined = typeof at === "string" ? { at, from, to } : undefined;
-      const moments = readMoments(schedule ?? (at as readonly Micros[]), readPresentTs(connection), zone);
+    else {
+      const asked = typeof at === "string" ? { at, from, to } : (at as readonly Micros[]);
+      const moments = readMoments(asked, readPresentTs(connection), zone);
       for (const row of readAsOf(connection, series, moments, { zone, source })) {
-        const { at_ts, ts, price_exact, volume_exact, is_complete } = row;
-        const text = line(id, at_ts, ts, price_exact, volume_exact);
-        yield {
-          series,
-          source,
-          ts: at_ts,
-          from: ts ?? at_ts,
-          to: at_ts + 1,
-          text,
-          isComplete: is_complete === 1,
-        };
+        const range = { from: row.ts ?? row.at_ts, to: row.at_ts + 1 };
+        yield cited(row.at_ts, range, row.is_complete, [row.ts, row.price_exact, row.volume_exact]);
       }
     }
   }
@@ -232,7 +213,9 @@ function digestRows(rows: Iterable<CitedRow>, step?: number) {
 export function answer(connection: Connection, question: Question, step?: number) {
   const digest = digestRows(readCitedRows(connection, question), step);
   if (question.kind === "asof") return digest;
-  return { ...digest, isComplete: findLacking(connection, question).length === 0 };
+  const { from = 0, to = 0 } = question;
+  const missing = findMissing(connection, resolveAsked(connection, question), { from, to });
+  return { ...digest, isComplete: missing.length === 0 };
 }
 
 /** The line that cites the answer. */
@@ -240,14 +223,6 @@ export function cite(connection: Connection, question: Question): string {
   const { marks, ...digest } = answer(connection, question);
   const texts = marks.map(({ text }) => text);
   return formatCitation({ ...question, ...digest, marks: texts, state: citeState(connection) });
-}
-
-/** What the ledger lacks of the range of a question. */
-function findLacking(connection: Connection, { ids, sources, of, over, from = 0, to = 0 }: Question) {
-  const all = resolveSeries(connection, ids, { of, over }).map((series, n): StreamedSeries => {
-    return { series, stream: streamOf(series, sources[n] ?? sources[0] ?? "ticks") };
-  });
-  return findMissing(connection, all, { from, to });
 }
 
 const VERSION = "mds1";
@@ -285,34 +260,20 @@ export function parseCitation(text: string): Citation {
   );
   const list = (value: string | undefined) => (value ? value.split(",").map(decodeURIComponent) : []);
   const time = (value: string | undefined) => (value === undefined ? undefined : parseTimestamp(value));
-  const at = given.get("at");
-  const [rows, sha256 = "", state] = [
-    Number(given.get("rows") ?? Number.NaN),
-    given.get("sha256"),
-    given.get("state"),
-  ];
-  const ids = list(given.get("ids"));
+  const [at, sha256 = "", state = ""] = [given.get("at"), given.get("sha256"), given.get("state")];
+  const [rows, ids] = [Number(given.get("rows") ?? Number.NaN), list(given.get("ids"))];
+  const [from, to, every] = [time(given.get("from")), time(given.get("to")), given.get("every")];
+  const hasRange = from !== undefined && to !== undefined;
   const isKind = kind === "bars" || kind === "ticks" || kind === "asof";
-  const hasRange = time(given.get("from")) !== undefined && time(given.get("to")) !== undefined;
-  const isWhole = kind === "asof" ? at !== undefined : hasRange && (kind === "ticks" || given.has("every"));
-  if (
-    start < 0 ||
-    !isKind ||
-    ids.length === 0 ||
-    !Number.isSafeInteger(rows) ||
-    !/^[0-9a-f]{64}$/.test(sha256) ||
-    !isWhole
-  )
+  const isWhole = kind === "asof" ? at !== undefined : hasRange && (kind === "ticks" || every !== undefined);
+  const isDigest = Number.isSafeInteger(rows) && /^[0-9a-f]{64}$/.test(sha256);
+  if (start < 0 || !isKind || ids.length === 0 || !isDigest || !isWhole)
     throw usage("that is no whole citation", "give the line as --cite printed it, from mds1 on");
   return {
-    over: given.get("over"),
-    ...{ kind, names: list(names), ids, of: given.get("of"), every: given.get("every"), tz: given.get("tz") },
+    ...{ kind, names: list(names), ids, of: given.get("of"), over: given.get("over"), every },
+    ...{ tz: given.get("tz"), from, to, knownAt: time(given.get("known-at")), rows, sha256, state },
     sources: list(given.get("source")) as readonly BarSource[],
-    from: time(given.get("from")),
-    to: time(given.get("to")),
     at: at?.includes("T") ? at.split(",").map((each) => time(each) ?? 0) : at,
-    knownAt: time(given.get("known-at")),
-    ...{ rows, sha256, state: state ?? "" },
     isComplete: given.get("complete") === "yes",
     marks: given.get("marks")?.match(new RegExp(`.{${MARK_DIGITS}}`, "g")) ?? [],
   };
