@@ -48,7 +48,7 @@ export const DEFAULT_ROWS = 8;
 const MAX_MISSING_PARTS = 40;
 /** Reading the whole ledger takes the longest: a page that asks rarely gets the last state, and soon a newer one. */
 const HEATMAP_TTL = { minTtlMs: 10_000, maxStaleMs: 50_000 };
-/** Seven days change little, but the first bars of a backfill shall appear. */
+/** Seven days change little, but the first bars of a backfill must appear. */
 const SPARKLINES_TTL = { minTtlMs: 15_000, maxStaleMs: 240_000 };
 /** Pairs, contracts and relations change rarely. */
 const SEARCHED_TTL = { minTtlMs: 60_000, maxStaleMs: 600_000 };

@@ -89,13 +89,10 @@ interface PageRequest<K extends PageKind> {
 
 /** Short, so that a person who types a name fast does not fill the cache. */
 const VARIANT_TTL_MS = 2_000;
-/** Pages ask with each tick, and shall get it. */
+/** Pages ask with each tick, and must get it. */
 const BARS_TTL_MS = 500;
 const parseNothing = () => ({});
-const named = {
-  minTtlMs: VARIANT_TTL_MS,
-  parse: (query: URLSearchParams) => ({ name: parseName(query) }),
-};
+const named = { minTtlMs: VARIANT_TTL_MS, parse: (query: URLSearchParams) => ({ name: parseName(query) }) };
 const requestOf = (kind: ViewKind) => ({
   ...{ minTtlMs: pageViews[kind].minTtlMs, hasPrices: true },
   parse: (query: URLSearchParams, now: Micros) => parseViewQuery(kind, query, now),

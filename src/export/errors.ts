@@ -10,9 +10,7 @@ export function asExportFailure(error: unknown, folder: string): unknown {
     return exportRefused(
       `${folder} cannot be written (${code})`,
       "choose a folder that this user may write",
-      {
-        cause: error,
-      },
+      { cause: error },
     );
   return error;
 }

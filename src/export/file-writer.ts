@@ -121,10 +121,7 @@ export class FileWriter {
   /** Outside of the snapshot, because sending a file to a bucket takes time: docs/decisions/wal.md. */
   async #store(facts: FileFacts): Promise<void> {
     const { store, onFile } = this.#options;
-    const file: ManifestFile = {
-      ...facts,
-      ...(await store.storeVersion(this.#unfinished, filePath(facts))),
-    };
+    const file: ManifestFile = { ...facts, ...(await store.storeVersion(this.#unfinished, filePath(facts))) };
     this.files.push(file);
     this.written.push(file);
     onFile(file);

@@ -176,10 +176,7 @@ export class Forwarder {
   #readLedgers(keys: () => readonly Omit<KeyLedger, "ledger">[]): KeyLedger[] {
     const { connection } = this.#options;
     const read = connection.database.transaction(() =>
-      keys().map((key) => ({
-        ...key,
-        ledger: readStoredRanges(connection, key),
-      })),
+      keys().map((key) => ({ ...key, ledger: readStoredRanges(connection, key) })),
     );
     return read();
   }

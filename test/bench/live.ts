@@ -336,12 +336,7 @@ async function fillSeries(
   const settings = {
     series,
     isHead: false,
-    timing: {
-      settleDelay: 60_000_000,
-      period: 30_000_000,
-      quietMargin: 3_600_000_000,
-      serviceWindow: null,
-    },
+    timing: { settleDelay: 60_000_000, period: 30_000_000, quietMargin: 3_600_000_000, serviceWindow: null },
     confirmation: { answers: 3, over: 600_000_000 },
     request: "",
   };

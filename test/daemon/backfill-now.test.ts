@@ -18,10 +18,7 @@ const settings = `sync: { ohlcv: false, exchangeTickers: false, derivatives: fal
 
 /** Runs a command of the same user. */
 function runBackfill({ simulator, path, folder }: DaemonHarness, args: readonly string[], clock?: Clock) {
-  const env = {
-    ...serviceEnv(simulator),
-    MDS_WAREHOUSE: path,
-  };
+  const env = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
   const file = join(folder, "mds-sync.yaml");
   return runInProcess(["backfill", "--config", file, ...args], { env, cwd: folder, ...(clock && { clock }) });
 }

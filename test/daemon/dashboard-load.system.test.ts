@@ -32,9 +32,7 @@ async function followingDaemon() {
   writeFileSync(join(folder, "mds-sync.yaml"), settings);
   const program = startProgram(["run", "--no-progress"], {
     cwd: folder,
-    env: {
-      ...serviceEnv(simulator),
-    },
+    env: { ...serviceEnv(simulator) },
   });
   await waitUntil(() => program.output.stderr.includes("filled: "));
   const address = /dashboard: ([^\s"]+)/.exec(program.output.stderr)?.[1] ?? "";

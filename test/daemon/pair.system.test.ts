@@ -60,9 +60,7 @@ it("I14: a pair of daemons has in PostgreSQL what either saw, though the leader 
   const simulator = await startSimulator({ refreshSeconds: 1 });
   onTestFinished(() => simulator.stop());
   const pair = await PairDatabase.create(server);
-  const env = {
-    ...serviceEnv(simulator),
-  };
+  const env = { ...serviceEnv(simulator) };
   const [north, south] = ["north", "south"].map((name) => createDaemon(name, server.url(pair.name), env)) as [
     ReturnType<typeof createDaemon>,
     ReturnType<typeof createDaemon>,

@@ -59,12 +59,7 @@ function run(
   const child = spawn(process.execPath, [programEntry, "run", "--no-progress"], {
     cwd: folder,
     stdio: ["ignore", "ignore", stderrEnd],
-    env: {
-      PATH: process.env.PATH ?? "",
-      ...compileCacheEnv(),
-      ...serviceEnv(simulator),
-      ...env,
-    },
+    env: { PATH: process.env.PATH ?? "", ...compileCacheEnv(), ...serviceEnv(simulator), ...env },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   let stderr = "";

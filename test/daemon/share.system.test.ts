@@ -42,9 +42,7 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
   writeFileSync(join(folder, "password"), PASSWORD, { mode: 0o600 });
   const { child, output, result } = startProgram(["run", "--no-progress"], {
     cwd: folder,
-    env: {
-      ...serviceEnv(simulator),
-    },
+    env: { ...serviceEnv(simulator) },
   });
   await waitUntil(() => output.stderr.includes("filled: "));
   const address = /dashboard: ([^\s"]+)/.exec(output.stderr)?.[1] ?? "";

@@ -103,10 +103,7 @@ describe("the daemon's state in one sentence", () => {
   it("warns of a disk that will be full within 14 days", () => {
     const filling = (full_in_days: number) =>
       describeStreams([stream()], { disk: { ...disk, full_in_days } });
-    expect(filling(9.6)).toEqual({
-      tone: "busy",
-      sentence: "Complete; the disk will be full in 9 days.",
-    });
+    expect(filling(9.6)).toEqual({ tone: "busy", sentence: "Complete; the disk will be full in 9 days." });
     expect(filling(15).tone).toBe("well");
   });
 

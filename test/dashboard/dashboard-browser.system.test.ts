@@ -193,9 +193,7 @@ describe("the dashboard", () => {
 
   itInBrowser("tells the proof of a market that has no market caps yet", async () => {
     const { path, connection } = openFilledWarehouse((transaction) =>
-      fill(transaction, {
-        series: [{ from: nowTs - 3_600e6, settled: [[nowTs - 3_600e6, nowTs - 600e6]] }],
-      }),
+      fill(transaction, { series: [{ from: nowTs - 3_600e6, settled: [[nowTs - 3_600e6, nowTs - 600e6]] }] }),
     );
     const { address } = await serveDashboard(path);
     const { page } = await openPage(address, desktop);

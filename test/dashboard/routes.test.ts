@@ -146,10 +146,7 @@ describe("every page", () => {
       expect([path, await status(path, { host: "evil.example" })]).toEqual([path, 421]);
       expect([path, await status(path, { method: "POST" })]).toEqual([path, 405]);
       // Those need parameters, and without a name the assets are the market.
-      const { [path]: expected = 200 } = {
-        "/api/bars": 400,
-        "/assets": 302,
-      } as Record<string, number>;
+      const { [path]: expected = 200 } = { "/api/bars": 400, "/assets": 302 } as Record<string, number>;
       expect([path, await status(path, { method: "HEAD" })]).toEqual([path, expected]);
     }
     const scripts = await Promise.all(

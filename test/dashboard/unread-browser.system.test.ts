@@ -31,15 +31,12 @@ const claimsOf: Record<string, Record<string, RegExp>> = {
   "/exchanges": {
     "/api/pairs": quotes,
     "/api/quotes": quotes,
-    "/api/spreads": /no two moments with quotes|^ask over bid/m,
+    "/api/spreads": /Not enough quotes|^ask over bid/m,
   },
   "/derivatives": { "/api/derivative-assets": contracts, "/api/derivatives": contracts },
   "/funding": { "/api/funding": /No perpetuals|Per year/ },
   "/bars": { "/api/daemon": bars, "/api/series": bars, "/api/bars": bars },
-  "/explore": {
-    "/api/schema": /Nothing has this name|^index_tick_spans$/m,
-    "/api/query": /\d rows? in \d/,
-  },
+  "/explore": { "/api/schema": /Nothing has this name|^index_tick_spans$/m, "/api/query": /\d rows? in \d/ },
 };
 const reason = "the warehouse cannot be read";
 async function openBlank() {

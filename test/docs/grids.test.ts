@@ -12,11 +12,7 @@ const MINUTE = 60_000_000;
 const moments = Array.from({ length: 200 }, (_, at) => 1_500_000_123_000_000 + at * 1_234_567 * MINUTE);
 const page = readFileSync(dictionaryFile, "utf8");
 const lineOf = (engine: string) => new RegExp(`^\\| ${engine} \\| \`(.+)\` \\|$`, "m").exec(page)?.[1] ?? "";
-const lengths = {
-  "7m": "7 minutes",
-  "1d": "1 day",
-  "5d": "5 days",
-};
+const lengths = { "7m": "7 minutes", "1d": "1 day", "5d": "5 days" };
 const startsOf = (every: string) => moments.map((ts) => createBarGrid(every).startOf(ts));
 const values = moments.map((ts) => `(${ts})`).join(", ");
 

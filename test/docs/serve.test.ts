@@ -41,9 +41,7 @@ async function run(command: string, args: readonly string[], code: string): Prom
     (text, [from, to]) => text.replaceAll(from, to),
     code,
   );
-  const child = spawn(command, [...args, example], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = spawn(command, [...args, example], { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     output += text;

@@ -12,12 +12,7 @@ const ticks = (
   pageSize: number,
   records: WorldSpec["records"],
   more: Partial<WorldSpec> = {},
-): WorldSpec => ({
-  stream: "ticks",
-  pageSize,
-  records,
-  ...more,
-});
+): WorldSpec => ({ stream: "ticks", pageSize, records, ...more });
 
 interface Broken {
   readonly world: WorldSpec;

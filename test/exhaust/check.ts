@@ -57,14 +57,7 @@ export function startState(
   const series = new MemorySeries(undefined, !isLagging, stream === "ticks");
   // Other series have shown bars of running days before the service began to lag.
   series.servesRunningDay = isLagging === true && records.some(({ finalAt }) => finalAt !== undefined);
-  return {
-    series,
-    now: firstSlot,
-    faults,
-    crashes,
-    before: undefined,
-    step: undefined,
-  };
+  return { series, now: firstSlot, faults, crashes, before: undefined, step: undefined };
 }
 
 /** Tries every sequence of steps and answers in one world, breadth first, no state twice. */

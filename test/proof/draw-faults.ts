@@ -78,11 +78,7 @@ const http: readonly DrawFault[] = [
     const endpoint = anyEndpoint(draw);
     const retryAfter = draw.one([...retryAfterForms, undefined]);
     const wait = draw.integer(1, 40) * 1000;
-    return Fault.status(429, {
-      ...endpoint,
-      ...(retryAfter && { retryAfter, wait }),
-      ...shortLived(draw),
-    });
+    return Fault.status(429, { ...endpoint, ...(retryAfter && { retryAfter, wait }), ...shortLived(draw) });
   },
   (draw) => Fault.status(400, { ...anyEndpoint(draw), p: 0.05, total: 1 }),
   (draw) =>
@@ -213,10 +209,7 @@ const liveFeed: readonly DrawFault[] = [
 const otherImplementations: readonly DrawFault[] = [
   // One index falls silent on the socket.
   (draw) =>
-    Fault.missingTick({
-      query: { name: draw.one(["BLX", "ELX"]) },
-      from: draw.integer(0, 10) * MINUTE_MS,
-    }),
+    Fault.missingTick({ query: { name: draw.one(["BLX", "ELX"]) }, from: draw.integer(0, 10) * MINUTE_MS }),
   // An endpoint answers an empty list, or nothing, as null.
   (draw) => {
     const on = draw.one([...historyEndpoints, "/market-cap"]);

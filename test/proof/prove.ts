@@ -213,10 +213,7 @@ function createEngine(
   const path = join(folder, WAREHOUSE_FILE);
   const file = join(folder, "mds-sync.yaml");
   writeFileSync(file, settings);
-  const env = {
-    ...serviceEnv(simulator),
-    MDS_WAREHOUSE: path,
-  };
+  const env = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
   const record = (fields: Record<string, unknown>, message: string) =>
     void output.push(`${message} ${inspect(fields, { depth: 8 })}`);
   const log: Log = { debug: record, info: record, warn: record, error: record };

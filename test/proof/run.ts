@@ -60,14 +60,7 @@ async function runWorker(): Promise<void> {
 }
 
 function crashedOutcome(seed: number): ProofOutcome {
-  return {
-    seed,
-    problems: ["the process crashed or hung"],
-    struck: 0,
-    requests: 0,
-    rows: 0,
-    exits: [],
-  };
+  return { seed, problems: ["the process crashed or hung"], struck: 0, requests: 0, rows: 0, exits: [] };
 }
 
 function recordOutcome({ seed, problems, struck: faultCount, rows: rowCount, exits }: ProofOutcome): void {

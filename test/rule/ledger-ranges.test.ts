@@ -9,9 +9,7 @@ const range = (
   to: number,
   proof: Proof = "empty",
   reason: string | null = null,
-): SettledRange => ({
-  ...{ from, to, proof, reason },
-});
+): SettledRange => ({ ...{ from, to, proof, reason } });
 
 const MAX_TS = 30;
 const someRange = fc

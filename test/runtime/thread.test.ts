@@ -63,10 +63,7 @@ function createThread({
     clock,
     log: createForwardingLog((entry) => logged.push(entry)),
     bugCode: "share_bug",
-    handlers: {
-      readName: (_, answer) => answer("Ada"),
-      greeted: (name) => void greeted.push(name),
-    },
+    handlers: { readName: (_, answer) => answer("Ada"), greeted: (name) => void greeted.push(name) },
     endFailure: (reason) => new Failure(reason, { code: "not_readable" }),
     onStart,
     onEnd: (reason) => void ends.push(reason),

@@ -28,10 +28,7 @@ export async function installBackfill(
   writeFileSync(join(folder, "mds-sync.yaml"), settings);
   const path = join(folder, "mds.sqlite");
   onTestFinished(() => expectSoundFile(path, Date.now()));
-  const env = {
-    ...serviceEnv(simulator),
-    MDS_WAREHOUSE: path,
-  };
+  const env = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
   const query = (sql: string) => withReader(path, (reader) => reader.rows<Record<string, unknown>>(sql));
   return {
     simulator,

@@ -79,11 +79,7 @@ sync:
 http: { port: 0 }
 `,
   );
-  const env = {
-    MDS_CONFIG: settingsFile,
-    MDS_WAREHOUSE: warehouse,
-    ...serviceEnv(simulator),
-  };
+  const env = { MDS_CONFIG: settingsFile, MDS_WAREHOUSE: warehouse, ...serviceEnv(simulator) };
   const read = <T>(work: (reader: Connection) => T): T => withReader(warehouse, work);
   return {
     simulator,

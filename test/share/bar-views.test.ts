@@ -129,10 +129,7 @@ function readInPython(path: string, widths: readonly string[], names: readonly s
   const { stdout, stderr } = spawnSync(
     python,
     ["-W", "ignore", "-c", inPython, client, path, widths.join(" "), names.join(" ")],
-    {
-      encoding: "utf8",
-      maxBuffer: 2 ** 28,
-    },
+    { encoding: "utf8", maxBuffer: 2 ** 28 },
   );
   expect(stderr).toBe("");
   return JSON.parse(stdout) as Record<string, unknown[][]>;

@@ -40,10 +40,7 @@ describe("PostgreSQL that", () => {
     expect(JSON.stringify([wrong.summary, wrong.stack, String(wrong.cause)])).not.toContain("hunter2");
     expect(
       await failureOf(shareInto(server, database, warehouse, { readPassword: () => undefined })),
-    ).toMatchObject({
-      code: "share_refused",
-      exit: 2,
-    });
+    ).toMatchObject({ code: "share_refused", exit: 2 });
     const guest = server.url(database, await server.createUser());
     expect(await failureOf(shareInto(server, database, warehouse, { url: guest }))).toMatchObject({
       code: "share_no_rights",

@@ -155,12 +155,7 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
         return withSyncSession(loaded, sessionContext, log, async ({ syncContext, reader, random }) => {
           const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
           try {
-            return await backfill(syncContext, {
-              settings: toSyncSettings(loaded),
-              reader,
-              random,
-              filter,
-            });
+            return await backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter });
           } finally {
             progress?.end();
           }

@@ -25,10 +25,7 @@ export async function startDemo(
 ): Promise<Demo> {
   const args = [programFile, "simulate", "--refresh-seconds", String(REFRESH_SECONDS)];
   // The simulator stops when the IPC channel closes, so it does not outlive a demo that is killed.
-  const child = spawn(process.execPath, args, {
-    stdio: ["ignore", "pipe", "ignore", "ipc"],
-    detached: true,
-  });
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGTERM");
@@ -48,10 +45,7 @@ export async function startDemo(
   }
   if (!env.MDS_CLIENT_SECRET) {
     await stop();
-    throw new Failure("the simulator did not start", {
-      code: "demo",
-      remedy: "try mds-sync simulate",
-    });
+    throw new Failure("the simulator did not start", { code: "demo", remedy: "try mds-sync simulate" });
   }
   const loaded = loadSettings({
     env,

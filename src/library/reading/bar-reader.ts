@@ -264,12 +264,12 @@ function rowMaker(
   };
 }
 
-const periodSql = `SELECT period FROM targets WHERE stream = ? AND series IN (SELECT value FROM json_each(?))
+const periodSql = `SELECT period FROM targets WHERE stream = ? AND series IN (?, ?)
   ORDER BY from_ts DESC LIMIT 1`;
 
 /** The refresh period of a series, as the views compute it. */
 function readPeriod(connection: Connection, { stream, ledgerKeys }: KeyedSeries): Micros {
-  return connection.findValue<Micros>(periodSql, [stream, JSON.stringify(ledgerKeys)]) ?? DEFAULT_CADENCE;
+  return connection.findValue<Micros>(periodSql, [stream, ...ledgerKeys]) ?? DEFAULT_CADENCE;
 }
 
 function onlyDailyBars(name: string): Failure {

@@ -215,7 +215,7 @@ export function answer(connection: Connection, question: Question, step?: number
   if (question.kind === "asof") return digest;
   const { from = 0, to = 0 } = question;
   const missing = findMissing(connection, resolveAsked(connection, question), { from, to });
-  return { ...digest, isComplete: missing.length === 0 };
+  return { ...digest, isComplete: from < to && missing.length === 0 };
 }
 
 /** The line that cites the answer. */

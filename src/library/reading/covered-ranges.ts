@@ -5,7 +5,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { KeyedSeries } from "./series-names.ts";
 
 const coveredSql = `SELECT from_ts AS "from", to_ts AS "to" FROM settled_ranges
-  WHERE stream = ? AND series IN (SELECT value FROM json_each(?)) AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
+  WHERE stream = ? AND series IN (?, ?) AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
 
 /**
  * What the ledger covers of a range. Ask with ascending timestamps: it reads the list once, while the views seek in the ledger
@@ -21,8 +21,8 @@ export class CoveredRanges {
     { ledgerKeys, over }: Pick<KeyedSeries, "ledgerKeys" | "over">,
     { from, to }: TimeRange,
   ) {
-    const read = (stream: RowStream, keys: readonly number[]) =>
-      normalise(connection.rows<TimeRange>(coveredSql, [stream, JSON.stringify(keys), to, from]));
+    const read = (stream: RowStream, keys: KeyedSeries["ledgerKeys"]) =>
+      normalise(connection.rows<TimeRange>(coveredSql, [stream, ...keys, to, from]));
     const own = read(stream, ledgerKeys);
     this.#ranges = over ? intersect(own, read(over.stream, over.ledgerKeys)) : own;
   }

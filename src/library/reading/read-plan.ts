@@ -130,10 +130,10 @@ function readExtent(
 }
 
 const ledgerStartSql = `SELECT min(from_ts) FROM settled_ranges WHERE stream = ?
-  AND series IN (SELECT value FROM json_each(?)) AND proof <> 'lost'`;
+  AND series IN (?, ?) AND proof <> 'lost'`;
 
 function readLedgerStart(connection: Connection, { series, source }: SourcedSeries): Micros | undefined {
-  const values = [streamOf(series, source), JSON.stringify(series.ledgerKeys)];
+  const values = [streamOf(series, source), ...series.ledgerKeys];
   return connection.value<Micros | null>(ledgerStartSql, values) ?? undefined;
 }
 

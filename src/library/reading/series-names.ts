@@ -21,7 +21,7 @@ export interface KeyedSeries extends SeriesInfo {
   /** The figure of its ticks that is read as their price. */
   readonly figure: string;
   /** Its keys in the ledger: its own, or those of the subscriptions to its exchange and to all. */
-  readonly ledgerKeys: readonly number[];
+  readonly ledgerKeys: readonly [number | null, number | null];
   /** Its price is told in that of another series. */
   readonly over?: KeyedSeries | undefined;
   /** What the reports of gaps know it by. */
@@ -110,10 +110,11 @@ function readKeyed(connection: Connection, named: KnownSeries): Omit<KeyedSeries
   const { key, id, indexType, name, stream, ledgerId } = named;
   if (stream !== undefined) {
     const hasTicks = connection.findValue(`SELECT 1 ${ofSeries(stream, "1")} LIMIT 1`, [key]);
+    const [own = null, all = null] = connection.values<number>(subscriptionsSql, [ledgerId ?? ""]);
     return {
       ...{ key, stream, name, index_type: stream, index_id: id, has_ohlcv: 0 },
       has_ticks: hasTicks === undefined ? 0 : 1,
-      ledgerKeys: connection.values<number>(subscriptionsSql, [ledgerId ?? ""]),
+      ledgerKeys: [own, all],
       named,
     };
   }
@@ -122,7 +123,7 @@ function readKeyed(connection: Connection, named: KnownSeries): Omit<KeyedSeries
   return {
     ...(stored ?? { key: null, ...labels, has_ticks: 0, has_ohlcv: 0 }),
     stream: "index_ticks",
-    ledgerKeys: key === null ? [] : [key],
+    ledgerKeys: [key, null],
     named: { ...named, name: stored?.name ?? name },
   };
 }

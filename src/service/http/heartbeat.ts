@@ -25,9 +25,7 @@ export function createHeartbeat(address: string, { clock, log }: { clock: Clock;
       timeoutMs: ANSWER_TIMEOUT_MS,
     });
     if (status >= 200 && status < 300) return;
-    throw new Failure("the heartbeat endpoint did not answer with a 2xx status", {
-      code: `http_${status}`,
-    });
+    throw new Failure("the heartbeat endpoint did not answer with a 2xx status", { code: `http_${status}` });
   }
 
   return {

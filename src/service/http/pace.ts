@@ -125,7 +125,7 @@ export function recordStart(
   const undelayedStarts = hadToWait ? 0 : before.undelayedStarts + 1;
   const isAfterBreak = inFlight === 1 && !hadToWait && now - before.lastStartAt >= SECOND_MS;
   const isUnheard = isAfterBreak || before.unheardUntil !== undefined;
-  // Two that hang hold the others up for a second, not for a minute.
+  // Two hanging requests delay the rest by one second, not one minute.
   const unheardUntil = isUnheard ? (inFlight >= START_AT_ONCE ? now + SECOND_MS : NEVER) : undefined;
   const state = { ...before, unheardUntil, lastStartAt: now, undelayedStarts, inFlight };
   if (perSecond === UNLIMITED) return state;

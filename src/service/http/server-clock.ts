@@ -69,11 +69,7 @@ export class ServerClock {
     }
     if (ageHeaderMs === 0) {
       const offset = dateHeaderMs - (requestedAt + receivedAt) / 2;
-      this.#samples.push({
-        offset,
-        wallOffset: this.#wallOffset(),
-        errorMs: (receivedAt - requestedAt) / 2,
-      });
+      this.#samples.push({ offset, wallOffset: this.#wallOffset(), errorMs: (receivedAt - requestedAt) / 2 });
       if (this.#samples.length > MAX_SAMPLES) this.#samples.shift();
     }
     const lag = expected === undefined ? 0 : expected - dateHeaderMs;

@@ -163,13 +163,7 @@ class LiveFeed {
       const isUrgent = this.#subscriptions.current.some(
         ({ subscription }) => subscription.source === "exchange",
       );
-      const outcome = {
-        attempts: attempt,
-        rejections,
-        end,
-        isUrgent,
-        isRestDown: isRestDown(),
-      };
+      const outcome = { attempts: attempt, rejections, end, isUrgent, isRestDown: isRestDown() };
       const inMs = closeReason.isRecovered ? 0 : Math.max(retryAfterMs, reconnectDelayMs(outcome, random));
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {

@@ -290,9 +290,5 @@ function findOverlaps(ranges: readonly TimeRange[]): TimeRange[] {
 }
 
 function keyOf(stream: string, names: AuditedKey["names"]): string {
-  return namedKeyText({
-    stream,
-    index_type: names?.indexType || null,
-    index_id: names?.indexId || null,
-  });
+  return namedKeyText({ stream, index_type: names?.indexType || null, index_id: names?.indexId || null });
 }

@@ -106,12 +106,7 @@ function fromTicks(start: string, length: Micros) {
     ticks("t.ts", ` ORDER BY ${tickOrders[tick]("t.price", "t.ts")} LIMIT 1`);
   return {
     /** The timestamp of each tick. */
-    ts: {
-      first: endTick("first"),
-      highest: extreme("max"),
-      lowest: extreme("min"),
-      last: endTick("last"),
-    },
+    ts: { first: endTick("first"), highest: extreme("max"), lowest: extreme("min"), last: endTick("last") },
     count: ticks("count(*)"),
     /** The number of ticks, made too large by any value in `details`. */
     plainCount: ticks("count(*) + 1000000 * count(t.details)"),

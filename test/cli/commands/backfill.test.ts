@@ -17,10 +17,7 @@ async function setUp(sync: string, { faults = [] as readonly Fault[], isNew = fa
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   writeFileSync(join(folder, "mds-sync.yaml"), sync);
-  const env = {
-    ...serviceEnv(simulator),
-    MDS_WAREHOUSE: join(folder, "mds.sqlite"),
-  };
+  const env = { ...serviceEnv(simulator), MDS_WAREHOUSE: join(folder, "mds.sqlite") };
   if (!isNew) copyEmptyWarehouse(env.MDS_WAREHOUSE, viewsBesideSync);
   return { simulator, folder, env, path: env.MDS_WAREHOUSE };
 }
@@ -162,9 +159,7 @@ describe("mds-sync backfill", () => {
 
   it("exits 3 at the first rejection of the credentials, and 2 when they are not set", async () => {
     const setup = await setUp(ticks(1));
-    const wrong = await run(setup, ["backfill", "--log-level", "silent"], {
-      MDS_CLIENT_SECRET: "canary-5b",
-    });
+    const wrong = await run(setup, ["backfill", "--log-level", "silent"], { MDS_CLIENT_SECRET: "canary-5b" });
     expect(setup.simulator.requests.count("/v3/oauth/token")).toBe(1);
     expect(wrong.status).toBe(3);
     expect(wrong.stderr).toMatch(/^mds-sync: the token endpoint rejected the credentials[^\n]*\n$/);

@@ -43,9 +43,7 @@ describe("mds-sync serve", () => {
     openWriter(join(folder, "mds.sqlite"), { clock: systemClock }).close();
     const { child, output, result } = startProgram(
       ["serve", "--serve-port", "0", "--warehouse", "mds.sqlite"],
-      {
-        cwd: folder,
-      },
+      { cwd: folder },
     );
     const lines: string[] = [];
     for await (const line of createInterface({ input: child.stdout })) if (lines.push(line) === 4) break;

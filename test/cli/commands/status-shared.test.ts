@@ -21,10 +21,7 @@ it("status tells how far the shared warehouse is, without a daemon that answers"
       MDS_SHARED_PASSWORD: PASSWORD,
       MDS_HTTP_PORT: "0",
     };
-    const { stdout } = await runInProcess(["status", "--json"], {
-      cwd: temporaryFolder(),
-      env,
-    });
+    const { stdout } = await runInProcess(["status", "--json"], { cwd: temporaryFolder(), env });
     return (JSON.parse(stdout) as { shared: ShareStatus }).shared;
   };
   const url = server.url(database);

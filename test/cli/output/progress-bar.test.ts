@@ -19,27 +19,15 @@ describe("progress", () => {
 
   it("counts rows that are received twice once, so that the bars add up to the rows of the report", () => {
     const stats = new RunStats();
-    stats.addRows("index_ticks", {
-      inserted: 2_000,
-      changed: 0,
-      unchanged: 0,
-    });
-    stats.addRows("index_ticks", {
-      inserted: 1_500,
-      changed: 0,
-      unchanged: 500,
-    });
+    stats.addRows("index_ticks", { inserted: 2_000, changed: 0, unchanged: 0 });
+    stats.addRows("index_ticks", { inserted: 1_500, changed: 0, unchanged: 500 });
     expect(countsOf(stats, "index_ticks").rows).toBe(3_500);
   });
 
   it("of a whole backfill counts each stream by the requests that it needs", () => {
     const stats = new RunStats();
     expect(computeBackfillProgress(stats, 1_000)).toBeUndefined();
-    stats.addRows("index_ticks", {
-      inserted: 3_000,
-      changed: 0,
-      unchanged: 0,
-    });
+    stats.addRows("index_ticks", { inserted: 3_000, changed: 0, unchanged: 0 });
     // Daily bars span years in a few requests, and their turn comes last.
     const ticks = { plannedMicros: 1_000, plannedRequests: 900 };
     const bars = { plannedMicros: 90_000, plannedRequests: 100, doneMicros: 0 };
@@ -57,11 +45,7 @@ describe("progress", () => {
   });
 
   it("never exceeds 100 %, shows 100 % only when done, and always gives finite numbers", () => {
-    const counts = fc.record({
-      planned: fc.nat(),
-      done: fc.nat(),
-      rows: fc.nat({ max: 1e8 }),
-    });
+    const counts = fc.record({ planned: fc.nat(), done: fc.nat(), rows: fc.nat({ max: 1e8 }) });
     fc.assert(
       fc.property(counts, fc.nat({ max: 1e8 }), (some, ms) => {
         const { percent, secondsLeft, rowsPerSecond } = computeProgress(some, ms);

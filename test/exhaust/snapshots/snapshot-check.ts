@@ -136,11 +136,7 @@ const isKill = (name: string) => name.startsWith("kill");
 /** What may happen in a step, the usual first. */
 const optionsOf: Readonly<
   Record<SnapshotStepName, (client: SnapshotClient, hasExcluded: boolean) => Options>
-> = {
-  slot: slotOptions,
-  socket: socketOptions,
-  poll: pollOptions,
-};
+> = { slot: slotOptions, socket: socketOptions, poll: pollOptions };
 
 /** A slot passes, and the queue of the feed is committed, or storage blocks it. */
 function slotOptions(client: SnapshotClient, hasExcluded: boolean): Options {

@@ -56,10 +56,7 @@ export const snapshotPlans = {
       shape: { stream: "exchange_ticks", lists: comes, more: [{ late: "b" }, { selected: "b", late: "b" }] },
       bound: { ...live, depth: 7 },
     },
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: apart },
-      bound: { ...live, depth: 7 },
-    },
+    { shape: { stream: "exchange_ticks", lists: ofTwo, more: apart }, bound: { ...live, depth: 7 } },
     {
       shape: {
         stream: "exchange_ticks",
@@ -114,10 +111,7 @@ export const snapshotPlans = {
       shape: { stream: "exchange_ticks", lists: comes, more: [{ late: "b" }, { selected: "b", late: "b" }] },
       bound: { ...live, depth: 9 },
     },
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: apart },
-      bound: { ...live, depth: 9 },
-    },
+    { shape: { stream: "exchange_ticks", lists: ofTwo, more: apart }, bound: { ...live, depth: 9 } },
     {
       shape: { stream: "exchange_ticks", lists: pairs, more: everyTick, phases: [0, 1] },
       bound: { ...live, depth: 7 },

@@ -251,9 +251,7 @@ describe("the log of a table", () => {
       writeFileSync(
         join(files.place, name),
         `${JSON.stringify({ add: { ...adds[0], path: "foreign" } })}\n`,
-        {
-          flag: "wx",
-        },
+        { flag: "wx" },
       );
     const slow: LogFiles = {
       ...files,

@@ -107,10 +107,7 @@ it("events that no tick carries are counted, each with a sample", () => {
 
 it("a tick from the future extends no live span and shows no skipped tick", () => {
   const { receive, change, query } = openLive();
-  change({
-    startedSpans: [{ indexType: "GWA", from: at("12:00:00") }],
-    cadence: 30 * MICROS_PER_SECOND,
-  });
+  change({ startedSpans: [{ indexType: "GWA", from: at("12:00:00") }], cadence: 30 * MICROS_PER_SECOND });
   const spanEnd = () => query("SELECT to_ts FROM live_spans")[0]?.to_ts;
   // The service's clock may differ by ten seconds.
   receive(liveMessage({ ts: at("12:10:10") }));

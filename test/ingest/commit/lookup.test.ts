@@ -28,11 +28,7 @@ function openLookups() {
       const ages = [60_000, 0];
       const pages = ages.map((ageMs) => read({ stream: "assets" }, content, ageMs));
       const serviceUrl = "https://service.test";
-      return commitLookup(warehouse, pages, {
-        stream: "assets",
-        serviceUrl,
-        request: "GET /assets",
-      });
+      return commitLookup(warehouse, pages, { stream: "assets", serviceUrl, request: "GET /assets" });
     },
     /** Commits a list of these pages. */
     commit(list: Omit<LookupList, "request">, ...contents: (readonly unknown[])[]) {

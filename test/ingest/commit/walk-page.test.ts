@@ -296,10 +296,7 @@ describe("an end of the history that is in doubt", () => {
     const from = (time: string) => rows.filter(({ ts }) => ts >= at(time));
     const over = (since: string, until: string) => {
       const part = { from: at(since), to: at(until) };
-      return {
-        position: { gap: part, provenFrom: part.to },
-        confirmation: { answers: 3, over: 0 },
-      };
+      return { position: { gap: part, provenFrom: part.to }, confirmation: { answers: 3, over: 0 } };
     };
     const answers = () => query("SELECT answers, to_ts AS until FROM pending_claims");
     commit(

@@ -100,9 +100,7 @@ describe("D4: invalid decimals", () => {
     const [tick] = decodePage(
       "derivative_ticks",
       page(`{"contractId":"c",${head},"price":"1","fundingRate":-0.000125}`),
-      {
-        derivativeType: "perpetuals",
-      },
+      { derivativeType: "perpetuals" },
     ).records;
     expect(tick).toMatchObject({
       fundingRate: { real: -0.000125 },

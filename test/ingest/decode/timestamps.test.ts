@@ -61,10 +61,7 @@ describe("D6: timestamps", () => {
       "exchange_ticks",
       '{"content":[{"exchangeId":"e","marketId":"m","last":"1","timestamp":"2026-03-01T12:00:00Z","lastMoved":1772366400}]}',
     ).records;
-    expect(record).toMatchObject({
-      lastMoved: null,
-      quality: "lastMoved is not a UTC moment: 1772366400",
-    });
+    expect(record).toMatchObject({ lastMoved: null, quality: "lastMoved is not a UTC moment: 1772366400" });
   });
 });
 

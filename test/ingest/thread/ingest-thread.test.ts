@@ -83,9 +83,7 @@ describe("a page of a walk", () => {
     }
     const truncated = tickPage(makeTicks(gap.from, gap.to));
     const cut = { ...truncated, bytes: truncated.bytes.slice(0, -20) };
-    await expect(commitPage(ingest, onlyPage, cut)).rejects.toMatchObject({
-      code: "malformed_body",
-    });
+    await expect(commitPage(ingest, onlyPage, cut)).rejects.toMatchObject({ code: "malformed_body" });
     expect(
       query("SELECT (SELECT count(*) FROM index_ticks) AS rows, (SELECT count(*) FROM coverage) AS ranges"),
     ).toEqual([{ rows: 0, ranges: 0 }]);
@@ -134,9 +132,7 @@ describe("a page of a walk", () => {
     const first = await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to), "more"));
     const position = { gap: gap, provenFrom: first.proven?.from ?? 0 };
     const rest = tickPage(makeTicks(gap.from, at("11:00:00")));
-    expect(await commitPage(ingest, { ...onlyPage, position }, rest)).toMatchObject({
-      withdrawn: 0,
-    });
+    expect(await commitPage(ingest, { ...onlyPage, position }, rest)).toMatchObject({ withdrawn: 0 });
     expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
   });
 

@@ -98,9 +98,7 @@ describe("pages that wait together", () => {
     const { call, query } = await startServing();
     const replies = await call(...commits, ["commitWalkPage", toCall(gap, 99)]);
     expect(replies.filter((reply) => "value" in reply)).toHaveLength(3);
-    expect(replies.find((reply) => "failure" in reply)).toMatchObject({
-      failure: { code: "ingest_bug" },
-    });
+    expect(replies.find((reply) => "failure" in reply)).toMatchObject({ failure: { code: "ingest_bug" } });
     expect(query(coverageSql)).toEqual(whole);
   });
 

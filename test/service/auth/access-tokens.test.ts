@@ -327,9 +327,7 @@ describe("access tokens", () => {
   });
 
   it("A5: a snapshot does not wait for a token without end", async () => {
-    const { client } = await start({
-      respondToTokenRequest: (_, response) => sendJson(response, {}, 503),
-    });
+    const { client } = await start({ respondToTokenRequest: (_, response) => sendJson(response, {}, 503) });
     const snapshot = { ...asset, priority: requestPriority.snapshot };
     expect(await codeOf(client.request(snapshot, readPage))).toBe("auth_unreachable");
     expect(clock.monotonic()).toBeGreaterThanOrEqual(20 * minute);

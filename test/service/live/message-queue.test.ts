@@ -8,12 +8,7 @@ import {
 import type { FeedMessage } from "../../../src/service/live/subscription-states.ts";
 import { startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
-const tight: QueueLimits = {
-  pauseAtTicks: 100,
-  pauseAtBytes: 1_000_000,
-  maxTicks: 200,
-  maxBytes: 2_000_000,
-};
+const tight: QueueLimits = { pauseAtTicks: 100, pauseAtBytes: 1_000_000, maxTicks: 200, maxBytes: 2_000_000 };
 const tick = (n: number) => ({ indexType: "GWA", indexId: "btc", n });
 
 describe("E12: more ticks than the reader can handle", () => {

@@ -154,13 +154,7 @@ describe("a backward walk", () => {
   it("C6: an empty history ends the walk at once", async () => {
     const result = await walkHistory(undefined, { history: [] });
     expect(result.positions).toMatchObject([
-      {
-        number: 1,
-        link: "timestamp",
-        provenFrom: noonTs,
-        end: "exhausted",
-        isSilenceConfirmed: true,
-      },
+      { number: 1, link: "timestamp", provenFrom: noonTs, end: "exhausted", isSilenceConfirmed: true },
     ]);
   });
 

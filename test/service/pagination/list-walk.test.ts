@@ -112,12 +112,7 @@ describe("a list", () => {
         const bytes = new TextEncoder().encode(
           JSON.stringify({ content: [{ id: "a" }], nextId: `n${requests}` }),
         );
-        return read({
-          bytes,
-          ageMs: 0,
-          asOf: undefined,
-          requestedAt: 0,
-        });
+        return read({ bytes, ageMs: 0, asOf: undefined, requestedAt: 0 });
       },
     };
     const run = async () => {

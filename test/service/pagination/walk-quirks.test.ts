@@ -17,10 +17,7 @@ afterEach(async () => simulator?.stop());
 async function start(quirks: Partial<Quirks>) {
   simulator = await startSimulator({ clock, size: { assets: 6, markets: 6, exchanges: 2 }, quirks });
   const { baseUrl, clientId, clientSecret, universe, oracle } = simulator;
-  const { client } = createTestClient(baseUrl, clock, {
-    clientId,
-    readSecret: async () => clientSecret,
-  });
+  const { client } = createTestClient(baseUrl, clock, { clientId, readSecret: async () => clientSecret });
   const indexId = universe.assets.find(({ firstDay }) => firstDay < 18_000)?.id ?? "";
   return { client, indexId, oracle, simulator };
 }

@@ -11,9 +11,7 @@ function failure(status: number, retryAfter: RetryAfter, nowMs: number): PlainRe
 
 /** Responds with this status and the error body of the service. */
 export function status(code: number, options: Options<RetryAfter> = {}): Fault {
-  return httpFault(`status ${code}`, options, {
-    response: (_, { nowMs }) => failure(code, options, nowMs),
-  });
+  return httpFault(`status ${code}`, options, { response: (_, { nowMs }) => failure(code, options, nowMs) });
 }
 
 /** Responds with 429 to what exceeds this many requests: per second of the clock, in the last second, or by a token bucket. */

@@ -228,10 +228,7 @@ export function order(is: "ascending" | "shuffled", conditions: Conditions = {})
   return pageFault(`order ${is}`, conditions, (page, { chance }) => {
     if (is === "ascending") return { ...page, rows: page.rows.toReversed() };
     const weighed = page.rows.map((row, at) => ({ row, weight: chance("order", at) }));
-    return {
-      ...page,
-      rows: weighed.sort((left, right) => left.weight - right.weight).map(({ row }) => row),
-    };
+    return { ...page, rows: weighed.sort((left, right) => left.weight - right.weight).map(({ row }) => row) };
   });
 }
 
@@ -247,10 +244,7 @@ export function shrink(by = 0.9, conditions: Conditions = {}): Fault {
 export function duplicateRow(row: "first" | "last", conditions: Conditions = {}): Fault {
   return pageFault(`duplicateRow ${row}`, conditions, (page) => {
     const { rows } = page;
-    return {
-      ...page,
-      rows: row === "first" ? [...rows.slice(0, 1), ...rows] : [...rows, ...rows.slice(-1)],
-    };
+    return { ...page, rows: row === "first" ? [...rows.slice(0, 1), ...rows] : [...rows, ...rows.slice(-1)] };
   });
 }
 

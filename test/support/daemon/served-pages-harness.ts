@@ -57,11 +57,7 @@ export function serveFilledPages(): ServedPages {
   const start = async (port: string) => {
     const file = join(folder, "mds-sync.yaml");
     writeFileSync(file, settings);
-    const env = {
-      ...serviceEnv(simulator),
-      MDS_WAREHOUSE: path,
-      MDS_HTTP_PORT: port,
-    };
+    const env = { ...serviceEnv(simulator), MDS_WAREHOUSE: path, MDS_HTTP_PORT: port };
     const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file }));
     // The first tickers come from REST, which tells when each price last moved; the websocket might be faster.
     if (!existsSync(path)) await takeTickers(loaded);

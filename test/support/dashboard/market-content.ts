@@ -19,10 +19,7 @@ export function fillQuotedPair(transaction: Transaction): void {
     ...pair,
     exchanges: Object.fromEntries(Object.keys(offsets).map((name) => [name, name])),
     series: [
-      {
-        indexId: "BTC-id",
-        rows: moments.map(({ ts, index }) => ({ ts, price: decimal(String(index)) })),
-      },
+      { indexId: "BTC-id", rows: moments.map(({ ts, index }) => ({ ts, price: decimal(String(index)) })) },
     ],
     records: {
       exchange_ticks: moments.flatMap(({ ts, step, index }) =>

@@ -101,10 +101,7 @@ export async function startConformingServer(
   const descriptors = Object.getOwnPropertyDescriptors(overrides);
   return {
     clock,
-    simulator: Object.create(simulator, {
-      ...descriptors,
-      clientSecret: { get: () => secret },
-    }) as Simulator,
+    simulator: Object.create(simulator, { ...descriptors, clientSecret: { get: () => secret } }) as Simulator,
   };
 }
 

@@ -43,13 +43,5 @@ export const readTicks =
     }
     const asOf = body.asOf === undefined ? undefined : body.asOf * 1000;
     const rows = page.content.length;
-    return {
-      rows,
-      nextId: page.nextId || undefined,
-      oldest,
-      newest,
-      isDescending,
-      timestamps,
-      asOf,
-    };
+    return { rows, nextId: page.nextId || undefined, oldest, newest, isDescending, timestamps, asOf };
   };

@@ -115,10 +115,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   };
   const configure = (yaml: string) => writeFileSync(file, withPeriod(yaml, refreshSeconds));
   configure(options.settings ?? smallSyncSettings);
-  const env: Record<string, string> = {
-    ...serviceEnv(simulator),
-    MDS_WAREHOUSE: path,
-  };
+  const env: Record<string, string> = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
   let open: Connection | undefined;
   const closeReader = () => {
     open?.close();

@@ -85,10 +85,7 @@ export class SupervisorHarness {
     this.simulator = simulator;
     this.path = join(temporaryFolder(), "mds.sqlite");
     copyEmptyWarehouse(this.path, viewsBesideSync);
-    this.#env = {
-      ...serviceEnv(simulator),
-      MDS_WAREHOUSE: this.path,
-    };
+    this.#env = { ...serviceEnv(simulator), MDS_WAREHOUSE: this.path };
     const defaults = loadSettings({ env: this.#env, directory: temporaryFolder() });
     const loaded = mustRepeatClaims ? defaults : acceptAtOnce(defaults);
     this.settings = {

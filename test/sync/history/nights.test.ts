@@ -70,10 +70,7 @@ describe("nights of backfill, without a daemon", () => {
     expect(openReasons(engine)).toEqual([]);
 
     engine.simulator.setFaults();
-    expect(await runNextNight(engine)).toMatchObject({
-      exit: 0,
-      night: { ends: { asked: 4, reopened: 4 } },
-    });
+    expect(await runNextNight(engine)).toMatchObject({ exit: 0, night: { ends: { asked: 4, reopened: 4 } } });
     expect(openReasons(engine)).toEqual([]);
     expect(openReasons(engine, "ohlcv")).toEqual(["end unconfirmed"]);
     await runNextNight(engine);

@@ -22,19 +22,12 @@ const services: [what: string, quirks: Partial<Quirks>, faults?: readonly Fault[
   ],
   [
     "has opaque ids, numeric decimals and unknown properties in any order",
-    {
-      ids: "opaque",
-      lastPage: "absent",
-    },
+    { ids: "opaque", lastPage: "absent" },
     [Fault.decimals("number"), Fault.unknownFields(), Fault.reorderedFields(), Fault.timestamps("us")],
   ],
   [
     "ignores the size next to a cursor, and has no bar of today",
-    {
-      sizeBesideStartAfter: "ignored",
-      lastPage: "empty",
-      partialBar: false,
-    },
+    { sizeBesideStartAfter: "ignored", lastPage: "empty", partialBar: false },
     [Fault.timestamps("seconds")],
   ],
   [

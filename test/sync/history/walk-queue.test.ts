@@ -66,9 +66,7 @@ describe("the walks of a round", () => {
       count: fc.integer({ min: 0, max: 6_000 }),
       holes: fc.array(
         fc.record({ at: fc.integer({ max: 6_000 }), hours: fc.integer({ min: 1, max: 500 }) }),
-        {
-          maxLength: 3,
-        },
+        { maxLength: 3 },
       ),
       endsBefore: fc.constantFrom(0, 0, 0, 3_600, 40 * 86_400),
     })

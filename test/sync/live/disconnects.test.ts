@@ -86,11 +86,7 @@ describe("a disconnect of the live feed", () => {
     const mwa = list("BTC/USD", "ETH/USD", "XRP/USD", "SOL/USD");
     const harness = await SupervisorHarness.start({
       simulator: { faults: [Fault.upgradeStatus(503)] },
-      sync: {
-        ...sync,
-        intraday: { GWA: gwa, MWA: mwa, LX: none, days: 1 },
-        exchangeTickers: false,
-      },
+      sync: { ...sync, intraday: { GWA: gwa, MWA: mwa, LX: none, days: 1 }, exchangeTickers: false },
       refreshSeconds: 5,
       maxRequestsPerSecond: 1,
     });

@@ -156,12 +156,7 @@ const rows: readonly Row[] = [
     dueFrom: 1_199,
     dueTo: 4_801,
   },
-  {
-    fault: "a tick was skipped: after the settle delay",
-    head: skipped,
-    dueFrom: 60,
-    dueTo: 61,
-  },
+  { fault: "a tick was skipped: after the settle delay", head: skipped, dueFrom: 60, dueTo: 61 },
   {
     fault: "a skip that REST has shown already: as usual",
     head: skip(live(), later(-200), later(-90)),

@@ -14,9 +14,7 @@ const liquid = { source: "index", indexType: "LX" } as const;
 /** The path of a tick from the queue into the ledger, without socket and threads. */
 function startPipeline() {
   let now = at("12:00:00");
-  const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), {
-    clock: { now: () => now / 1000 },
-  });
+  const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock: { now: () => now / 1000 } });
   onTestFinished(() => warehouse.close());
   const queue = new MessageQueue({ ...DEFAULT_QUEUE_LIMITS, maxTicks: 2 }, () => now);
   const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND);

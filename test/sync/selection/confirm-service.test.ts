@@ -18,9 +18,7 @@ sync:
 async function switchService(harness: BackfillHarness, seed: number): Promise<Simulator> {
   const other = await startSimulator({ clock: harness.clock, seed });
   onTestFinished(() => other.stop());
-  Object.assign(harness.env, {
-    ...serviceEnv(other),
-  });
+  Object.assign(harness.env, { ...serviceEnv(other) });
   return other;
 }
 

@@ -152,9 +152,7 @@ describe("lookups", () => {
         transaction,
         "markets",
         [market("btc-usd", "btc", "usd"), market("usd-btc", "usd", "btc")],
-        {
-          isComplete: true,
-        },
+        { isComplete: true },
       );
     });
     write("MWA", "usd-btc");

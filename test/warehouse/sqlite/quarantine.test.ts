@@ -259,10 +259,7 @@ describe("other disk faults", () => {
   ])("F17: a network file system is rejected (%s)", (type, name) => {
     const path = join(makeTempFolder(), "mds.sqlite");
     const failure = catchFailure(() =>
-      openWriter(path, {
-        clock: new ManualClock(),
-        fileSystem: () => ({ type, bavail: 1e9, bsize: 4096 }),
-      }),
+      openWriter(path, { clock: new ManualClock(), fileSystem: () => ({ type, bavail: 1e9, bsize: 4096 }) }),
     );
     expect(failure).toMatchObject({ code: "network_file_system", exit: 2 });
     expect(failure.message).toContain(name);

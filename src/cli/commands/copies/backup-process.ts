@@ -9,10 +9,7 @@ await reportAndExit(() => {
   const reader = openForBackup(path);
   try {
     // If the parent has died, a second backup may be writing to the same file: do not finish this one.
-    return backUp(reader, file, {
-      replace: force === "force",
-      shouldFinish: () => process.ppid === parent,
-    });
+    return backUp(reader, file, { replace: force === "force", shouldFinish: () => process.ppid === parent });
   } finally {
     reader.close();
   }

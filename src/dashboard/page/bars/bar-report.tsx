@@ -121,12 +121,8 @@ const gapColumns = (hrefOf: (gap: SecondsRange) => string): readonly DataColumn<
   },
 ];
 
-interface GapsProps {
-  readonly bars: ShownBars;
-  readonly view: SecondsRange;
-  /** Leads to the whole of a gap. */
-  readonly hrefOf: (gap: SecondsRange) => string;
-}
+/** `hrefOf` leads to the whole of a gap. */
+type GapsProps = { bars: ShownBars; view: SecondsRange; hrefOf: (gap: SecondsRange) => string };
 
 export function Gaps({ bars, view, hrefOf }: GapsProps) {
   const spans = spansIn(bars, view);

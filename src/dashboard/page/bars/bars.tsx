@@ -5,7 +5,7 @@ import type { BarWidth } from "../../../model/time.ts";
 import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
 import { type LiveAnswer, Reading, told, useCommits, useNote } from "../shared/live-poll.tsx";
-import { Card, Checkbox, EmptyPage, Mark, mountPage, Sheet, TabList } from "../shared/page.tsx";
+import { Card, Checkbox, EmptyPage, Legend, Mark, mountPage, Sheet, TabList } from "../shared/page.tsx";
 import { byId } from "../shared/page-base.ts";
 import { useRedraw } from "../shared/redraw.ts";
 import { price } from "../shared/text-format.ts";
@@ -18,29 +18,25 @@ const halves = (left: string, right: string) =>
   `linear-gradient(90deg, var(--${left}) 50%, var(--${right}) 50%)`;
 const hatched = (state: string) =>
   `repeating-linear-gradient(135deg, var(--${state}) 0 1px, var(--band-${state}) 1px 4px)`;
-/** What each sample looks like. */
+const sample = (background: string, edge = "") => ({
+  ...{ width: "10px", height: "12px", marginBottom: "-2px", background },
+  ...(edge && { boxShadow: `inset 0 0 0 1px var(--${edge})` }),
+});
 const samples = {
-  complete: { background: halves("up", "down") },
-  incomplete: { background: halves("up-pale", "down-pale") },
-  "volume, 24 h": { background: "color-mix(in srgb, var(--soft) 25%, transparent)" },
-  covered: { background: "var(--band-covered)", boxShadow: "inset 0 0 0 1px var(--covered)" },
-  "awaiting confirmation": { background: hatched("unconfirmed") },
-  open: { background: hatched("open") },
-  lost: { background: hatched("lost") },
-  empty: { background: "var(--band-empty)", boxShadow: "inset 0 0 0 1px var(--line)" },
+  complete: sample(halves("up", "down")),
+  incomplete: sample(halves("up-pale", "down-pale")),
+  "volume, 24 h": sample("color-mix(in srgb, var(--soft) 25%, transparent)"),
+  covered: sample("var(--band-covered)", "covered"),
+  "awaiting confirmation": sample(hatched("unconfirmed")),
+  open: sample(hatched("open")),
+  lost: sample(hatched("lost")),
+  empty: sample("var(--band-empty)", "line"),
 };
 
-function Legend() {
+function Help() {
   return (
     <>
-      <ul class="row small" aria-label="Legend">
-        {Object.entries(samples).map(([name, style]) => (
-          <li key={name}>
-            <Mark state={name} style={{ width: "10px", height: "12px", marginBottom: "-2px", ...style }} />
-            {name}
-          </li>
-        ))}
-      </ul>
+      <Legend of={samples} />
       <p class="soft more">
         <kbd>m</kbd> <kbd>5</kbd> <kbd>1</kbd>
         <kbd>5</kbd> <kbd>h</kbd> <kbd>4</kbd> <kbd>d</kbd> width · <kbd>Shift</kbd> drag measures ·{" "}
@@ -194,7 +190,7 @@ function Bars() {
             {...{ "aria-label": CHART_LABEL, "aria-describedby": "bar-details", ref: chart }}
             {...chartData(state)}
           />
-          <Legend />
+          <Help />
         </Card>
         <Card name="gaps" title="Gaps in view" note={answer ? describeGaps(answer, inView) : ""} of={[bars]}>
           {(one) => <Gaps bars={one} view={inView} hrefOf={(gap) => state.hrefOfGap(gap)} />}

@@ -20,11 +20,7 @@ const percentText = (value: number, digits: number) => `${value.toFixed(digits)}
 const inPercent = (fraction: number | null | undefined) => (fraction == null ? null : fraction * 100);
 
 const wide = { isWide: true };
-const own = {
-  ...contractColumns,
-  price: { label: "Price" },
-  basis: { isWide: false },
-};
+const own = { ...contractColumns, price: { label: "Price" }, basis: { isWide: false } };
 
 type ChainLine = { readonly strike: number } & Readonly<Record<"call" | "put", OptionQuote | undefined>>;
 
@@ -239,14 +235,8 @@ function Derivatives() {
       >
         {({ parts }) => (
           <ViewTable
-            {...{
-              id: "perpetuals",
-              label: "Perpetuals",
-              part: parts.perpetuals,
-              own,
-              attributes: ofContract,
-            }}
-            empty="No perpetuals were observed."
+            {...{ id: "perpetuals", label: "Perpetuals", part: parts.perpetuals, own }}
+            {...{ attributes: ofContract, empty: "No perpetuals were observed." }}
           />
         )}
       </Card>
@@ -267,12 +257,9 @@ function Derivatives() {
         </Reading>
         {options.length > 0 && (
           <p class="soft more">
-            Line: out of the money, puts below the forward and calls above. Bars: open interest of calls and
-            puts by strike. The implied volatility (IV) is that of latest_option_greeks: from the mark price
-            (else the last price) by Black’s formula without interest, with the forward that the prices of
-            calls and puts imply; it assumes prices in the quote currency. None is shown where an error of
-            0.001 % in the forward would change it by more than a percentage point, as it does far in the
-            money.
+            Line: out of the money, puts below the forward and calls above. Bars: open interest by strike. The
+            implied volatility (IV) is that of the view latest_option_greeks. None is shown where an error of
+            0.001 % in the forward would change it by more than a percentage point, as far in the money.
           </p>
         )}
       </Card>

@@ -31,19 +31,9 @@ function DeviationBar({ bps }: { bps: number }) {
   const isClipped = Math.abs(bps) > SCALE_BPS;
   return (
     <svg
-      {...{
-        class: `bar ${direction(bps)}`,
-        viewBox: "0 0 100 8",
-        preserveAspectRatio: "none",
-        fill: "currentcolor",
-      }}
-      style={{
-        display: "block",
-        width: "100%",
-        height: "8px",
-        borderRadius: "4px",
-        background: "var(--none)",
-      }}
+      {...{ class: `bar ${direction(bps)}`, viewBox: "0 0 100 8", preserveAspectRatio: "none" }}
+      fill="currentcolor"
+      style="display: block; width: 100%; height: 8px; border-radius: 4px; background: var(--none)"
       aria-hidden="true"
     >
       <rect x={bps < 0 ? 50 - width : 50} width={width} height="8" fill-opacity={isClipped ? 0.6 : 1} />
@@ -99,7 +89,7 @@ function listFacts(best: BestPrices | undefined, quotes: readonly Quote[]) {
   const [bid, ask] = [best?.best_bid ?? null, best?.best_ask ?? null];
   // A quote that stands still only looks like the best one.
   const note = (exchange: string | null = "", own: number | null, any: number | null = null) =>
-    `${exchange ?? ""}${any !== own ? `; ${quote(any)} with unmoved ones` : ""}`;
+    `${exchange ?? ""}${any !== own ? `; ${quote(any)} including stale quotes` : ""}`;
   const across = bid && ask && bid > 0 && ask > 0 ? (ask / bid - 1) * 10_000 : null;
   return [
     {
@@ -156,7 +146,7 @@ function Edges({ quotes }: { quotes: readonly Quote[] }) {
 }
 
 function Spreads({ spreads }: { spreads: readonly SpreadPoint[] }) {
-  if (spreads.length < 2) return <p class="soft empty">The last day has no two moments with quotes.</p>;
+  if (spreads.length < 2) return <p class="soft empty">Not enough quotes in the last 24 hours.</p>;
   return (
     <Plot
       {...{ id: "spread-plot", "data-points": spreads.length, of: spreads }}
@@ -234,15 +224,14 @@ function Exchanges() {
       </Card>
       <Card
         {...{ name: "spreads", title: "Spread across exchanges, last 24 hours", of: [spreads], room: "plot" }}
-        note="best ask over best bid; below 0 a trade is left"
+        note="below 0: buying on one and selling on the other makes money before fees"
       >
         {({ parts }) => <Spreads spreads={parts.spreads.rows} />}
       </Card>
       <Edges quotes={rows} />
       <p class="soft">
-        Spread and deviation are in basis points (1 bp = 0.01 %), drawn up to 20. The deviation is that of the
-        last price from the index. An exchange that has not moved for an hour is last, and does not compete
-        for the best. The edge is what buying at one ask and selling at another bid leaves, before fees.
+        1 bp = 0.01 %. “vs index” is the deviation of the last price from the index, drawn up to 20 bp. A
+        quote that has not changed for an hour is stale: it is last, and never the best.
       </p>
     </Sheet>
   );

@@ -104,10 +104,7 @@ const columnsOf = (
   { label: "30 days", key: "30d", field: "change30d", ...change },
   { label: "Market cap, USD", key: "cap", field: "marketCap", format: amount, isWide: true },
   { label: "Volume, 24 h, USD", key: "volume", field: "volume", format: amount, isWide: true },
-  {
-    ...{ label: "Last 7 days", className: "number" },
-    cell: ({ id }) => <PriceLine line={sparklines[id]} />,
-  },
+  { ...{ label: "Last 7 days", className: "number" }, cell: ({ id }) => <PriceLine line={sparklines[id]} /> },
 ];
 
 /** What is stored and proven, in one line that leads to the ledger. */

@@ -105,9 +105,25 @@ export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
 }
 
 /** A sample of a colour, or of what `style` says. */
-export function Mark({ state, style }: { state: string; style?: Readonly<Record<string, string>> }) {
+export function Mark({ state, style }: { state: string; style?: Styles }) {
   const background = `var(--${state}, var(--soft))`;
   return <span class="mark" data-state={state} style={{ background, ...style }} />;
+}
+
+type Styles = Readonly<Record<string, string>>;
+
+/** What the marks stand for, by their states. */
+export function Legend({ of }: { of: Readonly<Record<string, string | Styles>> }) {
+  return (
+    <ul class="row small" aria-label="Legend">
+      {Object.entries(of).map(([state, meant]) => (
+        <li key={state}>
+          <Mark state={state} {...(typeof meant === "string" ? {} : { style: meant })} />
+          {typeof meant === "string" ? meant : state}
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 const toneColours = { well: "covered", busy: "open", ill: "lost" };

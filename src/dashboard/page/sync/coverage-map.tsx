@@ -1,14 +1,14 @@
 // The heat map: one strip per series, with one column per hour, day or month and the fractions of the states stacked in each.
 
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { cellStates, type HeatmapGroup, type HeatmapResult } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { useAddress } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.tsx";
 import { TYPING_SECONDS } from "../shared/live.ts";
 import { type LiveAnswer, Reading, told, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
-import { Card, Checkbox, Mark, SearchField } from "../shared/page.tsx";
+import { Card, Checkbox, Legend, SearchField } from "../shared/page.tsx";
 import { useRedraws, useResized } from "../shared/redraw.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
 import { axis, describeCell, expand, type HeatmapCell, stateLabels, summarize } from "./heat-map.ts";
@@ -64,25 +64,9 @@ interface StripProps {
   readonly href?: string | undefined;
 }
 
-function Tip({ text, x, top }: { text: string; x: number; top: number }) {
-  const box = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const { current } = box;
-    if (!current) return;
-    const left = Math.min(x + 12, document.documentElement.clientWidth - current.offsetWidth - 8);
-    current.style.left = `${Math.max(8, left)}px`;
-    current.style.top = `${Math.max(8, top - current.offsetHeight - 6)}px`;
-  });
-  return (
-    <div id="tip" role="tooltip" ref={box}>
-      {text}
-    </div>
-  );
-}
-
 function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [tip, setTip] = useState<Parameters<typeof Tip>[0]>();
+  const [tip, setTip] = useState<{ readonly text: string; readonly x: number; readonly top: number }>();
   const redraws = useRedraws();
   const cells = useMemo(() => expand(runs), [runs]);
   useResized(canvas, () => canvas.current && draw(canvas.current, cells), [cells, redraws]);
@@ -102,7 +86,14 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
         {...{ onPointerMove: show, onPointerDown: show, onPointerLeave: () => setTip(undefined) }}
         aria-label={`${name}: ${summarize(cells)}`}
       />
-      {tip && <Tip {...tip} />}
+      {tip && (
+        <div
+          {...{ id: "tip", role: "tooltip" }}
+          style={`left: min(${tip.x + 12}px, 100vw - 20em - 8px); bottom: min(100vh - ${tip.top - 6}px, 100vh - 5em)`}
+        >
+          {tip.text}
+        </div>
+      )}
     </>
   );
 }
@@ -188,20 +179,7 @@ export function Coverage({ age }: { age: (of: LiveAnswer<HeatmapResult>) => Comp
   };
   const answer = told(coverage);
   return (
-    <Card
-      name="coverage"
-      title={["Coverage", age(coverage)]}
-      controls={
-        <ul class="row small" aria-label="Legend">
-          {Object.entries(legend).map(([state, text]) => (
-            <li key={state}>
-              <Mark state={state} />
-              {text}
-            </li>
-          ))}
-        </ul>
-      }
-    >
+    <Card name="coverage" title={["Coverage", age(coverage)]} controls={<Legend of={legend} />}>
       <form class="controls row" id="filter">
         <SearchField
           {...{ id: "filter-name", label: "Filter series", value: view.name }}

@@ -84,9 +84,7 @@ describe("mds-sync backup", () => {
     const writer = spawn(
       process.execPath,
       [join(import.meta.dirname, "../../../support/cli/backup-writer.ts"), path],
-      {
-        stdio: ["ignore", "pipe", "inherit"],
-      },
+      { stdio: ["ignore", "pipe", "inherit"] },
     );
     onTestFinished(() => void writer.kill("SIGKILL"));
     const lines = createInterface({ input: writer.stdout })[Symbol.asyncIterator]();
