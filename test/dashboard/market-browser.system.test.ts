@@ -232,8 +232,8 @@ describe("/exchanges", () => {
     // What stands still is beside the best, where it looks better.
     await expectSoon(
       async () => {
-        const unmoved = (await page.locator("#facts").textContent())?.split("unmoved").length;
-        return [...(await page.locator("#facts b").allTextContents()).slice(1, 3).map(figure), unmoved];
+        const stale = (await page.locator("#facts").textContent())?.split("stale quotes").length;
+        return [...(await page.locator("#facts b").allTextContents()).slice(1, 3).map(figure), stale];
       },
       () =>
         daemon
