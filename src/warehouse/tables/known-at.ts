@@ -43,7 +43,7 @@ function lookupThen({ entity, table, keys, tracked, untracked, timestamps, numbe
   };
   // The key of a contract is in every row of its ticks, whenever it was described.
   const isDictionary = untracked.includes("is_described");
-  const kept = untracked.map((column) =>
+  const kept = [...new Set([...untracked, "quality"])].map((column) =>
     column === "is_described"
       ? `(t.is_described AND t.first_seen <= ${shownAt}) AS is_described`
       : `t.${column}`,
@@ -65,7 +65,7 @@ const gapsThen = `WITH ends AS (SELECT t.stream, t.series, min(coalesce(max(t.to
     FROM targets t, shown_commit s GROUP BY t.stream, t.series),
   parts AS (
     SELECT r.stream, r.series, r.to_ts AS from_ts, coalesce(lead(r.from_ts) OVER (PARTITION BY r.stream, r.series ORDER BY r.from_ts), e.end_ts) AS to_ts,
-      'open' AS state, '${NOT_PROVEN_THEN_REASON}' AS reason FROM settled_ranges r LEFT JOIN ends e USING (stream, series)
+      'open' AS state, '${NOT_PROVEN_THEN_REASON}' AS reason FROM settled_ranges r JOIN ends e USING (stream, series)
     UNION ALL SELECT stream, series, from_ts, to_ts, 'lost', reason FROM settled_ranges WHERE proof = 'lost')
   SELECT p.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id, nullif(s.name, '') AS name, p.from_ts, p.to_ts,
     ${sqliteDialect.moment("p.from_ts")} AS from_time, ${sqliteDialect.moment("p.to_ts")} AS to_time, p.state, p.reason, NULL AS lost_at
