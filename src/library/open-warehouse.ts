@@ -51,6 +51,7 @@ import type {
   BarRow,
   CheckResult,
   CoverageRow,
+  ListedSeries,
   SeriesInfo,
   TickArrays,
   TickRow,
@@ -94,8 +95,8 @@ export class Warehouse implements Disposable {
     return new Warehouse(openReader(path));
   }
 
-  /** Every series of which the warehouse has ticks or daily bars. */
-  series(): SeriesInfo[] {
+  /** Every series of which the warehouse has ticks or daily bars: indices, tickers of exchanges, contracts and market caps. */
+  series(): ListedSeries[] {
     return readSeries(this.#connection);
   }
 
