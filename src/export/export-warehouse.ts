@@ -25,6 +25,7 @@ import {
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
+import { citeState } from "../warehouse/tables/known-at.ts";
 import { columnsDigest, relationColumns, wholeRelations, writeCatalogue } from "./catalogue/catalogue.ts";
 import {
   assertNoOnlyCopy,
@@ -78,6 +79,8 @@ export interface ExportOptions {
   readonly env?: Environment | undefined;
   /** The export does not read the files before the one of this timestamp; it reuses those of the previous export. */
   readonly since?: Micros | undefined;
+  /** Shows an earlier state on the connection that is exported. */
+  readonly showState?: ((connection: Connection) => void) | undefined;
   /** How long files that this export replaces stay for readers that hold no lock; an hour by default, a day in a bucket. */
   readonly keep?: Micros | undefined;
   /** The program's version, for the manifest. */
@@ -94,6 +97,7 @@ export interface ExportOptions {
 export interface ExportResult {
   readonly folder: string;
   readonly warehouse: string;
+  readonly known_at?: string;
   readonly exported_at: string;
   readonly files: number;
   readonly rows: number;
@@ -117,6 +121,7 @@ export async function exportWarehouse(options: ExportOptions): Promise<ExportRes
   const connection = openReader(options.warehouse);
   const target = isBucketUrl(options.to) ? options.to : resolve(options.to);
   try {
+    options.showState?.(connection);
     const store = isBucketUrl(target) ? await openBucket(target, options) : openFolderStore(target);
     try {
       return await exportTo(store, connection, options);
@@ -179,7 +184,8 @@ async function exportTo(
     await assertNoOnlyCopy(writer, store, start.ledger);
     await writeFiles(fileWriter, start, { connection, writer, store, previous, since });
     // What this export did not read is known from the previous one.
-    const state = since === undefined ? start.state : previous?.state;
+    const isNewest = connection.knownAt === undefined;
+    const state = since === undefined && isNewest ? start.state : previous?.state;
     const manifest = { ...manifestOf(store, fileWriter.files, connection, { ...options, since }), state };
     const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
     if (catalogue) {
@@ -254,10 +260,14 @@ async function commitTables(
   return versions;
 }
 
-/** The previous export, if its warehouse and columns are the same: then this export may reuse its files. */
-function previousExport({ previous }: ExportStore, { path }: Connection): Manifest | undefined {
+/** The previous export, if its warehouse and columns are the same, and both have the newest state: then this export may reuse its files. */
+function previousExport({ previous }: ExportStore, { path, knownAt }: Connection): Manifest | undefined {
   const isContinued =
-    previous?.format === FILE_FORMAT && previous.warehouse === path && previous.columns === columnsDigest();
+    previous?.format === FILE_FORMAT &&
+    previous.warehouse === path &&
+    previous.columns === columnsDigest() &&
+    !knownAt &&
+    !previous.known_at;
   return isContinued ? previous : undefined;
 }
 
@@ -340,7 +350,7 @@ async function writeFiles(
 function manifestOf(
   store: ExportStore,
   files: readonly ManifestFile[],
-  { path }: Connection,
+  connection: Connection,
   { program, clock, since }: ExportOptions,
 ): Manifest {
   const exportedAt = formatTimestamp(Math.round(clock.now() * MICROS_PER_MS));
@@ -348,7 +358,8 @@ function manifestOf(
     format: FILE_FORMAT,
     columns: columnsDigest(),
     program,
-    warehouse: path,
+    warehouse: connection.path,
+    ...(connection.knownAt && { known_at: citeState(connection) }),
     generation: store.nameGeneration(exportedAt),
     exported_at: exportedAt,
     since: since === undefined ? null : periodOf("month", since),
@@ -360,13 +371,14 @@ function manifestOf(
 
 function resultOf(
   folder: string,
-  { warehouse, exported_at, files, rows, bytes }: Manifest,
+  { warehouse, known_at, exported_at, files, rows, bytes }: Manifest,
   written: readonly ManifestFile[],
   seconds: number,
 ): ExportResult {
   return {
     folder,
     warehouse,
+    ...(known_at !== undefined && { known_at }),
     exported_at,
     files: files.length,
     rows,

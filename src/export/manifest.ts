@@ -40,6 +40,8 @@ export interface Manifest {
   readonly warehouse: string;
   /** The name of this export among the stored generations. */
   readonly generation: string;
+  /** The token of the earlier state that it has; none: the newest. */
+  readonly known_at?: string | undefined;
   readonly exported_at: string;
   /** The export did not read the months before this one; null: it read all. */
   readonly since: string | null;

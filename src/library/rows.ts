@@ -2,14 +2,22 @@
 
 /** A series that the service lists. */
 export interface SeriesInfo {
+  /** Of what is no index: the stream, such as `exchange_ticks`; `index_id` then has the service's ids. */
   readonly index_type: string;
   readonly index_id: string;
-  /** BTC (GWA), BTC/USD (MWA), BLX (LX). */
+  /** BTC (GWA), BTC/USD (MWA), BLX (LX), Kraken:BTC/USD, Deribit:BTCUSD-PERP, cap:BTC. */
   readonly name: string;
   /** 1: the warehouse has ticks of it. */
   readonly has_ticks: 0 | 1;
   /** 1: the warehouse has daily bars of it. */
   readonly has_ohlcv: 0 | 1;
+}
+
+/** A series that has ticks or daily bars. */
+export interface ListedSeries extends SeriesInfo {
+  /** The times of its first and its last tick; null: it has daily bars only. */
+  readonly first: string | null;
+  readonly last: string | null;
 }
 
 /** A tick, with the columns of the view `index_ticks`. */

@@ -78,8 +78,14 @@ export class NameIndex<T extends Named> {
     );
   }
 
+  /** A name of which the given one is the part after the colon, as a pair is without its exchange. */
+  suggestWhole(given: string): string | undefined {
+    const end = `:${given.toLowerCase()}`;
+    return this.#known.flatMap(({ labels }) => labels).find((label) => label.toLowerCase().endsWith(end));
+  }
+
   /** The shortest name that means only this one of all that share a name. */
-  tellApart(named: T, all: readonly T[]): string {
+  distinguish(named: T, all: readonly T[]): string {
     const [name = named.id] = named.labels;
     const isOnly = (has: (other: T) => boolean) => all.every((other) => other === named || !has(other));
     if (named.indexType && isOnly(({ indexType }) => indexType === named.indexType))

@@ -56,11 +56,15 @@ def refused(work):
         work()
     except mds.MdsError as error:
         return str(error)
+listed = w.series()
+moments = [column.dt.strftime("%Y-%m-%dT%H:%M:%S.%fZ").tolist() for column in (listed["first"], listed["last"])]
+listed = list(map(list, zip(*(listed[name].tolist() for name in ("index_type", "index_id", "name", "has_ticks", "has_ohlcv")), *moments)))
 print(json.dumps([answers, [
     refused(lambda: w.ticks("Krakn:BTC/USD")),
+    refused(lambda: w.ticks("btcusd-perp")),
     refused(lambda: w.ticks("cap:BTC", of="bid")),
     refused(lambda: w.bars("Kraken:BTC/USD", "1m", gap, end, require_complete=True)),
-]]))
+], listed]))
 `;
 
 it.runIf(hasPandas)("series of every kind are the same in Python, now and at a token", () => {
@@ -72,8 +76,16 @@ it.runIf(hasPandas)("series of every kind are the same in Python, now and at a t
   ];
   const { stdout, stderr } = run(script, path, JSON.stringify(questions), first, gap, end);
   expect(stderr).toBe("");
-  const [answers, refusals] = JSON.parse(stdout) as [unknown[][], string[]];
+  const [answers, refusals, listed] = JSON.parse(stdout) as [unknown[][], string[], unknown[][]];
   using warehouse = openWarehouse(path);
+  expect(listed).toEqual(
+    warehouse
+      .series()
+      .map((one) => [
+        ...[one.index_type, one.index_id, one.name, one.has_ticks === 1, one.has_ohlcv === 1],
+        ...[one.first, one.last],
+      ]),
+  );
   for (const [at, [name, of]] of questions.entries()) {
     const figure = of === null ? {} : { of };
     const bars = warehouse.bars(name, { every: "3m", ...figure });
@@ -94,7 +106,8 @@ it.runIf(hasPandas)("series of every kind are the same in Python, now and at a t
     expect(answers[at], `${name} ${of}`).toEqual([expected, expected]);
   }
   expect(refusals).toEqual([
-    expect.stringMatching(/^the warehouse has no series Krakn:BTC\/USD: did you mean Kraken:BTC\/USD, /),
+    "the warehouse has no series Krakn:BTC/USD: did you mean Kraken:BTC/USD?",
+    "the warehouse has no series btcusd-perp: did you mean Kraken:BTCUSD-PERP?",
     expect.stringMatching(/^cap:BTC has no figure bid: give one of rank, /),
     expect.stringMatching(/^Kraken:BTC\/USD is not proven from .* \(lost, not observed\); `missing\(\)`/),
   ]);

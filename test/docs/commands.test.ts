@@ -52,8 +52,10 @@ describe("completion", () => {
     const folder = temporaryFolder();
     const file = join(folder, "completion.bash");
     writeFileSync(file, script);
-    // A program of this name stands for the installed one: it lists two series.
-    writeFileSync(join(folder, "mds-sync"), "#!/bin/sh\necho BTC; echo BTC/USD\n", { mode: 0o755 });
+    // A program of this name stands for the installed one: it lists three series.
+    writeFileSync(join(folder, "mds-sync"), "#!/bin/sh\necho BTC; echo BTC/USD; echo Kraken:BTC/USD\n", {
+      mode: 0o755,
+    });
     const shell = `PATH="$1:$PATH"; . "$2"; shift 2; COMP_WORDS=(mds-sync "$@"); COMP_CWORD=$#; _mds_sync; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { stdout, stderr } = spawnSync("bash", ["-uc", shell, "bash", folder, file, ...words], {
       encoding: "utf8",
@@ -72,6 +74,9 @@ describe("completion", () => {
     expect(completeInBash(script, "bars", "BTC", "--format", "p")).toEqual(["parquet"]);
     expect(completeInBash(script, "bars", "BTC", "--every", "1")).toEqual([]);
     expect(completeInBash(script, "gaps", "--series", "BTC/")).toEqual(["BTC/USD"]);
+    expect(completeInBash(script, "bars", "Kr")).toEqual(["Kraken:BTC/USD"]);
+    expect(completeInBash(script, "bars", "BTC", "Kraken", ":")).toEqual(["BTC/USD"]);
+    expect(completeInBash(script, "gaps", "--series", "Kraken", ":", "BT")).toEqual(["BTC/USD"]);
     expect(completeInBash(script, "completion", "")).toEqual(["bash", "zsh", "fish"]);
   });
 

@@ -17,6 +17,7 @@ import { seededRandom } from "../support/seeded-random.ts";
 import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
 import { catchFailure, makeTempFolder, openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { decimal, exchangeTick, parseTs } from "../support/warehouse/records.ts";
+import { writeContracts, writeLookup } from "../support/warehouse/write-lists.ts";
 import { writeRecords } from "../support/warehouse/write-records.ts";
 
 const from = HISTORY_FROM;
@@ -292,6 +293,56 @@ describe("SQL of an earlier state", () => {
     expect(new Set(seen.map(({ rows }) => JSON.stringify(rows))).size).toBeGreaterThan(40);
   });
 
+  it("has the lists of then, with what was changed, added and delisted since", () => {
+    const clock = new ManualClock();
+    const writer = openTestWarehouse({ clock, hasAllViews: true });
+    using warehouse = openWarehouse(writer.path);
+    const random = seededRandom(seed);
+    const some = <T>(...values: readonly T[]) => values[Math.floor(random() * values.length)] as T;
+    const lists = {
+      assets: "id, symbol, name, status, url, first_seen, delisted_at",
+      markets: "id, base_asset_id, quote_asset_id, pair, first_seen, delisted_at",
+      exchanges: "id, name, status, first_seen, delisted_at",
+      exchange_markets: "exchange_id, market_id, first_seen, delisted_at",
+      derivative_contracts:
+        "id, option_strike, option_strike_exact, listing, expiration, first_seen, delisted_at",
+      status_changes: "*",
+    };
+    const readAll = (state: State) =>
+      Object.entries(lists).map(([name, columns]) =>
+        warehouse.query(`SELECT ${columns} FROM ${name} ORDER BY 1, 2`, {}, state),
+      );
+    const seen: { at: Micros; rows: unknown }[] = [];
+    for (let commit = 0; commit < 25; commit++) {
+      clock.jump(7 * 3_600_000);
+      const ids = ["a", "b", "c", "d"].filter(() => random() < 0.8);
+      const isComplete = true;
+      writer.transaction((transaction) => {
+        const assets = ids.map((id) => ({
+          ...emptyRecord("assets"),
+          ...{ id, symbol: id.toUpperCase(), name: some(id, `${id}2`), url: some(null, "u") },
+        }));
+        writeLookup(transaction, "assets", assets, { isComplete });
+        const market = { ...emptyRecord("markets"), id: "m", baseAssetId: "a", quoteAssetId: some("b", "c") };
+        writeLookup(transaction, "markets", [market], { isComplete });
+        const markets = ids.map((marketId) => ({ ...emptyRecord("exchanges"), marketId, extra: null }));
+        const exchange = { ...emptyRecord("exchanges"), id: "x", name: some("X", "Y"), symbols: [] };
+        writeLookup(transaction, "exchanges", [{ ...exchange, markets } as never], { isComplete });
+        const contracts = ids.map((id) => ({
+          ...emptyRecord("derivative_contracts"),
+          ...{ id, derivativeType: "options", exchangeId: "x", marketId: "m" },
+          ...{ optionStrike: decimal(some("0.1", "60000")), expiration: some(null, from, from + 1) },
+        }));
+        const options = { derivativeType: "options", exchangeId: "x", isComplete };
+        writeContracts(transaction, contracts, options);
+      });
+      clock.jump(1_000);
+      seen.push({ at: clock.now() * 1000, rows: readAll({}) });
+    }
+    for (const { at, rows } of seen) expect(readAll({ knownAt: at })).toEqual(rows);
+    expect(new Set(seen.map(({ rows }) => JSON.stringify(rows))).size).toBeGreaterThan(20);
+  });
+
   it("refuses the newest state by another name, and counts times from then", async () => {
     const { writer } = openWithOneCommit();
     const known = ["query", "--known-at", "2026-03-01T12:01:30Z"];
@@ -309,14 +360,14 @@ describe("SQL of an earlier state", () => {
   it("says which relations have no earlier states", async () => {
     const { writer } = openWithOneCommit();
     const env = { MDS_WAREHOUSE: writer.path };
-    const sql = "SELECT count(*) AS n FROM assets, (SELECT 1 FROM gaps) JOIN index_ticks";
+    const sql = "SELECT count(*) AS n FROM unknown_fields, (SELECT 1 FROM series) JOIN index_ticks";
     const { stderr } = await runInProcess(["query", "--known-at", "2026-03-01T12:01:30Z", "--cite", sql], {
       env,
     });
     expect(stderr).toMatch(/^mds-sync: cite: 2026-03-01T12:01:30\.000000Z@\d+-\w+\n/);
     expect(stderr.match(/note: (\w+) has no earlier states/g)).toEqual([
-      "note: assets has no earlier states",
-      "note: gaps has no earlier states",
+      "note: unknown_fields has no earlier states",
+      "note: series has no earlier states",
     ]);
   });
 });

@@ -83,9 +83,24 @@ describe("a name addresses any stream of ticks", () => {
     });
   });
 
+  it("lists them all, with the first and the last tick", () => {
+    read((warehouse) => {
+      const of = (index_type: string, index_id: string, name: string) => ({
+        ...{ index_type, index_id, name, has_ticks: 1, has_ohlcv: 0, first: minute(0), last: minute(9) },
+      });
+      expect(warehouse.series()).toEqual([
+        of("GWA", "btc-id", "BTC"),
+        of("derivative_ticks", "kraken-id:perp-id", "Kraken:BTCUSD-PERP"),
+        of("exchange_ticks", "kraken-id:btc-usd-id", "Kraken:BTC/USD"),
+        of("market_caps", "cap:btc-id", "cap:BTC"),
+      ]);
+    });
+  });
+
   it.each([
     [["Krakn:BTC/USD"], {}, "the warehouse has no series Krakn:BTC/USD: did you mean Kraken:BTC/USD?"],
     [["cap:BCT"], {}, "the warehouse has no series cap:BCT: did you mean cap:BTC?"],
+    [["btcusd-perp"], {}, "the warehouse has no series btcusd-perp: did you mean Kraken:BTCUSD-PERP?"],
     [["BCT"], {}, "the warehouse has no series BCT: did you mean BTC?"],
     [["Kraken"], {}, "Kraken is an exchange: give one of its markets too, such as Kraken:BTC/USD"],
     [["Kraken:BTC/USD"], { of: "funding" }, /^Kraken:BTC\/USD has no figure funding: give one of last, /],
@@ -124,6 +139,9 @@ describe("a name addresses any stream of ticks", () => {
       stdout: "",
       stderr: expect.stringMatching(/^market_caps: \[.* lost: not observed\nmds-sync: not complete: /),
     });
+    expect((await run("completion", "series")).stdout.split("\n")).toEqual(
+      expect.arrayContaining([...names]),
+    );
     const gaps = await run("gaps", "--series", names[0], ...range, "--json");
     expect(JSON.parse(gaps.stdout)).toMatchObject([{ stream: "exchange_ticks", name: "Kraken" }]);
     expect(await run("gaps", "--series", names[0], "--from", minute(0), "--to", minute(5))).toMatchObject({

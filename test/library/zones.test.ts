@@ -35,6 +35,7 @@ const expressions = {
   changes: `w.asof(["2026-11-01 01:30", "2026-03-08 02:30"], ["a"], tz="${tz}")["a"]`,
   ticks: `w.ticks("a", "2026-03-07", "2026-03-09 00:00", tz="${tz}").price`,
   bars: `w.bars("a", "4h", "2026-03-08", "2026-03-09 08:00", tz="${tz}").close`,
+  missing: `w.missing("a", "2026-03-08", "2026-03-09", tz="${tz}").set_index("from_time").to_time.dt.hour`,
 } as const;
 
 let path: string;
@@ -153,6 +154,18 @@ describe("a range in a zone", () => {
     expect(rows).toHaveLength(94);
     expect(rows[0]).toMatchObject({ time: "2026-03-07T00:00:00.000000-05:00" });
     if (inPython) expect(inPython.ticks).toHaveLength(94);
+  });
+
+  it("has its gaps, and is whole or not", async () => {
+    const day = { from: "2026-03-08", to: "2026-03-09", tz };
+    const flags = ["--series", "a", "--stream", "index_ticks", "--from", day.from, "--to", day.to];
+    const env = { MDS_WAREHOUSE: path };
+    const gaps = JSON.parse((await runInProcess(["gaps", ...flags, "--tz", tz, "--json"], { env })).stdout);
+    const ends = { from_time: "2026-03-08T05:00:00.000000Z", to_time: "2026-03-09T04:00:00.000000Z" };
+    expect(gaps).toMatchObject([ends]);
+    expect(warehouse.gaps({ series: "a", stream: "index_ticks", ...day })).toEqual(gaps);
+    expect(warehouse.isWhole("a", day)).toBe(false);
+    if (inPython) expect(inPython.missing).toEqual([["2026-03-08T05:00:00.000000+00:00", 4]]);
   });
 
   it("has bars that count from each midnight", async () => {

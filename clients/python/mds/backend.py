@@ -6,6 +6,14 @@ import pandas as pd
 
 from .errors import Unknowable
 
+#: Of each stream the dictionary of its keys and their column, its rows, and what the dictionary calls other columns.
+_DICTIONARIES = {
+    "index_ticks": ("series", "series", "index_tick_rows", {}),
+    "ohlcv": ("series", "series", "daily_bar_rows", {}),
+    "exchange_ticks": ("listings", "listing", "exchange_tick_rows", {}),
+    "derivative_ticks": ("contracts", "contract", "derivative_tick_rows", {"contract_id": "id"}),
+    "market_caps": ("series", "series", "market_cap_rows", {"asset_id": "index_id", "symbol": "name"}),
+}
 _PARAMETER = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|::|:([A-Za-z_]\w*)")
 
 
@@ -23,8 +31,6 @@ class Backend:
 
     #: What the source is, for messages.
     kind = ""
-    #: What precedes the name of a stream in that of its newest rows.
-    newest = "latest_"
 
     def unproven(self, series):
         """State and reason of time that the ledger does not mention: a snapshot can never be fetched again."""
@@ -77,6 +83,21 @@ class SqlBackend(Backend):
             query += f" LIMIT {int(limit)}"
         names, rows = self.run(query, values)
         return pd.DataFrame.from_records(rows, columns=names)
+
+    #: What comes before `ts` in the order of the rows of one key, of the streams that are stored in parts.
+    _part = ()
+
+    def spans(self, stream, keys, labels=()):
+        """Keys and labels of every series with rows, and the times of its first and last row: two seeks, as a stream may have millions."""
+        dictionary, key, rows, names = _DICTIONARIES[stream]
+        parts = self._part if dictionary != "series" or stream == "market_caps" else ()
+        ends = (
+            f"(SELECT r.ts FROM {rows} r WHERE r.{key} = d.{key} ORDER BY {', '.join(f'r.{name} {way}' for name in (*parts, 'ts'))} LIMIT 1)"
+            for way in ("ASC", "DESC")
+        )
+        own = ", ".join(f"d.{names.get(column, column)}" for column in (*keys, *labels))
+        found = self.run(f"SELECT {own}, {', '.join(ends)} FROM {dictionary} d", {})[1]
+        return [row for row in found if row[-1] is not None]
 
     def refresh_micros(self, series):
         """The period between two ticks."""

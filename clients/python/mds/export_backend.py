@@ -54,10 +54,9 @@ class DuckDbBackend(_Export, SqlBackend):
         cursor.execute(text, values or None)
         return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
-    def spans(self):
-        return self.run(
-            "SELECT index_type, index_id, min(ts), max(ts) FROM index_ticks_stored GROUP BY index_type, index_id", {}
-        )[1]
+    def spans(self, stream, keys, labels=()):
+        newest = [f"arg_max({label}, ts)" for label in labels]
+        return self.run(f"SELECT {', '.join([*keys, *newest])}, min(ts), max(ts) FROM {stream} GROUP BY {', '.join(keys)}", {})[1]
 
     def series(self):
         return self.run("SELECT index_type, index_id, name FROM series", {})[1]
@@ -76,7 +75,6 @@ class DuckDbBackend(_Export, SqlBackend):
 class ArrowBackend(_Export):
     kind = "an export, read by pyarrow"
     has_bars = False
-    newest = ""
 
     def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
         import pyarrow.compute as pc
@@ -103,10 +101,11 @@ class ArrowBackend(_Export):
     def sql(self, query, values):
         raise MdsError("SQL over an export needs DuckDB: pip install duckdb")
 
-    def spans(self):
-        frame = self.read("index_ticks", ["index_type", "index_id", "ts"])
-        found = frame.groupby(["index_type", "index_id"], observed=True)["ts"].agg(["min", "max"])
-        return [(*key, int(first), int(last)) for key, first, last in found.itertuples()]
+    def spans(self, stream, keys, labels=()):
+        time = "day" if stream == "ohlcv" else "ts"
+        named = {label: (label, "last") for label in labels}
+        rows = self.read(stream, [*keys, *labels, time], order=time).groupby(list(keys), observed=True)
+        return rows.agg(**named, first=(time, "min"), last=(time, "max")).reset_index().itertuples(index=False, name=None)
 
     def series(self):
         return list(self.read("series", ["index_type", "index_id", "name"]).itertuples(index=False, name=None))

@@ -25,8 +25,28 @@ _TABLES = {
     "past_derivative_tick_rows": "derivative_tick_slots",
     "past_settled_ranges": "settled_ranges",
 }
-#: Views of what has no earlier states.
-_VIEWS_OF_NOW = ("gaps", "revisions", "revision_rows", "markets", "shared_names", "derivative_contracts")
+#: The lists of the service: what names an entry in status_changes, which has every change, and the keys of the table.
+_LISTS = {
+    "assets": ("asset", ("id",)),
+    "market_rows": ("market", ("id",)),
+    "exchanges": ("exchange", ("id",)),
+    "exchange_markets": ("exchange_market", ("exchange_id", "market_id")),
+    "exchange_symbols": ("exchange_symbol", ("exchange_id", "asset_id")),
+    "contracts": ("contract", ("derivative_type", "id")),
+}
+#: Columns of the lists whose changes are not recorded.
+_UNTRACKED = ("contract", "first_seen", "absences", "quality", "extra", "details", "exchange", "pair")
+#: When what has no versions was stored.
+_NOTICED = {"status_changes": "seen_at", "rejects": "received_at"}
+#: What the ledger lacked up to the present of then: neither the targets of then nor what the service had published is known.
+_GAPS = """WITH ends AS (SELECT stream, series, min(coalesce(max(to_ts), {0}), {0}) AS end_ts FROM targets GROUP BY stream, series),
+  parts AS (
+    SELECT r.stream, r.series, r.to_ts AS from_ts, coalesce(lead(r.from_ts) OVER (PARTITION BY r.stream, r.series ORDER BY r.from_ts), e.end_ts) AS to_ts,
+      'open' AS state, 'not proven then' AS reason FROM settled_ranges r JOIN ends e USING (stream, series)
+    UNION ALL SELECT stream, series, from_ts, to_ts, 'lost', reason FROM settled_ranges WHERE proof = 'lost')
+  SELECT p.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id, nullif(s.name, '') AS name, p.from_ts, p.to_ts,
+    {1} AS from_time, {2} AS to_time, p.state, p.reason, NULL AS lost_at
+  FROM parts p JOIN series s USING (series) WHERE p.from_ts < p.to_ts"""
 #: Views of the file that read the tables hidden here.
 _VIEWS = ("index_ticks", "bars_1h", "ohlcv", "coverage")
 
@@ -238,11 +258,36 @@ def _past_of_everything(file, commit, present):
         keys = ("slot, ", f"{names[1][0]} AS slot, ") if names[0][0] == "slot" else ("", "")
         views[table] = f"""SELECT {keys[0]}{columns} FROM main.{table} WHERE {current}
             UNION ALL SELECT {keys[1]}{columns} FROM main.{past} WHERE {replaced}"""
-    hidden = ", ".join(f"'{name}'" for name in (*views, *_VIEWS_OF_NOW))
+    at = present - ((_commit(file, commit) or (0, None, None))[2] or 0)
+    for table, (entity, keys) in _LISTS.items():
+        views[table] = _list_then(file, table, entity, keys, f"'{to_stamp(at)}'")
+    for table, column in _NOTICED.items():
+        views[table] = f"SELECT * FROM main.{table} WHERE {column} <= '{to_stamp(at)}'"
+    views["revision_rows"] = f"SELECT * FROM main.revision_rows WHERE changed_at <= {at}"
+    times = [f"strftime('%Y-%m-%dT%H:%M:%S', {ts} / 1000000, 'unixepoch') || printf('.%06dZ', {ts} % 1000000)" for ts in ("p.from_ts", "p.to_ts")]
+    views["gaps"] = _GAPS.format(present, *times)
+    hidden = ", ".join(f"'{name}'" for name in views)
     copies = file.run(f"SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name NOT IN ({hidden})", {})[1]
     return [f"CREATE TEMP VIEW {name} AS {sql}" for name, sql in views.items()] + [
         sql.replace("CREATE VIEW", "CREATE TEMP VIEW", 1) for (sql,) in copies
     ]
+
+
+def _list_then(file, table, entity, keys, at):
+    """The rows of a list with the values that their later changes have replaced."""
+    name = " || '/' || ".join(f"t.{key}" for key in keys)
+    micros = "CAST(strftime('%s', old) AS INTEGER) * 1000000 + CAST(substr(old, 21, 6) AS INTEGER)"
+    values = {"INTEGER": f"CASE WHEN old LIKE '%Z' THEN {micros} ELSE old + 0 END", "REAL": "old + 0"}
+    columns = []
+    for _, column, kind, *_ in file.run(f"PRAGMA main.table_info({table})", {})[1]:
+        later = f"FROM main.status_changes c WHERE c.entity = '{entity}' AND c.id = {name} AND c.field = '{column}' AND c.seen_at > {at}"
+        old = f"(SELECT {values.get(kind, 'old')} {later} ORDER BY c.change LIMIT 1)"
+        then = f"CASE WHEN EXISTS (SELECT 1 {later}) THEN {old} ELSE t.{column} END AS {column}"
+        # The key of a contract is in every row of its ticks, whenever it was described.
+        described = f"(t.is_described AND t.first_seen <= {at}) AS is_described"
+        columns.append(described if column == "is_described" else f"t.{column}" if column in (*keys, *_UNTRACKED) else then)
+    known = "" if table == "contracts" else f" WHERE t.first_seen <= {at}"
+    return f"SELECT {', '.join(columns)} FROM main.{table} t{known}"
 
 
 def _relations_of_now(file, query):
@@ -251,7 +296,7 @@ def _relations_of_now(file, query):
     if re.search(r"\bmain[\"`\]]?\s*\.", query, re.IGNORECASE):
         raise Unknowable("`main.` names the newest state; leave it out: an earlier state has relations of the same names")
     tables = [name for (name,) in file.run("SELECT name FROM main.sqlite_master WHERE type = 'table'", {})[1]]
-    of_now = {*tables, *_VIEWS_OF_NOW} - {*_TABLES.values(), "kept_bars", "warehouse_state"}
+    of_now = {*tables} - {*_TABLES.values(), *_LISTS, *_NOTICED, "kept_bars", "warehouse_state"}
     named = re.findall(r"(?:\bfrom|\bjoin|,)\s*[\"`\[]?(\w+)", query.lower())
     return [name for name in dict.fromkeys(named) if name in of_now]
 

@@ -9,10 +9,11 @@ from .errors import MdsError, UnknownSeries
 
 
 class Kind(NamedTuple):
-    """The series of one relation: the columns that select one, the two that name it, and its figures."""
+    """The series of one relation: the columns that select one, those that describe it, which make id, name and exchange, and its figures."""
 
     keys: tuple
     labels: tuple
+    describe: object
     default: str
     figures: tuple
     aliases: dict
@@ -20,13 +21,19 @@ class Kind(NamedTuple):
 
 _CHANGES = [f"{name}change_{days}" for name in ("", "price_", "volume_", "total_market_cap_") for days in ("24h", "7d", "30d")]
 KINDS = {
-    "index_ticks": Kind(("index_type", "index_id"), (), "price", ("price", "volume", "tick_volume"), {"last": "price"}),
+    "index_ticks": Kind(("index_type", "index_id"), (), None, "price", ("price", "volume", "tick_volume"), {"last": "price"}),
     "exchange_ticks": Kind(
-        ("exchange_id", "market_id"), ("exchange", "pair"), "last", ("last", "bid", "ask", "mid", "volume"), {"price": "last"}
+        ("exchange_id", "market_id"),
+        ("exchange", "pair"),
+        lambda of, id, exchange, pair: (f"{of}:{id}", f"{exchange}:{pair}", of),
+        "last",
+        ("last", "bid", "ask", "mid", "volume"),
+        {"price": "last"},
     ),
     "derivative_ticks": Kind(
         ("contract_id", "derivative_type"),
-        ("exchange", "exchange_name"),
+        ("exchange", "exchange_name", "exchange_id"),
+        lambda id, _, exchange, name, of: (f"{of or ''}:{id}", exchange and f"{exchange}:{name or id}", of or ""),
         "price",
         (
             *("price", "volume", "volume_usd", "open_interest", "open_interest_usd", "bid", "ask", "mid"),
@@ -37,6 +44,7 @@ KINDS = {
     "market_caps": Kind(
         ("asset_id",),
         ("symbol",),
+        lambda id, symbol: (f"cap:{id}", f"cap:{symbol}", ""),
         "market_cap",
         (
             *("rank", "volume_rank", "price", "volume", "market_cap", "total_market_cap", "free_float_supply", "total_supply"),
@@ -101,22 +109,17 @@ class Ticker(Series):
 
 
 def read_tickers(backend):
-    """Every ticker of exchanges, contract and market capitalisation that has rows."""
+    """Every ticker of exchanges, contract and market capitalisation that has rows, with the times of its first and last row."""
     found = []
     for stream, kind in KINDS.items():
         if not kind.labels:
             continue
-        columns = list(dict.fromkeys([*kind.keys, *kind.labels, *(["exchange_id"] if "exchange" in kind.labels else [])]))
-        rows = backend.read(backend.newest + stream, columns).drop_duplicates(kind.keys)
-        for row in rows.to_dict("records"):
-            labels = [row[column] for column in kind.labels]
-            ids = tuple(row[column] for column in kind.keys)
-            name = ":".join(str(part) for part in (["cap", *labels] if stream == "market_caps" else labels))
-            exchange = row.get("exchange_id") or ""
-            id = {"market_caps": f"cap:{ids[0]}", "derivative_ticks": f"{exchange}:{ids[0]}"}.get(stream) or ":".join(ids)
-            ticker = Ticker((stream, id, name))
-            ticker.ids, ticker.exchange_id = ids, exchange
-            found.append(ticker)
+        for *values, first, last in backend.spans(stream, kind.keys, kind.labels):
+            id, name, exchange = kind.describe(*values)
+            if name:
+                ticker = Ticker((stream, id, name))
+                ticker.ids, ticker.exchange_id, ticker.span = tuple(values[: len(kind.keys)]), exchange, (first, last)
+                found.append(ticker)
     return found
 
 
@@ -126,9 +129,10 @@ def names_ticker(name, known):
     return bool(separator) and prefix.upper() not in {"GWA", "MWA", "LX"} | {series.index_type for series in known}
 
 
-def find_series(wanted, known, index_type=None, assets=dict, days=lambda series: None):
+def find_series(wanted, known, index_type=None, assets=dict, days=lambda series: None, tickers=list):
     """The series that `wanted` names: an id, a name (`BTC`, `BTC/USD`, `BLX`, `Bitcoin`), either with its type (`GWA:BTC`), or a
-    name with the beginning of its first day (`LUNA@2022`). `assets()`: (name, status) by id; `days(series)`: first and last day."""
+    name with the beginning of its first day (`LUNA@2022`). `assets()`: (name, status) by id; `days(series)`: first and last day;
+    `tickers()`: what a name without its exchange may have meant."""
     text = str(wanted)
     prefix, separator, rest = text.partition(":")
     if separator and prefix.upper() in {series.index_type for series in known}:
@@ -140,7 +144,8 @@ def find_series(wanted, known, index_type=None, assets=dict, days=lambda series:
         named = _matches(since[1], candidates, assets)
         found = [series for series in named if (days(series) or ("",))[0].startswith(since[2])]
     if not found:
-        raise UnknownSeries(_explain(text, candidates, bool(known)))
+        ends = [ticker for ticker in tickers() if ticker.name.lower().endswith(f":{text.lower()}")]
+        raise UnknownSeries(_explain(text, ends or candidates, bool(known)))
     if len(found) > 1:
         choices = " or ".join(_describe(series, found, assets, days) for series in found)
         raise UnknownSeries(f"{text} names {len(found)} series: write {choices}")
@@ -186,6 +191,9 @@ def _explain(text, candidates, has_series):
     if not has_series:
         return f"the warehouse has no series yet: {text} is unknown; run `mds-sync backfill` first"
     names = {series.name.lower(): series.name for series in candidates}
+    # Of thousands, those that have one part of the name.
+    parts = set(text.lower().split(":"))
+    names = {name: names[name] for name in names if parts & set(name.split(":"))} or names
     close = difflib.get_close_matches(text.lower(), names, n=3, cutoff=0.5)
     if close:
         return f"the warehouse has no series {text}: did you mean {', '.join(names[each] for each in close)}?"

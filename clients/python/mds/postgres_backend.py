@@ -18,14 +18,6 @@ class PostgresBackend(SqlBackend):
             cursor.execute(text, values or None)
             return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
-    def spans(self):
-        return self.run(
-            """SELECT s.index_type, s.index_id, a.ts, z.ts FROM series s
-            CROSS JOIN LATERAL (SELECT t.ts FROM index_tick_rows t WHERE t.series = s.series ORDER BY t.ts LIMIT 1) a
-            CROSS JOIN LATERAL (SELECT t.ts FROM index_tick_rows t WHERE t.series = s.series ORDER BY t.ts DESC LIMIT 1) z""",
-            {},
-        )[1]
-
     def series(self):
         return self.run("SELECT index_type, index_id, name FROM series WHERE index_type <> ''", {})[1]
 

@@ -12,6 +12,7 @@ _APPLICATION_ID = 0x4D445357
 
 class SqliteBackend(SqlBackend):
     kind = "SQLite"
+    _part = ("part",)
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -24,9 +25,6 @@ class SqliteBackend(SqlBackend):
     def run(self, query, values):
         cursor = self._connection.execute(query, values or {})
         return [column[0] for column in cursor.description or ()], cursor.fetchall()
-
-    def spans(self):
-        return self.run("SELECT index_type, index_id, first_ts, last_ts FROM index_tick_spans", {})[1]
 
     def series(self):
         return self.run("SELECT index_type, index_id, name FROM series WHERE index_type <> ''", {})[1]

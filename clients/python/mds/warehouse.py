@@ -56,17 +56,19 @@ class Warehouse:
         self._backend.close()
 
     def series(self, index_type=None):
-        """Every series: index_type, index_id, name, and the times of its first and last tick."""
-        spans = {tuple(row[:2]): row[2:] for row in self._backend.spans()}
-        rows = [
-            (*series, *spans.get((series.index_type, series.index_id), (None, None)))
-            for series in sorted(self._series())
-            if index_type is None or series.index_type == index_type
-        ]
-        frame = pd.DataFrame(rows, columns=["index_type", "index_id", "name", "first", "last"])
+        """Every series that has ticks or daily bars: indices, tickers of exchanges, contracts and market caps, whose index_type is their
+        stream. index_type, index_id, name, the times of its first and last tick, has_ticks, has_ohlcv."""
+        keys = ["index_type", "index_id"]
+        ticks, days = ({row[:2]: row[2:] for row in self._backend.spans(stream, keys)} for stream in ("index_ticks", "ohlcv"))
+        rows = [(*series, *ticks.get(series[:2], (None, None)), series[:2] in days) for series in self._series()]
+        if index_type is None or index_type in KINDS:
+            rows += [(*each, *each.span, False) for each in read_tickers(self._backend)]
+        rows = [row for row in rows if index_type in (None, row[0]) and (row[3] is not None or row[5])]
+        frame = pd.DataFrame(rows, columns=[*keys, "name", "first", "last", "has_ohlcv"])
+        frame.insert(5, "has_ticks", frame["first"].notna())
         for column in ("first", "last"):
             frame[column] = pd.to_datetime(frame[column].astype("Int64"), unit="us", utc=True)
-        return frame.sort_values(["index_type", "name"], ignore_index=True)
+        return frame.sort_values(["index_type", "name", "index_id"], ignore_index=True)
 
     @_with_past
     def bars(
@@ -267,28 +269,25 @@ class Warehouse:
         return joined
 
     @_with_past
-    def coverage(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):
+    def coverage(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None, tz=None):
         """The ranges that the ledger has settled: rows, empty or lost. `stream=None`: of all streams."""
-        return self._ledger("coverage", ["proof", "reason"], series, start, end, stream, index_type)
+        return self._ledger("coverage", ["proof", "reason"], series, start, end, stream, index_type, tz)
 
-    def gaps(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):
+    def gaps(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None, tz=None):
         """The ranges that are not proven: open (will be fetched), unconfirmed (the service must only say once more that
         there is nothing else) or lost. `stream=None`: of all streams."""
-        return self._ledger("gaps", ["state", "reason", "lost_at"], series, start, end, stream, index_type)
+        return self._ledger("gaps", ["state", "reason", "lost_at"], series, start, end, stream, index_type, tz)
 
     @_with_past
-    def missing(self, series, start, end, *, stream="index_ticks", index_type=None):
+    def missing(self, series, start, end, *, stream="index_ticks", index_type=None, tz=None):
         """The parts of [start, end) that are not proven, with the reason; time that was never selected too."""
-        present = self._backend.present()
-        window = to_micros(start, present), to_micros(end, present)
-        return self._missing(self._find(series, index_type), stream, *window)
+        return self._missing(self._find(series, index_type), stream, *self._window(start, end, tz=tz))
 
     @_with_past
-    def is_whole(self, series, start, end, *, stream="index_ticks", index_type=None):
+    def is_whole(self, series, start, end, *, stream="index_ticks", index_type=None, tz=None):
         """Whether every microsecond of [start, end) is proven. For a list: one answer for each name."""
         found = self._find(series, index_type)
-        present = self._backend.present()
-        window = to_micros(start, present), to_micros(end, present)
+        window = self._window(start, end, tz=tz)
         answers = [not uncovered(self._proven(each, stream), *window) for each in found]
         return answers[0] if isinstance(series, str) else pd.Series(answers, index=labels_of(series, found))
 
@@ -349,7 +348,7 @@ class Warehouse:
         def find(name):
             if names_ticker(name, self._series()):
                 return find_series(name, self._tickers(), None, assets)
-            return find_series(name, self._series(), index_type, assets, days)
+            return find_series(name, self._series(), index_type, assets, days, self._tickers)
 
         try:
             found = [find(name) for name in names]
@@ -534,8 +533,8 @@ class Warehouse:
             missing,
         )
 
-    def _ledger(self, relation, more, series, start, end, stream, index_type):
-        lower, upper = self._window(start, end)
+    def _ledger(self, relation, more, series, start, end, stream, index_type, tz):
+        lower, upper = self._window(start, end, tz=tz)
         where = [("from_ts", "<", upper), ("to_ts", ">", lower)]
         columns = [*_LEDGER, *more]
         if series is None:

@@ -95,7 +95,8 @@ const completionScripts: Readonly<Record<CompletionShell, (commands: readonly Co
 };
 
 function renderBash(commands: readonly CommandDoc[]): string {
-  const reply = (words: string) => `COMPREPLY=($(compgen -W "${words}" -- "$cur"))`;
+  const reply = (words: string) =>
+    `COMPREPLY=($(compgen -W "${words}" -- "$exchange$cur")); COMPREPLY=("\${COMPREPLY[@]#"$exchange"}")`;
   const replies = {
     words: reply,
     series: reply(`$(${SERIES_COMMAND})`),
@@ -113,7 +114,11 @@ function renderBash(commands: readonly CommandDoc[]): string {
   });
   return `# bash completion of mds-sync, written by \`mds-sync completion bash\`
 _mds_sync() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]}
+  local at=$COMP_CWORD exchange= cur=\${COMP_WORDS[COMP_CWORD]} command=\${COMP_WORDS[1]}
+  # Bash splits Kraken:BTC/USD at the colon.
+  if [[ $cur == : ]]; then ((at--)); exchange=\${COMP_WORDS[at]}: cur=
+  elif [[ \${COMP_WORDS[at-1]} == : ]]; then ((at -= 2)); exchange=\${COMP_WORDS[at]}:; fi
+  local prev=\${COMP_WORDS[at-1]}
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W "${commands.map(({ name }) => name).join(" ")} --help --version" -- "$cur"))

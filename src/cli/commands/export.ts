@@ -13,8 +13,10 @@ import {
   logLevelOption,
 } from "../support/flags.ts";
 import { readTimestamp } from "../support/selection-flags.ts";
+import type { KnownAtFlags } from "./data/known-state.ts";
+import { addKnownAtFlags } from "./data/read-warehouse.ts";
 
-interface ExportFlags {
+interface ExportFlags extends KnownAtFlags {
   to: string;
   since?: string;
   keep?: string;
@@ -24,10 +26,10 @@ interface ExportFlags {
 }
 
 export function addExportCommand(program: Command, context: CommandContext): void {
-  addSettingsFlags(
-    program.command("export").requiredOption("--to <dir>", "the folder to write, or s3://BUCKET/PREFIX"),
-    "warehouse",
-  )
+  const command = program
+    .command("export")
+    .requiredOption("--to <dir>", "the folder to write, or s3://BUCKET/PREFIX");
+  addKnownAtFlags(addSettingsFlags(command, "warehouse"))
     .description(
       "Writes the warehouse as Parquet files, by stream, index type and month (daily bars: in one file or by year), and " +
         "mds.duckdb with views over them. Each relation is a Delta table too: DIR/versions/RELATION. Files that have not changed since the last export are not rewritten. A daemon and readers of the last export may run " +
@@ -50,6 +52,7 @@ export function addExportCommand(program: Command, context: CommandContext): voi
       const log = createCommandLogger(flags.logLevel ?? (showsBar ? "warn" : "info"), context.stderr);
       // Loaded lazily, so that other commands do not load SQLite and DuckDB.
       const { exportWarehouse } = await import("../../export/export-warehouse.ts");
+      const { showState } = await import("./data/known-state.ts");
       const { isBucketUrl } = await import("../../export/s3/s3-target.ts");
       let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };
       const bar = showsBar ? drawBars(context.clock, context.stderr, () => [["export", counts]]) : undefined;
@@ -59,6 +62,7 @@ export function addExportCommand(program: Command, context: CommandContext): voi
           to: isBucketUrl(flags.to) ? flags.to : resolve(context.directory, flags.to),
           env: context.env,
           since: flags.since === undefined ? undefined : readTimestamp("--since", flags.since, context.clock),
+          showState: (connection) => showState(connection, flags, context),
           keep: readKeep(flags.keep),
           program: programVersion(),
           clock: context.clock,

@@ -6,9 +6,10 @@ import {
   type KnownSeries,
   type NamedSeries,
 } from "../../warehouse/lookups/resolve-names.ts";
-import { findFigure, ofSeries, type TickStream } from "../../warehouse/lookups/series-kinds.ts";
+import { findFigure, ofSeries, seriesKinds, type TickStream } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import type { SeriesInfo } from "../rows.ts";
+import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
+import type { ListedSeries, SeriesInfo } from "../rows.ts";
 
 /** The stored columns of a series. */
 type StoredSeries = SeriesInfo & Pick<KeyedSeries, "key">;
@@ -22,7 +23,7 @@ export interface KeyedSeries extends SeriesInfo {
   readonly figure: string;
   /** Its keys in the ledger: its own, or those of the subscriptions to its exchange and to all. */
   readonly ledgerKeys: readonly [number | null, number | null];
-  /** Its price is told in that of another series. */
+  /** Its price is stated in that of another series. */
   readonly over?: KeyedSeries | undefined;
   /** What the reports of gaps know it by. */
   readonly named: NamedSeries;
@@ -30,20 +31,39 @@ export interface KeyedSeries extends SeriesInfo {
 
 const MAX_CHOICES = 5;
 
-/** `schema`: `main.` reads the present state, also where an earlier one is shown. */
-const seriesSql = (schema: "" | "main.") => `SELECT s.series AS key, s.index_type, s.index_id, s.name,
-  EXISTS (SELECT 1 FROM ${schema}index_tick_rows t WHERE t.series = s.series) AS has_ticks,
-  EXISTS (SELECT 1 FROM ${schema}daily_bar_rows b WHERE b.series = s.series) AS has_ohlcv
-FROM series s WHERE s.index_type <> ''`;
-const allSql = `${seriesSql("main.")} ORDER BY s.index_type, s.name, s.index_id`;
-const oneSql = `${seriesSql("")} AND s.series = ?`;
+const hasDailyBars = (key: string) =>
+  `EXISTS (SELECT 1 FROM daily_bar_rows b WHERE b.series = ${key}) AS has_ohlcv`;
+const oneSql = `SELECT s.series AS key, s.index_type, s.index_id, s.name,
+  EXISTS (SELECT 1 FROM index_tick_rows t WHERE t.series = s.series) AS has_ticks, ${hasDailyBars("s.series")}
+FROM series s WHERE s.index_type <> '' AND s.series = ?`;
+
+/** The first and the last tick are two seeks each: an exchange ticker may have millions. */
+const listSql = `WITH listed AS MATERIALIZED (
+  ${Object.entries(seriesKinds)
+    .map(([name, { namesSql }]) => {
+      const stream = name as TickStream;
+      const end = (direction?: "DESC") =>
+        `(SELECT ts ${ofSeries(stream, "true", direction, "d.key")} LIMIT 1)`;
+      const [names, hasOhlcv] =
+        namesSql === null
+          ? [
+              "SELECT series AS key, index_type, index_id, name FROM series WHERE index_type <> ''",
+              hasDailyBars("d.key"),
+            ]
+          : [
+              `SELECT DISTINCT key, '${stream}' AS index_type, id AS index_id, name FROM (${namesSql})`,
+              "0 AS has_ohlcv",
+            ];
+      return `SELECT d.*, ${hasOhlcv}, ${end()} AS first, ${end("DESC")} AS last FROM (${names}) d`;
+    })
+    .join(" UNION ALL ")})
+SELECT index_type, index_id, name, first IS NOT NULL AS has_ticks, has_ohlcv,
+  ${sqliteDialect.moment("first")} AS first, ${sqliteDialect.moment("last")} AS last
+FROM listed WHERE listed.first IS NOT NULL OR has_ohlcv ORDER BY index_type, name, index_id`;
 
 /** Every series of which the warehouse has ticks or daily bars. */
-export function readSeries(connection: Connection): SeriesInfo[] {
-  return connection
-    .rows<StoredSeries>(allSql)
-    .filter(hasRows)
-    .map(({ key: _, ...series }) => series);
+export function readSeries(connection: Connection): ListedSeries[] {
+  return connection.rows<ListedSeries>(listSql);
 }
 
 const hasRows = ({ has_ticks, has_ohlcv }: SeriesInfo) => has_ticks === 1 || has_ohlcv === 1;
@@ -93,14 +113,14 @@ function resolveName(
   const choices = stored.length > 0 ? stored : all;
   const [only] = choices;
   if (choices.length === 1 && only) return only.series;
-  const told = describeChoices(
+  const choiceTexts = describeChoices(
     connection,
     index,
     choices.map(({ named }) => named),
   );
   throw new Failure(`${name} is the name of ${choices.length} series`, {
     code: "unknown_series",
-    remedy: `give ${told.slice(0, MAX_CHOICES).join(" or ")}`,
+    remedy: `give ${choiceTexts.slice(0, MAX_CHOICES).join(" or ")}`,
   });
 }
 

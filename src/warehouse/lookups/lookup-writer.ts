@@ -1,4 +1,4 @@
-import { type Column, camelCase } from "../../model/column.ts";
+import { type Column, type ColumnType, camelCase } from "../../model/column.ts";
 import type { Decimal } from "../../model/decimal.ts";
 import type { DerivativeContract, Exchange, StreamRecords } from "../../model/records.ts";
 import {
@@ -27,12 +27,17 @@ const entries = { keys: ["id"], untracked: ["quality", "extra"] };
 /** Completes the description of a lookup table with the tracked columns from its column list. */
 function buildLookupTable(
   columns: readonly Column[],
-  table: Omit<LookupTable, "tracked" | "timestamps">,
+  table: Omit<LookupTable, "tracked" | "timestamps" | "numbers">,
 ): LookupTable {
   const tracked = columns.filter(({ name, source }) => source === "row" && !table.keys.includes(name));
-  const timestamps = tracked.filter(({ type }) => type === "timestamp");
-  const names = ({ name }: Column) => name;
-  return { ...table, tracked: tracked.map(names), timestamps: timestamps.map(names) };
+  const ofType = (...types: readonly ColumnType[]) =>
+    tracked.filter(({ type }) => types.includes(type)).map(({ name }) => name);
+  return {
+    ...table,
+    tracked: tracked.map(({ name }) => name),
+    timestamps: ofType("timestamp"),
+    numbers: ofType("decimal", "integer"),
+  };
 }
 
 /** The table of the entries of each list. */
@@ -65,7 +70,7 @@ const contracts = buildLookupTable(derivativeContractColumns, {
 });
 
 /** Every table of a lookup. */
-export const lookupTables: readonly Pick<LookupTable, "table">[] = [
+export const lookupTables: readonly LookupTable[] = [
   ...Object.values(entryTables),
   exchangeMarkets,
   exchangeSymbols,

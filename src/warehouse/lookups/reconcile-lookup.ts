@@ -14,6 +14,7 @@ export interface LookupTable {
   readonly untracked: readonly string[];
   /** Tracked columns that contain timestamps. */
   readonly timestamps: readonly string[];
+  readonly numbers: readonly string[];
 }
 
 export interface ReconcileResult {

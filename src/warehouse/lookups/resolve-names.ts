@@ -63,14 +63,19 @@ export class KnownNames {
     const isPlain = !name.includes(":") || splitType(name).type !== undefined;
     const plain = this.#plain.find(name, ofType);
     if (isPlain || plain.length > 0) {
-      if (plain.length === 0) throw unknownSeries(name, this.#plain, ofType);
-      return { found: plain, index: this.#plain };
+      if (plain.length > 0) return { found: plain, index: this.#plain };
+      throw unknownSeries(name, this.#plain, ofType, this.#readSnapshots().suggestWhole(name));
     }
-    this.#snapshots ??= readIndex(this.#connection, snapshotNamesSql);
-    const index = this.#snapshots.isEmpty ? this.#plain : this.#snapshots;
-    const found = this.#snapshots.find(name);
+    const snapshots = this.#readSnapshots();
+    const index = snapshots.isEmpty ? this.#plain : snapshots;
+    const found = snapshots.find(name);
     if (found.length === 0) throw unknownSeries(name, index);
     return { found, index };
+  }
+
+  #readSnapshots(): NameIndex<KnownSeries> {
+    this.#snapshots ??= readIndex(this.#connection, snapshotNamesSql);
+    return this.#snapshots;
   }
 }
 
@@ -117,14 +122,19 @@ export function resolveNames(
   };
 }
 
-function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofType?: IndexType): Failure {
+function unknownSeries(
+  name: string,
+  index: NameIndex<KnownSeries>,
+  ofType?: IndexType,
+  whole?: string,
+): Failure {
   if (index.isEmpty) {
     return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
       code: "nothing_synced",
       remedy: "run `mds-sync backfill` first",
     });
   }
-  const suggestion = index.suggest(name, ofType);
+  const suggestion = whole ?? index.suggest(name, ofType);
   return new Failure(`the warehouse has no series ${name}`, {
     code: "unknown_series",
     remedy: suggestion
@@ -146,6 +156,6 @@ export function describeChoices(
     const days = readDays(connection, named);
     const spare = named.stream ?? "no rows";
     const known = [asset?.name, asset?.status, days ? `${days.first} to ${days.last}` : spare];
-    return `${index.tellApart(named, choices)} (${known.filter((text) => text).join(", ")})`;
+    return `${index.distinguish(named, choices)} (${known.filter((text) => text).join(", ")})`;
   });
 }

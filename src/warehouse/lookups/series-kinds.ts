@@ -86,7 +86,7 @@ export function tickColumns({ stream, figure }: { readonly stream: TickStream; r
 }
 
 /** SQL: FROM the rows of a series, in order of time. */
-export function ofSeries(stream: RowStream, condition: string, direction?: "DESC"): string {
+export function ofSeries(stream: RowStream, condition: string, direction?: "DESC", key = "?"): string {
   const { table, keyColumn } = rowTables[stream];
-  return `FROM ${table} WHERE ${keyColumn} = ? AND ${condition} ORDER BY ${timeOrder(stream, direction)}`;
+  return `FROM ${table} WHERE ${keyColumn} = ${key} AND ${condition} ORDER BY ${timeOrder(stream, direction)}`;
 }

@@ -17,6 +17,7 @@ import { readPresentTs } from "../coverage/targets.ts";
 import type { NamedSeries } from "../lookups/resolve-names.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
+import { NOT_PROVEN_THEN_REASON } from "../tables/known-at.ts";
 import { readConfirmations } from "./status.ts";
 
 /** Reason of time that the service no longer has and that was never selected. */
@@ -41,9 +42,6 @@ export interface ReportRange {
   readonly from: Micros | undefined;
   readonly to: Micros | undefined;
 }
-
-/** Reason of what an earlier state had not settled. */
-const NOT_PROVEN_THEN_REASON = "not proven then";
 
 /** Every gap of the selected keys. */
 export function readGapReport(

@@ -2,14 +2,18 @@ import { createHash } from "node:crypto";
 import { Failure } from "../../model/failure.ts";
 import { barWidths, formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { readPresentTs } from "../coverage/targets.ts";
+import { lookupTables } from "../lookups/lookup-writer.ts";
+import type { LookupTable } from "../lookups/reconcile-lookup.ts";
 import { nameOf, readSqlTokens } from "../query/sql-tokens.ts";
 import type { Connection, KnownAt } from "../sqlite/connection.ts";
+import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import { keyedRows, partedStreams, storedKey } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
 import { readWarehouseState } from "./warehouse-state.ts";
 
 /*
- * The state of an earlier commit: of each row and range the version that was written up to it and not replaced by then. Temporary
+ * The state of an earlier commit: of each row and range the version that was written up to it and not replaced by then, of each
+ * lookup the values before the changes that were noticed after it. Temporary
  * views with the names of the tables hide these, and copies of the file's views read them, so every reader and every SQL reads the
  * state that is shown. They read the commit from a table, so that another state needs no other statements.
  */
@@ -19,10 +23,53 @@ const SHOWN = "(SELECT shown FROM shown_commit)";
 const isCurrent = `ifnull(since, 0) <= ${SHOWN}`;
 const isPast = `${isCurrent} AND until > ${SHOWN}`;
 
+const shownAt = `(SELECT at_text FROM shown_commit)`;
+
 const sourceThen = `CASE WHEN confirmed > ${SHOWN} THEN 1 ELSE source END AS source`;
 
 const versions = (table: string, past: string, columns: string, pastColumns = columns) =>
   `SELECT ${columns} FROM main.${table} WHERE ${isCurrent} UNION ALL SELECT ${pastColumns} FROM main.${past} WHERE ${isPast}`;
+
+const ticksOf = (text: string) =>
+  `CAST(strftime('%s', ${text}) AS INTEGER) * 1000000 + CAST(substr(${text}, 21, 6) AS INTEGER)`;
+
+/** The rows of a lookup with the values that their later changes have replaced. Nothing else of them ever changes. */
+function lookupThen({ entity, table, keys, tracked, untracked, timestamps, numbers }: LookupTable): string {
+  const id = keys.map((key) => `t.${key}`).join(" || '/' || ");
+  const then = (column: string) => {
+    const later = `FROM main.status_changes c WHERE c.entity = '${entity}' AND c.id = ${id} AND c.field = '${column}' AND c.seen_at > ${shownAt}`;
+    const old = timestamps.includes(column) ? ticksOf("old") : numbers.includes(column) ? "old + 0" : "old";
+    return `CASE WHEN EXISTS (SELECT 1 ${later}) THEN (SELECT ${old} ${later} ORDER BY c.change LIMIT 1) ELSE t.${column} END AS ${column}`;
+  };
+  // The key of a contract is in every row of its ticks, whenever it was described.
+  const isDictionary = untracked.includes("is_described");
+  const kept = [...new Set([...untracked, "quality"])].map((column) =>
+    column === "is_described"
+      ? `(t.is_described AND t.first_seen <= ${shownAt}) AS is_described`
+      : `t.${column}`,
+  );
+  const own = isDictionary ? ["contract", "exchange", "pair"] : [];
+  const columns = [...[...own, ...keys, "first_seen", "absences"].map((column) => `t.${column}`), ...kept];
+  return `SELECT ${[...columns, ...[...tracked, "delisted_at"].map(then)].join(", ")} FROM main.${table} t
+    ${isDictionary ? "" : `WHERE t.first_seen <= ${shownAt}`}`;
+}
+
+const noticed = (table: string, column: string) =>
+  `SELECT * FROM main.${table} WHERE ${column} <= ${shownAt}`;
+
+/** Reason of what an earlier state had not settled. */
+export const NOT_PROVEN_THEN_REASON = "not proven then";
+
+/** What the ledger lacked up to the present of then: neither the targets of then nor what the service had published is known. */
+const gapsThen = `WITH ends AS (SELECT t.stream, t.series, min(coalesce(max(t.to_ts), s.present), s.present) AS end_ts
+    FROM targets t, shown_commit s GROUP BY t.stream, t.series),
+  parts AS (
+    SELECT r.stream, r.series, r.to_ts AS from_ts, coalesce(lead(r.from_ts) OVER (PARTITION BY r.stream, r.series ORDER BY r.from_ts), e.end_ts) AS to_ts,
+      'open' AS state, '${NOT_PROVEN_THEN_REASON}' AS reason FROM settled_ranges r JOIN ends e USING (stream, series)
+    UNION ALL SELECT stream, series, from_ts, to_ts, 'lost', reason FROM settled_ranges WHERE proof = 'lost')
+  SELECT p.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id, nullif(s.name, '') AS name, p.from_ts, p.to_ts,
+    ${sqliteDialect.moment("p.from_ts")} AS from_time, ${sqliteDialect.moment("p.to_ts")} AS to_time, p.state, p.reason, NULL AS lost_at
+  FROM parts p JOIN series s USING (series) WHERE p.from_ts < p.to_ts`;
 
 const views: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
@@ -44,6 +91,11 @@ const views: Readonly<Record<string, string>> = {
     "past_settled_ranges",
     "stream, series, from_ts, to_ts, proof, reason",
   ),
+  ...Object.fromEntries(lookupTables.map((lookup) => [lookup.table, lookupThen(lookup)])),
+  gaps: gapsThen,
+  revision_rows: `SELECT * FROM main.revision_rows WHERE changed_at <= ${ticksOf(shownAt)}`,
+  status_changes: noticed("status_changes", "seen_at"),
+  rejects: noticed("rejects", "received_at"),
   // A bar is stale that a later commit may have changed; an hour without a bar of now may have had ticks.
   kept_bars: `SELECT series, ts, open, high, low, close, volume_24h,
       CASE WHEN ifnull(last_commit, 0) <= ${SHOWN} THEN n_ticks END AS n_ticks, n_doubtful, details
@@ -55,13 +107,10 @@ const views: Readonly<Record<string, string>> = {
     FROM (SELECT one, epoch, views, request_rate, changes_id, changes_pruned, history_id, service_url FROM main.warehouse_state)`,
 };
 
-/** Views of what has no earlier states. */
-const viewsOfNow = ["gaps", "revisions", "revision_rows", "markets", "shared_names", "derivative_contracts"];
-
 /** The relations that a statement reads and that have no earlier states. Throws a Failure if it names the newest state itself. */
 export function findRelationsOfNow(connection: Connection, sql: string): string[] {
   const tables = connection.values<string>("SELECT name FROM main.sqlite_master WHERE type = 'table'");
-  const ofNow = new Set([...tables, ...viewsOfNow].filter((name) => !(name in views)));
+  const ofNow = new Set(tables.filter((name) => !(name in views)));
   const tokens = [...readSqlTokens(sql)];
   if (tokens.some((token, at) => nameOf(token) === "main" && tokens[at + 1]?.text === "."))
     throw unknowable(
@@ -80,21 +129,26 @@ export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
   database.pragma("query_only = 0");
   try {
     if (connection.knownAt === undefined) {
-      const hidden = [...Object.keys(views), ...viewsOfNow].map((name) => `'${name}'`).join(", ");
+      const hidden = Object.keys(views)
+        .map((name) => `'${name}'`)
+        .join(", ");
       const copied = connection.values<string>(
         `SELECT replace(sql, 'CREATE VIEW', 'CREATE TEMP VIEW') FROM main.sqlite_master WHERE type = 'view' AND name NOT IN (${hidden})`,
       );
       const definitions = Object.entries(views).map(([name, sql]) => `CREATE TEMP VIEW ${name} AS ${sql}`);
       database.exec(
         [
-          "CREATE TEMP TABLE shown_commit (shown INTEGER NOT NULL, present INTEGER NOT NULL)",
-          "INSERT INTO shown_commit VALUES (0, 0)",
+          "CREATE TEMP TABLE shown_commit (shown INTEGER NOT NULL, present INTEGER NOT NULL, at_text TEXT NOT NULL)",
+          "INSERT INTO shown_commit VALUES (0, 0, '')",
           ...definitions,
           ...copied,
         ].join(";\n"),
       );
     }
-    connection.run("UPDATE shown_commit SET shown = ?, present = ?", [knownAt.commit, knownAt.present]);
+    const { commit, present } = knownAt;
+    // Lists that changed no row are no commit, and have the moment by this machine's clock.
+    const at = formatTimestamp(present - (readCommit(connection, commit)?.clockSkew ?? 0));
+    connection.run("UPDATE shown_commit SET shown = ?, present = ?, at_text = ?", [commit, present, at]);
     connection.knownAt = knownAt;
   } finally {
     database.pragma("query_only = 1");
