@@ -53,14 +53,14 @@ export function describeDaemonState(
 }
 
 function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[] {
-  const tell = (isBelieved: boolean, toText: (rows: string) => string) => {
+  const describe = (isBelieved: boolean, toText: (rows: string) => string) => {
     const own = withdrawals.filter(({ believed_at }) => (believed_at !== null) === isBelieved);
     const rows = own.reduce((sum, one) => sum + one.rows, 0);
     return own.length > 0 ? [toText(countNoun(rows, "row"))] : [];
   };
   return [
-    ...tell(false, (rows) => `the service no longer serves ${rows}, unconfirmed`),
-    ...tell(true, (rows) => `the service has withdrawn ${rows} within a week`),
+    ...describe(false, (rows) => `the service no longer serves ${rows}, unconfirmed`),
+    ...describe(true, (rows) => `the service has withdrawn ${rows} within a week`),
   ];
 }
 

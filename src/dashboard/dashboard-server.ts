@@ -35,7 +35,7 @@ const MAX_BODY_BYTES = 256 * 1024;
 const SECURITY_HEADERS = {
   "content-security-policy":
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  // Nothing is told to other sites; /explore runs only statements that a page of this server links to.
+  // Nothing is sent to other sites; /explore runs only statements that a page of this server links to.
   "referrer-policy": "same-origin",
 };
 

@@ -1,7 +1,6 @@
 import { Failure } from "../model/failure.ts";
 import type { GapRow } from "../model/status/gap-state.ts";
 import type { Micros } from "../model/time.ts";
-import type { TimeRange } from "../model/time-range.ts";
 import { nextTurn } from "../runtime/clock.ts";
 import { readPresentTs } from "../warehouse/coverage/targets.ts";
 import { runReadQuery } from "../warehouse/query/query.ts";
@@ -187,8 +186,8 @@ export class Warehouse implements Disposable {
   /** Whether every second of the range is proven, for each of the series. */
   isWhole(series: SeriesSelection, options: WholeOptions): boolean {
     return this.#inTransaction(options, (connection) => {
-      const now = readPresentTs(connection);
-      const range: TimeRange = { from: readTime(options.from, now), to: readTime(options.to, now) };
+      const [now, zone] = [readPresentTs(connection), findTimeZone(options.tz)];
+      const range = { from: readTime(options.from, now, zone), to: readTime(options.to, now, zone) };
       const all = resolveSeries(connection, toList(series), options);
       const streamed = all.map((one) => ({ series: one, stream: options.stream ?? one.stream }));
       return findMissing(connection, streamed, range).length === 0;

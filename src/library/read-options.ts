@@ -107,6 +107,8 @@ export interface WholeOptions extends KnownAtOptions {
   /** Default: that of the ticks. */
   readonly stream?: RowStream;
   readonly indexType?: string;
+  /** The time zone of texts without an offset. Default: UTC. */
+  readonly tz?: string;
 }
 
 /** A row of a query: integers that a number cannot hold are bigint. */
@@ -120,6 +122,8 @@ export interface LedgerOptions extends KnownAtOptions {
   readonly series?: string | readonly string[];
   readonly from?: TimeInput;
   readonly to?: TimeInput;
+  /** The time zone of texts without an offset. Default: UTC. */
+  readonly tz?: string;
 }
 
 /** Values of the parameters of a query, `:name`. Integers are bigint: a number is bound as a REAL. A text `@TIME` (`@-7d`) is a moment. */

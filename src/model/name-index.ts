@@ -85,7 +85,7 @@ export class NameIndex<T extends Named> {
   }
 
   /** The shortest name that means only this one of all that share a name. */
-  tellApart(named: T, all: readonly T[]): string {
+  distinguish(named: T, all: readonly T[]): string {
     const [name = named.id] = named.labels;
     const isOnly = (has: (other: T) => boolean) => all.every((other) => other === named || !has(other));
     if (named.indexType && isOnly(({ indexType }) => indexType === named.indexType))

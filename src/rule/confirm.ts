@@ -67,7 +67,7 @@ export function confirm(
     if (before) dropped.add(before);
     const repeated = before && repeats(claim, before, evidence) ? before : undefined;
     const entry = countClaim(claim, repeated, requiredFor(claim.kind, rules), evidence.now);
-    // An end that nobody doubts is in the ledger; what contradicts stored rows is told for a while.
+    // An end that nobody doubts is in the ledger; what contradicts stored rows is reported for a while.
     if (entry.acceptedAt === null || isIncident(claim.kind)) recorded.push(entry);
     if (entry.acceptedAt !== null) accepted.push({ ...claim, range: entry.range, subject: entry.subject });
   }

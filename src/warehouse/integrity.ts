@@ -174,7 +174,7 @@ function openSound(path: string, shouldReadAll: boolean): Connection | { readonl
 export interface FileIdentity {
   readonly access: FileAccess;
   isInPlace(): boolean;
-  /** The present name of the open file; undefined if it was deleted, or if the system does not tell. */
+  /** The present name of the open file; undefined if it was deleted, or if the system does not say. */
   findMoved(): string | undefined;
 }
 

@@ -8,7 +8,7 @@ import { formatTimestamp, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { writeRecords } from "../support/warehouse/write-records.ts";
@@ -35,6 +35,7 @@ const expressions = {
   changes: `w.asof(["2026-11-01 01:30", "2026-03-08 02:30"], ["a"], tz="${tz}")["a"]`,
   ticks: `w.ticks("a", "2026-03-07", "2026-03-09 00:00", tz="${tz}").price`,
   bars: `w.bars("a", "4h", "2026-03-08", "2026-03-09 08:00", tz="${tz}").close`,
+  missing: `w.missing("a", "2026-03-08", "2026-03-09", tz="${tz}").set_index("from_time").to_time.dt.hour`,
 } as const;
 
 let path: string;
@@ -51,11 +52,7 @@ beforeAll(() => {
 afterAll(() => warehouse.close());
 
 function askPython(): typeof inPython {
-  const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
-  if (spawnSync(python, ["-c", "import pandas"]).status !== 0) {
-    skipWithout("python3 has no pandas", "zones in Python");
-    return undefined;
-  }
+  if (!hasModules("pandas", "zones in Python")) return undefined;
   const script = `import sys, json, pandas as pd; sys.path.insert(0, sys.argv[1]); import mds
 w = mds.open(sys.argv[2])
 show = lambda found: [[time.isoformat(timespec="microseconds"), value] for time, value in found.items()]
@@ -153,6 +150,18 @@ describe("a range in a zone", () => {
     expect(rows).toHaveLength(94);
     expect(rows[0]).toMatchObject({ time: "2026-03-07T00:00:00.000000-05:00" });
     if (inPython) expect(inPython.ticks).toHaveLength(94);
+  });
+
+  it("has its gaps, and is whole or not", async () => {
+    const day = { from: "2026-03-08", to: "2026-03-09", tz };
+    const flags = ["--series", "a", "--stream", "index_ticks", "--from", day.from, "--to", day.to];
+    const env = { MDS_WAREHOUSE: path };
+    const gaps = JSON.parse((await runInProcess(["gaps", ...flags, "--tz", tz, "--json"], { env })).stdout);
+    const ends = { from_time: "2026-03-08T05:00:00.000000Z", to_time: "2026-03-09T04:00:00.000000Z" };
+    expect(gaps).toMatchObject([ends]);
+    expect(warehouse.gaps({ series: "a", stream: "index_ticks", ...day })).toEqual(gaps);
+    expect(warehouse.isWhole("a", day)).toBe(false);
+    if (inPython) expect(inPython.missing).toEqual([["2026-03-08T05:00:00.000000+00:00", 4]]);
   });
 
   it("has bars that count from each midnight", async () => {

@@ -67,17 +67,17 @@ describe("a name", () => {
 
   it.each([["LUNA"], ["UNI"], ["BLX"], ["ODD"]])("of each that shares %s means only that one", (shared) => {
     const all = index.find(shared);
-    for (const named of all) expect(index.find(index.tellApart(named, all))).toEqual([named]);
+    for (const named of all) expect(index.find(index.distinguish(named, all))).toEqual([named]);
   });
 
   it("is as short as it can be", () => {
-    const tellApart = (shared: string) => {
+    const distinguish = (shared: string) => {
       const all = index.find(shared);
-      return all.map((named) => index.tellApart(named, all));
+      return all.map((named) => index.distinguish(named, all));
     };
-    expect(tellApart("LUNA")).toEqual(["LUNA@2019", "LUNA@2022"]);
-    expect(tellApart("UNI")).toEqual(["UNI@2020-09-17", "UNI@2020-09-30"]);
-    expect(tellApart("BLX")).toEqual(["LX:BLX", "GWA:BLX"]);
-    expect(tellApart("ODD")).toEqual(["GWA:odd1", "GWA:odd2"]);
+    expect(distinguish("LUNA")).toEqual(["LUNA@2019", "LUNA@2022"]);
+    expect(distinguish("UNI")).toEqual(["UNI@2020-09-17", "UNI@2020-09-30"]);
+    expect(distinguish("BLX")).toEqual(["LX:BLX", "GWA:BLX"]);
+    expect(distinguish("ODD")).toEqual(["GWA:odd1", "GWA:odd2"]);
   });
 });

@@ -269,28 +269,25 @@ class Warehouse:
         return joined
 
     @_with_past
-    def coverage(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):
+    def coverage(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None, tz=None):
         """The ranges that the ledger has settled: rows, empty or lost. `stream=None`: of all streams."""
-        return self._ledger("coverage", ["proof", "reason"], series, start, end, stream, index_type)
+        return self._ledger("coverage", ["proof", "reason"], series, start, end, stream, index_type, tz)
 
-    def gaps(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None):
+    def gaps(self, series=None, start=None, end=None, *, stream="index_ticks", index_type=None, tz=None):
         """The ranges that are not proven: open (will be fetched), unconfirmed (the service must only say once more that
         there is nothing else) or lost. `stream=None`: of all streams."""
-        return self._ledger("gaps", ["state", "reason", "lost_at"], series, start, end, stream, index_type)
+        return self._ledger("gaps", ["state", "reason", "lost_at"], series, start, end, stream, index_type, tz)
 
     @_with_past
-    def missing(self, series, start, end, *, stream="index_ticks", index_type=None):
+    def missing(self, series, start, end, *, stream="index_ticks", index_type=None, tz=None):
         """The parts of [start, end) that are not proven, with the reason; time that was never selected too."""
-        present = self._backend.present()
-        window = to_micros(start, present), to_micros(end, present)
-        return self._missing(self._find(series, index_type), stream, *window)
+        return self._missing(self._find(series, index_type), stream, *self._window(start, end, tz=tz))
 
     @_with_past
-    def is_whole(self, series, start, end, *, stream="index_ticks", index_type=None):
+    def is_whole(self, series, start, end, *, stream="index_ticks", index_type=None, tz=None):
         """Whether every microsecond of [start, end) is proven. For a list: one answer for each name."""
         found = self._find(series, index_type)
-        present = self._backend.present()
-        window = to_micros(start, present), to_micros(end, present)
+        window = self._window(start, end, tz=tz)
         answers = [not uncovered(self._proven(each, stream), *window) for each in found]
         return answers[0] if isinstance(series, str) else pd.Series(answers, index=labels_of(series, found))
 
@@ -536,8 +533,8 @@ class Warehouse:
             missing,
         )
 
-    def _ledger(self, relation, more, series, start, end, stream, index_type):
-        lower, upper = self._window(start, end)
+    def _ledger(self, relation, more, series, start, end, stream, index_type, tz):
+        lower, upper = self._window(start, end, tz=tz)
         where = [("from_ts", "<", upper), ("to_ts", ">", lower)]
         columns = [*_LEDGER, *more]
         if series is None:

@@ -30,6 +30,7 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
         "second of the range is not proven; where only confirmations are missing, it says when they come. Without --from the range begins where the " +
         "ledger of each series begins; without --to it ends at the newest timestamp that can be final.",
     )
+    .option("--tz <zone>", "the zone of times, such as America/New_York; default: UTC")
     .option("--json", "a JSON array of the rows of the view `gaps`")
     .action(async (flags: GapsFlags, command: Command) => {
       readSelection(flags, context.clock);

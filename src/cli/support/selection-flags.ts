@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { findTimeZone, utcZone } from "../../library/reading/time-zone.ts";
 import { suggestWord } from "../../model/did-you-mean.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
@@ -12,6 +13,8 @@ export interface SelectionFlags {
   readonly series?: readonly string[];
   readonly from?: string;
   readonly to?: string;
+  /** The zone of both. */
+  readonly tz?: string;
 }
 
 export interface SelectionFilter {
@@ -40,8 +43,9 @@ export function addSelectionFlags(command: Command): Command {
 
 export function readSelection(flags: SelectionFlags, clock: Pick<Clock, "now">): SelectionFilter {
   const selected = new Set(flags.stream?.flatMap(resolveStreams));
-  const from = flags.from === undefined ? undefined : readTimestamp("--from", flags.from, clock);
-  const to = flags.to === undefined ? undefined : readTimestamp("--to", flags.to, clock);
+  const { momentOf } = findTimeZone(flags.tz);
+  const from = flags.from === undefined ? undefined : readTimestamp("--from", flags.from, clock, momentOf);
+  const to = flags.to === undefined ? undefined : readTimestamp("--to", flags.to, clock, momentOf);
   if (from !== undefined && to !== undefined && from >= to) {
     throw usageFailure(`--from ${flags.from} is not before --to ${flags.to}`, "a range is [from, to)");
   }
@@ -73,8 +77,13 @@ function resolveStreams(name: string): readonly Stream[] {
 }
 
 /** Parses the time of a flag. */
-export function readTimestamp(flag: string, text: string, clock: Pick<Clock, "now">): Micros {
-  const timestamp = parseUserTime(text, Math.floor(clock.now()) * MICROS_PER_MS);
+export function readTimestamp(
+  flag: string,
+  text: string,
+  clock: Pick<Clock, "now">,
+  momentOf = utcZone.momentOf,
+): Micros {
+  const timestamp = parseUserTime(text, Math.floor(clock.now()) * MICROS_PER_MS, momentOf);
   if (timestamp !== undefined) return timestamp;
   throw usageFailure(`${flag} cannot be ${text}`, `give ${USER_TIME_FORMS}`);
 }

@@ -65,7 +65,7 @@ async function run({ path, sql, parameters, format, folder }: QueryTask): Promis
   await send({ warnings });
   const startedAt = systemClock.monotonic();
   if (format === "rows") {
-    const result = renderScreenRows(tellProgress(rows));
+    const result = renderScreenRows(reportProgress(rows));
     const ms = Math.round(systemClock.monotonic() - startedAt);
     const head: Omit<QueryAnswer, "rows"> = {
       columns,
@@ -82,15 +82,15 @@ async function run({ path, sql, parameters, format, folder }: QueryTask): Promis
 }
 
 /** The same rows; once a second it reports how many were read. The message leaves at once, although this thread is busy. */
-function* tellProgress<Row>(rows: Iterable<Row>): Generator<Row> {
+function* reportProgress<Row>(rows: Iterable<Row>): Generator<Row> {
   let read = 0;
-  let toldAt = systemClock.monotonic();
+  let reportedAt = systemClock.monotonic();
   for (const row of rows) {
     yield row;
     read++;
     const now = systemClock.monotonic();
-    if (now - toldAt < PROGRESS_INTERVAL_MS) continue;
-    toldAt = now;
+    if (now - reportedAt < PROGRESS_INTERVAL_MS) continue;
+    reportedAt = now;
     void send({ read });
   }
 }

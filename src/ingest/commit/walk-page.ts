@@ -255,7 +255,7 @@ function writePage(
   if (read.lateness) recordStreamState(transaction, stream, read.lateness);
   if (learnedOffset !== undefined) recordStreamState(transaction, stream, { liveOffset: learnedOffset });
   recordShown(transaction, key, answer, decision.bound);
-  if (read.isNewest) tellNewest(transaction, decoded, page.series);
+  if (read.isNewest) noteNewest(transaction, decoded, page.series);
   if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
   return {
     ...claims,
@@ -275,7 +275,7 @@ function writePage(
 }
 
 /** While the feed is silent, pages get their prices from here. */
-function tellNewest({ journal }: Transaction, decoded: Page, { stream, indexId }: Series): void {
+function noteNewest({ journal }: Transaction, decoded: Page, { stream, indexId }: Series): void {
   const newest = decoded.columns ? tickAt(decoded.columns, 0) : recordsOf(decoded)[0];
   const tick = stream === "index_ticks" && newest?.indexId === indexId && toCommittedTick(newest);
   if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.publish(tick);

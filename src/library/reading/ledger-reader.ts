@@ -9,6 +9,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { LedgerOptions } from "../read-options.ts";
 import type { CoverageRow } from "../rows.ts";
 import { readTime } from "./read-plan.ts";
+import { findTimeZone } from "./time-zone.ts";
 
 const coverageSql = "SELECT * FROM coverage ORDER BY stream, index_type, name, index_id, from_ts";
 
@@ -33,14 +34,14 @@ export function readLedgerGaps(connection: Connection, options: LedgerOptions): 
   return [...report.gaps];
 }
 
-function readOptions(connection: Connection, { stream, series, from, to }: LedgerOptions) {
-  const now = readPresentTs(connection);
+function readOptions(connection: Connection, { stream, series, from, to, tz }: LedgerOptions) {
+  const [now, zone] = [readPresentTs(connection), findTimeZone(tz)];
   const names = typeof series === "string" ? [series] : series;
   return {
     streams: stream === undefined ? undefined : [findStream(stream)],
     series: names && resolveNames(connection, names).found,
-    from: from === undefined ? undefined : readTime(from, now),
-    to: to === undefined ? undefined : readTime(to, now),
+    from: from === undefined ? undefined : readTime(from, now, zone),
+    to: to === undefined ? undefined : readTime(to, now, zone),
   };
 }
 

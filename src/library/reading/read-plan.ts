@@ -137,7 +137,7 @@ function readLedgerStart(connection: Connection, { series, source }: SourcedSeri
   return connection.value<Micros | null>(ledgerStartSql, values) ?? undefined;
 }
 
-/** What a reader is told about a series that has no rows of the source. */
+/** The message about a series that has no rows of the source. */
 export function describeMissingRows(series: SeriesInfo, source: BarSource): string | undefined {
   const isTicks = source === "ticks";
   if (isTicks ? series.has_ticks : series.has_ohlcv) return undefined;

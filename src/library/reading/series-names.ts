@@ -24,7 +24,7 @@ export interface KeyedSeries extends SeriesInfo {
   readonly figure: string;
   /** Its keys in the ledger: its own, or those of the subscriptions to its exchange and to all. */
   readonly ledgerKeys: readonly [number | null, number | null];
-  /** Its price is told in that of another series. */
+  /** Its price is stated in that of another series. */
   readonly over?: KeyedSeries | undefined;
   /** What the reports of gaps know it by. */
   readonly named: NamedSeries;
@@ -114,14 +114,14 @@ function resolveName(
   const choices = stored.length > 0 ? stored : all;
   const [only] = choices;
   if (choices.length === 1 && only) return only.series;
-  const told = describeChoices(
+  const choiceTexts = describeChoices(
     connection,
     index,
     choices.map(({ named }) => named),
   );
   throw new Failure(`${name} is the name of ${choices.length} series`, {
     code: "unknown_series",
-    remedy: `give ${told.slice(0, MAX_CHOICES).join(" or ")}`,
+    remedy: `give ${choiceTexts.slice(0, MAX_CHOICES).join(" or ")}`,
   });
 }
 

@@ -115,7 +115,7 @@ export class Parking {
     return this.#park(index ?? family, request, sign, failure, scopes);
   }
 
-  /** The key of the index, if the 403 is about it alone: others of its type are served, or too few were requested to tell. */
+  /** The key of the index, if the 403 is about it alone: others of its type are served, or too few were requested to know. */
   #findDeniedIndex(request: ServiceRequest): string | undefined {
     const index = indexKey(request);
     const family = accessKey(request);

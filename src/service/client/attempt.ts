@@ -332,7 +332,7 @@ function repeat(clock: Clock, { tallies }: RequestMemory, what: "no list" | "den
   return isEnough(tally, required) ? "never" : { afterMs: pauseOf(required) / MICROS_PER_MS };
 }
 
-/** A 401: one new token; then others are asked, to tell a bad token from an endpoint that rejects good ones. */
+/** A 401: one new token; then others are asked, to distinguish a bad token from an endpoint that rejects good ones. */
 async function judgeUnauthorized(
   context: AttemptContext,
   { request, token, memory, startedAt }: SentAttempt,

@@ -171,8 +171,11 @@ class LiveFeed {
         this.queue.push({ kind: "disconnected", reason, since: last.lastReceivedTs });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
       const address = addressOf(this.#url);
-      const told = { ...(cause === undefined ? {} : { cause }), ...(remedy === undefined ? {} : { remedy }) };
-      const fields = { reason, address, ...told, attempt, inMs: Math.round(inMs) };
+      const details = {
+        ...(cause === undefined ? {} : { cause }),
+        ...(remedy === undefined ? {} : { remedy }),
+      };
+      const fields = { reason, address, ...details, attempt, inMs: Math.round(inMs) };
       log.warn(fields, "live feed down, reconnecting");
       if (await this.#waitToReconnect(inMs, closeReason, signal)) rejections = 0;
     }

@@ -130,7 +130,7 @@ const MIN_ESTIMATED_MS = 20_000;
 
 /**
  * The progress of all history together, `ms` after its start. The streams fraction the requests, so each counts by those it needs: a
- * stream whose turn comes last says nothing about the time left, which is null until enough is done to tell.
+ * stream whose turn comes last says nothing about the time left, which is null until enough is done to know.
  */
 export function computeBackfillProgress(stats: RunStats, ms: number) {
   const streams = HISTORY_PROGRESS_STREAMS.map((stream) => stats.forStream(stream)).filter(

@@ -99,7 +99,7 @@ export function matchLiquidNames(
   );
 }
 
-/** A symbol may be shared by several assets: the price tells which one the index follows. */
+/** A symbol may be shared by several assets: the price shows which one the index follows. */
 const MAX_ASSETS_PER_SYMBOL = 4;
 const MAX_PRICE_AGE: Micros = 600 * MICROS_PER_SECOND;
 /** With a long cadence: the price of the same moment may come a period late. */

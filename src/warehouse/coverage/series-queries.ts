@@ -163,7 +163,7 @@ export interface NamedLedgerKey {
   readonly index_id: string | null;
 }
 
-/** The named key as text, for maps. Index types are free text from the service: the length tells where one ends. */
+/** The named key as text, for maps. Index types are free text from the service: the length marks where one ends. */
 export function namedKeyText({ stream, index_type, index_id }: NamedLedgerKey): string {
   return `${stream} ${index_type?.length ?? 0} ${index_type ?? ""}${index_id ?? ""}`;
 }

@@ -58,14 +58,14 @@ export function declareTargets(
   for (const target of declared) openTarget(transaction, target, false);
 }
 
-/** Cuts an ended target to what the service has told: settled, or to be repeated because it was fetched on request. */
+/** Cuts an ended target to what the service has shown: settled, or to be repeated because it was fetched on request. */
 function dropUnfetched(transaction: Transaction, row: TargetRow): void {
   const pending = readClaims(transaction, row).filter(({ acceptedAt }) => acceptedAt === null);
-  const told = normalise([...readSettledRanges(transaction, row), ...pending.map(({ range }) => range)]);
+  const shown = normalise([...readSettledRanges(transaction, row), ...pending.map(({ range }) => range)]);
   const range = { from: row.from, to: row.to ?? row.from };
-  if (subtract([range], told).length === 0) return;
+  if (subtract([range], shown).length === 0) return;
   removeTarget(transaction, row);
-  const kept = intersect([range], told).map((part) => ({ ...row, ...part }));
+  const kept = intersect([range], shown).map((part) => ({ ...row, ...part }));
   if (kept.length > 0) transaction.orm.insert(targets).values(kept).run();
 }
 

@@ -156,6 +156,6 @@ export function describeChoices(
     const days = readDays(connection, named);
     const spare = named.stream ?? "no rows";
     const known = [asset?.name, asset?.status, days ? `${days.first} to ${days.last}` : spare];
-    return `${index.tellApart(named, choices)} (${known.filter((text) => text).join(", ")})`;
+    return `${index.distinguish(named, choices)} (${known.filter((text) => text).join(", ")})`;
   });
 }

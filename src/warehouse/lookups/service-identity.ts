@@ -7,7 +7,7 @@ import type { Transaction } from "../tables/transaction.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
 import { lookupTables } from "./lookup-writer.ts";
 
-/** A list of a service that tells it from another one. Contracts come and go too fast for that. */
+/** A list that distinguishes a service from another one. Contracts come and go too fast for that. */
 export type IdentifyingStream = "assets" | "markets" | "exchanges";
 
 /** Which service the data of a warehouse is from. */

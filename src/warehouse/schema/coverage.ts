@@ -240,7 +240,7 @@ export const warehouseState = sqliteTable("warehouse_state", {
 });
 export type WarehouseStateRow = typeof warehouseState.$inferSelect;
 
-/** The ids of everything that the warehouse's service has listed: they tell it from another service. */
+/** The ids of everything that the warehouse's service has listed: they distinguish it from another service. */
 export const serviceIds = sqliteTable(
   "service_ids",
   {

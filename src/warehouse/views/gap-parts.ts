@@ -68,7 +68,7 @@ export function gapPartsSql(dialect: SqlDialect, { now = dialect.presentTs, ofKe
   const lost = (start: string, after = start) => `SELECT ${names}, 'lost' AS kind, ${start} AS from_ts,
     ${gapEnd(after, "t.lost_to")} AS to_ts, CASE WHEN t.is_snapshot = 1 THEN '${NOT_OBSERVED_REASON}' ELSE '${AGED_OUT_REASON}' END AS reason`;
   const isLostDue = "t.start_ts < t.lost_to";
-  const told = `LEFT JOIN ${table("publications")} u ON ${sameKey("u", "t")} LEFT JOIN claimed c ON ${sameKey("c", "t")}`;
+  const shownJoins = `LEFT JOIN ${table("publications")} u ON ${sameKey("u", "t")} LEFT JOIN claimed c ON ${sameKey("c", "t")}`;
   const firstOpen = largest("t.start_ts", "t.lost_until");
   const isOpenDue = "t.lost_until < t.end_ts";
   const isSilent = "u.quiet_margin = 0 AND u.published_to < u.asked_to";
@@ -107,10 +107,10 @@ started AS MATERIALIZED (
 ),
 present_targets AS (SELECT t.*, ${smallest("t.end_ts", "t.lost_until")} AS lost_to FROM started t),
 open_gaps AS (
-  SELECT DISTINCT ${openColumns("t.start_ts", "t.start_ts", settlingFrom("t.start_ts"))} FROM present_targets t ${told} WHERE ${isOpenDue} AND ${lastBefore(firstOpen)} IS NULL
+  SELECT DISTINCT ${openColumns("t.start_ts", "t.start_ts", settlingFrom("t.start_ts"))} FROM present_targets t ${shownJoins} WHERE ${isOpenDue} AND ${lastBefore(firstOpen)} IS NULL
   UNION ALL
   SELECT ${openColumns(afterRange, "r.to_ts", `CASE WHEN ${isNotFound} THEN r.to_ts ELSE ${settlingFrom(afterRange)} END`)}
-  FROM ${ranges(firstOpen, "t.end_ts", told, isOpenDue)}
+  FROM ${ranges(firstOpen, "t.end_ts", shownJoins, isOpenDue)}
 ),
 ledgers AS (${ledgerStreams.map((stream) => `SELECT '${stream}' AS stream`).join(" UNION ALL ")}),
 kinds AS (SELECT 'pending' AS kind, 0 AS is_unusual UNION ALL SELECT 'settling', 0 UNION ALL SELECT 'absent', 1 UNION ALL SELECT 'unpublished', 1 UNION ALL SELECT 'later', 1),

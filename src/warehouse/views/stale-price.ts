@@ -31,7 +31,7 @@ const MAX_UNMOVED = MAX_UNMOVED_SECONDS * MICROS_PER_SECOND;
 type HourStart = Readonly<Record<"last" | "bid" | "ask" | "ts" | "lastMoved", string>>;
 
 /**
- * SQL: whether the ticker `row` has not moved for an hour. Where the service does not tell, price and quotes are those of the
+ * SQL: whether the ticker `row` has not moved for an hour. Where the service does not say, price and quotes are those of the
  * ticker an hour before, or of a later one whose price had not moved since then.
  */
 export function standsStill(

@@ -7,7 +7,7 @@ import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
 import { useAddress } from "../shared/address.ts";
 import { textIn } from "../shared/data-table.tsx";
 import { cssColour } from "../shared/layout.tsx";
-import { Reading, told, useCommits, useLivePoll } from "../shared/live-poll.tsx";
+import { Reading, shownIn, useCommits, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, EmptyPage, Facts, mountPage, Sheet } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { count, quote } from "../shared/text-format.ts";
@@ -97,7 +97,7 @@ function Asset() {
     const own = ticks.findLast(([type, id]) => type === "GWA" && id === subject?.asset_id);
     if (own && own[2] > (newest?.[2] ?? 0)) setNewest(own);
   });
-  const answer = told(asset);
+  const answer = shownIn(asset);
   const none = answer && !subject && (
     <EmptyPage text={`No synced asset is named “${name}”.`} near={answer.near} />
   );

@@ -229,7 +229,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       nextView = undefined;
     });
   };
-  /** The library applies a range with the next frame: until then it tells the one before. */
+  /** The library applies a range with the next frame: until then it returns the one before. */
   const viewed = () => nextView ?? chart.timeScale().getVisibleLogicalRange();
   const keepInView = (index: number) => {
     const range = viewed();
@@ -270,13 +270,13 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     firstMark = Number.POSITIVE_INFINITY;
     chart.applyOptions({ timeScale: { tickMarkFormatter: formatMark } });
   };
-  const tellView = () => {
+  const reportView = () => {
     formatMarks();
     const range = chart.timeScale().getVisibleLogicalRange();
     if (range && slots.length > 0) onView(range.from, range.to, isByHand);
     measure.redraw();
   };
-  chart.timeScale().subscribeVisibleLogicalRangeChange(tellView);
+  chart.timeScale().subscribeVisibleLogicalRangeChange(reportView);
   applyTheme();
 
   return {
@@ -291,7 +291,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
         timeScale: {
           timeVisible: width !== "1d",
           secondsVisible: false,
-          // The first bar of a day of another zone may be told with its time.
+          // The first bar of a day of another zone may be shown with its time.
           tickMarkMaxCharacterLength: aheadOfUtc(Date.now()) === 0 ? 8 : 12,
         },
         localization: {

@@ -142,14 +142,14 @@ export function Gaps({ bars, view, hrefOf }: GapsProps) {
 
 /** What awaits confirmation or was never selected is not proven either. */
 function describeNoGaps(spans: readonly ChartRange[], hasBars: boolean): string {
-  const tell = (state: ChartRange["state"], name: string) => {
+  const describe = (state: ChartRange["state"], name: string) => {
     const own = spans.filter((span) => span.state === state);
     const length = own.reduce((sum, { from, to }) => sum + to - from, 0);
     return length > 0 ? ` ${name}: ${duration(length)}.` : "";
   };
-  const unselected = tell("none", "Not selected");
+  const unselected = describe("none", "Not selected");
   if (unselected && !hasBars) return "Nothing in view is selected.";
-  return `Nothing is missing.${tell("unconfirmed", "Awaiting confirmation")}${unselected}`;
+  return `Nothing is missing.${describe("unconfirmed", "Awaiting confirmation")}${unselected}`;
 }
 
 const barColumns = (precision: number): readonly DataColumn<Slot>[] => {

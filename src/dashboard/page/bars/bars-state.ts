@@ -53,7 +53,7 @@ export class BarsState {
   lines: number | undefined;
   /** The start of the bar under the pointer. */
   pointedAt: number | undefined;
-  /** What to say in place of the bars; empty: they may be told. */
+  /** What to say in place of the bars; empty: they may be shown. */
   note = "";
   hasFailed = false;
   remark = "";
@@ -94,7 +94,7 @@ export class BarsState {
       POLL_SECONDS,
       () => this.#refresh(),
       (error) =>
-        this.#tell(`Could not read the bars: ${describeError(error)}, again in ${RETRY_SECONDS} s`, true),
+        this.#showNote(`Could not read the bars: ${describeError(error)}, again in ${RETRY_SECONDS} s`, true),
     );
     this.#readNow = () => void bars.now();
   }
@@ -147,7 +147,7 @@ export class BarsState {
     this.shown = undefined;
     this.#feed = undefined;
     this.#changedFrom = Number.POSITIVE_INFINITY;
-    this.#tell("Reading the bars …");
+    this.#showNote("Reading the bars …");
   }
 
   #set(change: Partial<Pick<BarsState, "pointedAt" | "note" | "hasFailed" | "remark">>): void {
@@ -155,7 +155,7 @@ export class BarsState {
     this.#onChange();
   }
 
-  readonly #tell = (note: string, hasFailed = false) => this.#set({ note, hasFailed });
+  readonly #showNote = (note: string, hasFailed = false) => this.#set({ note, hasFailed });
 
   #choose(): void {
     this.#begin();
@@ -177,7 +177,7 @@ export class BarsState {
     const isKnown = first && (first === this.series || name === "" || first.match === "exact");
     this.series = isKnown ? first : undefined;
     this.unknown = isKnown ? undefined : describeUnknownSeries(name, found);
-    if (!this.series) return this.#tell("");
+    if (!this.series) return this.#showNote("");
     if (!this.isAvailable(this.width)) this.width = "1d";
     this.#saveToUrl("replace");
     const { series, width } = this;
@@ -240,7 +240,7 @@ export class BarsState {
     const none = loaded.bars.length > 0 ? "" : "No bars in this range.";
     this.remark = loaded.is_cut ? "The read took too long: scroll back for older bars." : none;
     void this.overlays.load(this.shown);
-    this.#tell("");
+    this.#showNote("");
   }
 
   follow({ ticks, ranges }: CommitNews): void {
@@ -299,7 +299,7 @@ export class BarsState {
     this.#choose();
   }
 
-  /** `5` is 5m, `1` and `5` is 15m, `d` is 1d: whatever tells one width from the others. */
+  /** `5` is 5m, `1` and `5` is 15m, `d` is 1d: whatever distinguishes one width from the others. */
   typeWidth(key: string): void {
     const typed = this.#typedWidth + key;
     const candidates = /^[0-9mhd]$/.test(key) ? widths.filter((one) => one.startsWith(typed)) : [];

@@ -5,7 +5,7 @@ import { familyOf } from "../../../model/answers/page-address.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
-import { type LiveAnswer, Reading, told, useCommits, useNote } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading, shownIn, useCommits, useNote } from "../shared/live-poll.tsx";
 import { Card, Checkbox, EmptyPage, Legend, Mark, mountPage, Sheet, TabList } from "../shared/page.tsx";
 import { byId } from "../shared/page-base.ts";
 import { useRedraw } from "../shared/redraw.ts";
@@ -156,7 +156,7 @@ function Bars() {
   useNote(state.note, state.hasFailed);
   const { shown, unknown, note, hasFailed, inView = { from: 0, to: 0 } } = state;
   const bars: LiveAnswer<ShownBars> = { value: shown, note, hasFailed };
-  const answer = told(bars);
+  const answer = shownIn(bars);
   const last = shown && shown.last_price !== null ? price(shown.last_price.toFixed(shown.precision)) : "";
   const name = state.series?.name ?? "Bars";
   const heading = (

@@ -5,7 +5,7 @@ import { isNamed, useAddress } from "../shared/address.ts";
 import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { cssColour, withOpacity } from "../shared/layout.tsx";
-import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
+import { Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Choice, mountPage, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { amount, brief, count, countNoun, quote } from "../shared/text-format.ts";
@@ -166,7 +166,7 @@ function Derivatives() {
       known={known.map(({ symbol }) => symbol)}
     />
   );
-  const parts = told(contracts)?.parts;
+  const parts = shownIn(contracts)?.parts;
   const futures = parts?.futures.rows ?? [];
   const options = parts?.options.rows ?? [];
   const all = [...futures, ...(parts?.perpetuals.rows ?? []), ...options];

@@ -5,7 +5,7 @@ import type { BestPrices, Quote, SpreadPoint } from "../../../model/answers/mark
 import { isNamed, useAddress } from "../shared/address.ts";
 import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { Reading, told, useLivePoll } from "../shared/live-poll.tsx";
+import { Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Choice, Facts, mountPage, SearchField, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
 import { usePhone } from "../shared/redraw.ts";
@@ -183,7 +183,7 @@ function Exchanges() {
       {...{ page: "exchanges", name: view.name, known: known.map((one) => one.pair), what: "quotes" }}
     />
   );
-  const answer = told(quotes);
+  const answer = shownIn(quotes);
   const rows = answer?.parts.quotes.rows ?? [];
   return (
     <Sheet

@@ -98,7 +98,7 @@ export class QueryState {
     this.editor?.setText(sql);
     if (isOwnLink || wasRun(sql)) return void this.run();
     const isLinked = linkedQuery(readHash()) !== undefined;
-    this.#tell(
+    this.#showSummary(
       isLinked ? "This statement came with a link. Read it, then run it." : "Nothing has been run yet.",
     );
   }
@@ -211,29 +211,29 @@ export class QueryState {
     // What is shown belongs to another statement until there is an answer.
     this.isEarlier = this.answer !== undefined;
     let read = "";
-    this.#tell("Running …");
-    const tell = (rows?: number) => {
+    this.#showSummary("Running …");
+    const showProgress = (rows?: number) => {
       if (rows !== undefined) read = `, ${rowsText(rows)}`;
-      this.#tell(`Running … ${((performance.now() - startedAt) / 1000).toFixed(0)} s${read}`);
+      this.#showSummary(`Running … ${((performance.now() - startedAt) / 1000).toFixed(0)} s${read}`);
     };
-    const telling = setInterval(tell, 1_000);
+    const timer = setInterval(showProgress, 1_000);
     try {
-      const answer = await this.#ask("rows", (response) => readLines(response, tell));
+      const answer = await this.#ask("rows", (response) => readLines(response, showProgress));
       this.answer = answer;
       this.answers++;
       this.isEarlier = false;
       this.warnings = answer.warnings;
       if (this.isHidden(this.view)) this.view = "grid";
       rememberQuery(sql, `${rowsText(answer.count)}, ${answer.ms} ms`);
-      this.#tell(summarize(answer));
+      this.#showSummary(summarize(answer));
     } catch (error) {
       this.#fail(error);
     } finally {
-      clearInterval(telling);
+      clearInterval(timer);
     }
   }
 
-  #tell(summary: string): void {
+  #showSummary(summary: string): void {
     this.summary = summary;
     this.#onChange();
   }
@@ -241,17 +241,17 @@ export class QueryState {
   #fail(error: unknown): void {
     if (error instanceof Error && error.name === "AbortError") {
       // Unless a newer query has replaced it.
-      if (!this.#running) this.#tell("Cancelled.");
+      if (!this.#running) this.#showSummary("Cancelled.");
       return;
     }
     this.error = describeError(error);
     this.editor?.markError(this.error);
     this.warnings = error instanceof RequestError ? error.warnings : [];
-    this.#tell("");
+    this.#showSummary("");
   }
 
   async download(format: string): Promise<void> {
-    this.#tell(`Preparing ${format} …`);
+    this.#showSummary(`Preparing ${format} …`);
     try {
       const blob = await this.#ask(format, (response) => response.blob());
       const link = document.createElement("a");
@@ -261,14 +261,14 @@ export class QueryState {
       // The browser has the file's content by now, or holds it itself.
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
       const shown = this.answer ? `${summarize(this.answer)} · ` : "";
-      this.#tell(`${shown}${count(blob.size)} bytes of ${format}`);
+      this.#showSummary(`${shown}${count(blob.size)} bytes of ${format}`);
     } catch (error) {
       this.#fail(error);
     }
   }
 }
 
-/** The answer, which is the last line; each line before it tells how many rows were read. Throws if the last line is an error. */
+/** The answer, which is the last line; each line before it has the number of rows read so far. Throws if the last line is an error. */
 async function readLines(response: Response, onProgress: (rows: number) => void): Promise<QueryAnswer> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   let line = "";
@@ -278,10 +278,10 @@ async function readLines(response: Response, onProgress: (rows: number) => void)
     const [end = "", ...next] = value.split("\n");
     line += end;
     for (const begun of next) {
-      const told = JSON.parse(line) as QueryAnswer | QueryProgress | ErrorAnswer;
-      if ("error" in told) throw new RequestError(told);
-      if ("columns" in told) return told;
-      onProgress(told.read);
+      const message = JSON.parse(line) as QueryAnswer | QueryProgress | ErrorAnswer;
+      if ("error" in message) throw new RequestError(message);
+      if ("columns" in message) return message;
+      onProgress(message.read);
       line = begun;
     }
   }

@@ -142,7 +142,7 @@ function describeMarket(assets: readonly MarketAsset[]): string {
 function Market() {
   const [view, go] = useAddress(undefined, { q: "", sort: "rank", without: "", scale: "" });
   const live = useLivePrices();
-  // Commits are told by events; the interval is only for a page that has none.
+  // Commits arrive as events; the interval is only for a page that has none.
   const on = ({ streams }: CommitNews) => streams.includes("market_caps");
   const market = useLivePoll("market", {}, { what: "the market", seconds: 60, on });
   const assets = useMemo(() => toAssets(market.value?.assets ?? []), [market.value]);

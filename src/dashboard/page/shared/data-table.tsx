@@ -13,11 +13,11 @@ export interface DataColumn<Row> {
   readonly key?: string;
   /** What has the value, unless `value` finds it. */
   readonly field?: keyof Row & string;
-  /** What it is sorted by, and what `format` tells. */
+  /** What it is sorted by, and what `format` shows. */
   readonly value?: (row: Row) => string | number | null | undefined;
-  /** Of a figure, which is on the right; without a value, a dash is told. */
+  /** Of a figure, which is on the right; without a value, a dash is shown. */
   readonly format?: (figure: number) => string;
-  /** More than the text: without it the value is told as it is. */
+  /** More than the text: without it the value is shown as it is. */
   readonly cell?: (row: Row, text: string) => ComponentChildren;
   /** A second line. */
   readonly note?: (row: Row) => string;

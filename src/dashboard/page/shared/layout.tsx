@@ -4,7 +4,7 @@ import { render } from "preact";
 import { SearchDialog } from "./combobox.tsx";
 import "./live.ts";
 import { byId, readStored, store } from "./page-base.ts";
-import { tellLocalTime, zoneName } from "./time-format.ts";
+import { setLocalTime, zoneName } from "./time-format.ts";
 
 /** A colour of the style sheet in the present theme, as a canvas understands it. */
 export function cssColour(name: string): string {
@@ -38,7 +38,7 @@ function showTheme(): void {
 
 function showZone(): void {
   const [zone, isLocal] = [byId("zone"), readStored("zone") === "local"];
-  tellLocalTime(isLocal);
+  setLocalTime(isLocal);
   zone.textContent = isLocal ? zoneName() : "UTC";
   zone.ariaLabel = zone.title = `Times in ${isLocal ? "the zone of this browser" : "UTC"}`;
   zone.addEventListener("click", () => {

@@ -12,12 +12,13 @@ import { type ApiParams, describeError, fetchJson, RETRY_SECONDS, repeatWhileVis
 
 export interface LiveAnswer<T> {
   readonly value: T | undefined;
-  /** What to say in place of the value; empty: it may be told. */
+  /** What to say in place of the value; empty: it may be shown. */
   readonly note: string;
   readonly hasFailed: boolean;
 }
 
-export const told = <T,>({ value, note }: LiveAnswer<T>): T | undefined => (note === "" ? value : undefined);
+export const shownIn = <T,>({ value, note }: LiveAnswer<T>): T | undefined =>
+  note === "" ? value : undefined;
 
 /** Calls the last `listener` with each commit, while somebody sees the page. */
 export function useCommits(listener: (news: CommitNews) => void): void {
@@ -26,7 +27,7 @@ export function useCommits(listener: (news: CommitNews) => void): void {
   useLayoutEffect(() => onCommit((news) => latest.current(news)), []);
 }
 
-/** Tells the header that the page is not live while there is a note: for what is not polled. */
+/** Shows in the header that the page is not live while there is a note: for what is not polled. */
 export function useNote(note: string, hasFailed: boolean): void {
   const key = useRef({});
   useLayoutEffect(() => noteReading(key.current, note, hasFailed), [note, hasFailed]);

@@ -64,7 +64,7 @@ export function noteReading(key: object, note?: string, hasFailed = false): void
   showState();
 }
 
-/** `reading`: something is not answered yet; `no data`: something has failed; empty: every claim of the page was told. */
+/** `reading`: something is not answered yet; `no data`: something has failed; empty: every claim of the page was checked. */
 function unreadState(): "" | "no data" | "reading" {
   const all = [...readings.values()];
   if (all.every(({ note }) => note === "")) return "";

@@ -31,10 +31,10 @@ export function Plot<T>({ id, label, of, draw, ...data }: PlotProps<T>) {
   return <div class="plot" id={id} role="img" aria-label={label} ref={target} {...data} />;
 }
 
-/** The height of the line below the plot that tells the figures under the pointer. */
+/** The height of the line below the plot with the figures under the pointer. */
 const LEGEND_PX = 30;
 
-/** How many digits tell two neighbouring marks of an axis apart. */
+/** How many digits distinguish two neighbouring marks of an axis. */
 function digitsOf([first = 0, second]: readonly number[]): number {
   const step = Math.abs((second ?? first) - first);
   return [0, 1, 2].find((digits) => Math.abs(Number(step.toFixed(digits)) - step) < 1e-9) ?? 3;
@@ -44,7 +44,7 @@ function digitsOf([first = 0, second]: readonly number[]): number {
 const axisSize = (_: uPlot, labels: readonly string[] | null) =>
   Math.max(60, 18 + 8 * Math.max(0, ...(labels ?? []).map(({ length }) => length)));
 
-/** Marks may be closer than a minute, which is all that they tell. */
+/** Marks may be closer than a minute, which is all that they show. */
 function timeMark(seconds: number, step: number): string {
   if (step >= 86_400) return dayText(seconds * 1000 + aheadOfUtc(seconds * 1000), true);
   return seconds % 60 === 0 ? clockText(seconds * 1e6) : "";

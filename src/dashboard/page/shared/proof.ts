@@ -22,11 +22,11 @@ export function describeProof(status: ProvenStatus, backfill: BackfillAnswer | n
     .filter((stream) => stream.lost > 0)
     .map(({ stream, lost_max_seconds }) => `${duration(lost_max_seconds)} of ${title(stream).toLowerCase()}`)
     .join(" and ");
-  const told = lost === "" ? "nothing lost" : `${lost} lost`;
-  if (backfill) return `${rows}, ${describeBackfill(backfill)}, ${told}`;
+  const lostText = lost === "" ? "nothing lost" : `${lost} lost`;
+  if (backfill) return `${rows}, ${describeBackfill(backfill)}, ${lostText}`;
   if (sum("open") > 0) {
     const most = Math.max(...streams.map(({ open_max_seconds }) => open_max_seconds));
-    return `${rows}, ${countNoun(sum("open"), "range")} still open, at most ${duration(most)} of a series, ${told}`;
+    return `${rows}, ${countNoun(sum("open"), "range")} still open, at most ${duration(most)} of a series, ${lostText}`;
   }
   const since = (name: string) =>
     streams.find(({ stream, rows }) => stream === name && rows > 0)?.from_time ?? null;
@@ -36,7 +36,11 @@ export function describeProof(status: ProvenStatus, backfill: BackfillAnswer | n
     ...(days ? [`every day since ${days.slice(0, 10)}`] : []),
   ].join(" and ");
   const proven =
-    whole === "" ? [told] : lost === "" ? [`${whole} covered`, told] : [`${whole} covered except ${lost}`];
+    whole === ""
+      ? [lostText]
+      : lost === ""
+        ? [`${whole} covered`, lostText]
+        : [`${whole} covered except ${lost}`];
   const confirmation = describeConfirmations(confirmations, generated_at);
   return [rows, ...proven, ...(confirmation ? [confirmation] : [])].join(", ");
 }

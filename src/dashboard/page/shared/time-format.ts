@@ -21,9 +21,9 @@ export function minuteOf(time: string | null): string {
   return minute === "00:00" ? iso.slice(0, 10) : `${iso.slice(0, 10)} ${minute}`;
 }
 
-/** Times are told in UTC, unless a person has chosen the browser's zone. */
+/** Times are shown in UTC, unless a person has chosen the browser's zone. */
 let isLocal = false;
-export const tellLocalTime = (local: boolean): void => {
+export const setLocalTime = (local: boolean): void => {
   isLocal = local;
 };
 

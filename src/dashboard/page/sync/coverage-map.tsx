@@ -7,7 +7,7 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import { useAddress } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.tsx";
 import { TYPING_SECONDS } from "../shared/live.ts";
-import { type LiveAnswer, Reading, told, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading, shownIn, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
 import { Card, Checkbox, Legend, SearchField } from "../shared/page.tsx";
 import { useRedraws, useResized } from "../shared/redraw.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
@@ -177,7 +177,7 @@ export function Coverage({ age }: { age: (of: LiveAnswer<HeatmapResult>) => Comp
     setRequestedRows({});
     go(change, "replace");
   };
-  const answer = told(coverage);
+  const answer = shownIn(coverage);
   return (
     <Card name="coverage" title={["Coverage", age(coverage)]} controls={<Legend of={legend} />}>
       <form class="controls row" id="filter">

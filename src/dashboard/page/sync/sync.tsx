@@ -15,7 +15,7 @@ import type {
 } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { type LiveAnswer, Reading, told, useLivePoll } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Dot, Mark, mountPage, Sheet, TrendLine } from "../shared/page.tsx";
 import { describeBackfill } from "../shared/proof.ts";
 import { brief, count, countNoun, title } from "../shared/text-format.ts";
@@ -26,7 +26,7 @@ type AgeProps = { name: string; of: LiveAnswer<{ generated_at: string }>; daemon
 
 /** Says of figures that are older than the daemon's state of which moment they are. */
 function Age({ name, of, daemon }: AgeProps) {
-  const [time, now] = [told(of)?.generated_at, daemon.value?.generated_at];
+  const [time, now] = [shownIn(of)?.generated_at, daemon.value?.generated_at];
   return <span class="soft" id={`${name}-age`} children={time && now ? asOf(time, now) : ""} />;
 }
 
@@ -56,7 +56,7 @@ function Figure<T>({ label, name, of, isQuiet = false, children }: FigureProps<T
 
 const joined = (parts: readonly (string | null | undefined)[]) => parts.filter(Boolean).join(" · ");
 
-/** In short; the pointer tells it in full. */
+/** In short; the pointer shows it in full. */
 const Brief = ({ of }: { of: number }) => <span title={count(of)}>{brief(of)}</span>;
 
 function Rates({ rates }: { rates: readonly number[] }) {
@@ -156,7 +156,7 @@ function missingNote({ open, lost, parts }: GapSummaryResult): string {
 function Missing({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
   const gaps = useLivePoll("missing", {}, { what: "the gaps", seconds: 20, throttleSeconds: 2 });
   const head = ["Open and lost", <Age key="age" name="missing" of={gaps} daemon={daemon} />];
-  const answer = told(gaps);
+  const answer = shownIn(gaps);
   return (
     <Card name="missing" title={head} note={answer && missingNote(answer)} of={[gaps]} room="line">
       {({ parts, lines }) => (
@@ -284,7 +284,7 @@ function Sync() {
   const throttleSeconds = 2;
   const daemon = useLivePoll("daemon", {}, { what: "the daemon’s state", seconds: 2, throttleSeconds });
   const status = useLivePoll("status", {}, { what: "the streams", seconds: 5, throttleSeconds });
-  const { shared, serve, started_at = "", generated_at: now = "", backfill } = told(daemon) ?? {};
+  const { shared, serve, started_at = "", generated_at: now = "", backfill } = shownIn(daemon) ?? {};
   const tone = daemon.hasFailed ? "ill" : (daemon.value?.tone ?? "busy");
   const since = `Running for ${duration(secondsBetween(started_at, now))}`;
   const sentence = (
@@ -313,7 +313,7 @@ function Sync() {
         )}
       </Card>
       <p class="soft" id="warehouse">
-        {told(status)?.warehouse}
+        {shownIn(status)?.warehouse}
       </p>
     </Sheet>
   );
