@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { fillTicks, getStart } from "../support/library/ticks-warehouse.ts";
 import { createWarehouse, openForWriting } from "../support/warehouse/filled-warehouse.ts";
@@ -12,14 +12,12 @@ import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract } from "../support/warehouse/settle.ts";
 import { writeRecords } from "../support/warehouse/write-records.ts";
 
-const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const run = (...args: readonly string[]) =>
   spawnSync(python, ["-W", "ignore", "-c", ...args], {
     encoding: "utf8",
     env: { PYTHONPATH: resolve(import.meta.dirname, "../../clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
   });
-const hasPandas =
-  run("import pandas").status === 0 || skipWithout("python3 has no pandas", "citations in Python");
+const hasPandas = hasModules("pandas", "citations in Python");
 
 /** Evaluates Python expressions on a warehouse `w`. */
 function ask(path: string, ...asked: readonly string[]): unknown[] {

@@ -8,7 +8,7 @@ import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { emptyRecord } from "../support/empty-record.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import {
   applyChange,
   HISTORY_FROM,
@@ -22,11 +22,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { decimal } from "../support/warehouse/records.ts";
 import { writeContracts, writeLookup } from "../support/warehouse/write-lists.ts";
 
-const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const client = resolve(import.meta.dirname, "../../clients/python");
-const hasPandas =
-  spawnSync(python, ["-c", "import pandas"]).status === 0 ||
-  skipWithout("python3 has no pandas", "earlier states in Python");
+const hasPandas = hasModules("pandas", "earlier states in Python");
 
 const [from, to] = [HISTORY_FROM, HISTORY_TO].map(formatTimestamp) as [string, string];
 const inside = formatTimestamp(HISTORY_FROM + 20 * 3_600_000_000);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { findTimeZone } from "../../src/library/reading/time-zone.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { python, skipWithout } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 interface Answer {
@@ -14,7 +14,6 @@ interface Answer {
   readonly error?: string;
 }
 
-const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const client = resolve(import.meta.dirname, "../../clients/python");
 const hasModule = (name: string) => spawnSync(python, ["-c", `import ${name}`]).status === 0;
 const hasPandas = hasModule("pandas") || skipWithout("python3 has no pandas", "grids in Python");

@@ -1,16 +1,14 @@
 import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 
-const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const run = (code: string) =>
   spawnSync(python, ["-c", code], {
     encoding: "utf8",
     env: { PYTHONPATH: resolve(import.meta.dirname, "../../clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
   });
-const hasPandas =
-  run("import pandas").status === 0 || skipWithout("python3 has no pandas", "names in Python");
+const hasPandas = hasModules("pandas", "names in Python");
 
 describe.runIf(hasPandas)("a name in Python", () => {
   it("that two series share tells its choices, and takes them", () => {

@@ -9,7 +9,7 @@ import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import { parsePreamble, parseQuestions, readCookbook, setPresent } from "../docs/cookbook/page.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { python, skipWithout } from "../support/has-tool.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
@@ -23,7 +23,6 @@ interface Answer {
 }
 
 /** Debian's Python, which has Debian's pandas. Debian has no duckdb: another Python may be given for the tests of exports. */
-const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const client = resolve(import.meta.dirname, "../../clients/python");
 const modules = ["pandas", "psycopg2", "duckdb", "pyarrow", "setuptools", "wheel", "pip"];
 const findModules = `from importlib.util import find_spec; print(*[m for m in "${modules.join(" ")}".split() if find_spec(m)])`;

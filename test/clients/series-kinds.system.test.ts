@@ -3,18 +3,16 @@ import { resolve } from "node:path";
 import { expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { createWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
-const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 const run = (...args: readonly string[]) =>
   spawnSync(python, ["-W", "ignore", "-c", ...args], {
     encoding: "utf8",
     env: { PYTHONPATH: resolve(import.meta.dirname, "../../clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
   });
-const hasPandas =
-  run("import pandas").status === 0 || skipWithout("python3 has no pandas", "series of all kinds in Python");
+const hasPandas = hasModules("pandas", "series of all kinds in Python");
 
 const questions = [
   ["Kraken:BTC/USD", null],

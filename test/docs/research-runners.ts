@@ -7,7 +7,7 @@ import type { Clock } from "../../src/runtime/clock.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { python, skipWithout } from "../support/has-tool.ts";
 import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook/engines.ts";
 import type { PageBlock } from "./page-blocks.ts";
 
@@ -92,7 +92,6 @@ function runInShell(code: string, { folder, path }: ResearchPlace): string {
 }
 
 /** Debian's Python, which has Debian's pandas, as for the tests of the client. */
-const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
 /** What the Python blocks print, by line. */
 const pythonOutputs = new Map<number, string>();
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { seed } from "../support/seed.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
@@ -71,11 +71,7 @@ describe("an as-of join", () => {
       joined.map(({ asof_ts, asof_age_seconds: age }) => (age !== null && age <= 60 ? asof_ts : null)),
     );
 
-    const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
-    if (spawnSync(python, ["-c", "import pandas"]).status !== 0) {
-      skipWithout("python3 has no pandas", "an as-of join in Python");
-      return;
-    }
+    if (!hasModules("pandas", "an as-of join in Python")) return;
     const client = resolve(import.meta.dirname, "../../clients/python");
     const { stdout, stderr } = spawnSync(python, ["-W", "ignore", "-c", inPython, client, path], {
       encoding: "utf8",

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { openCatalogue } from "../docs/cookbook/engines.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { exportIn } from "../support/export/read-export.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { shareInto } from "../support/share/share-harness.ts";
@@ -46,9 +46,7 @@ print(json.dumps(answers))
 `;
 
 function askPython(places: readonly string[], moments: readonly string[]): unknown {
-  const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
-  if (spawnSync(python, ["-c", "import pandas, psycopg2"]).status !== 0)
-    return skipWithout("python3 has no pandas or psycopg2", "what was known at a time in Python");
+  if (!hasModules("pandas psycopg2", "what was known at a time in Python")) return false;
   const client = resolve(import.meta.dirname, "../../clients/python");
   const args = ["-W", "ignore", "-c", inPython, client, places.join(" "), JSON.stringify(moments)];
   const { stdout, stderr } = spawnSync(python, args, {

@@ -107,9 +107,8 @@ describe(`an earlier state (seed ${seed})`, () => {
         // Every hour has its newest bar: an earlier state must not take it.
         writer.transaction((transaction) => applyChange(transaction, name, { kind: "compute", limit: 1000 }));
         for (const { at, token, answers } of seen) {
-          states++;
-          expect(askEverything(warehouse, name, { knownAt: at })).toEqual(answers);
-          expect(askEverything(warehouse, name, { knownAt: token })).toEqual(answers);
+          const knownAt = states++ % 2 ? token : at;
+          expect(askEverything(warehouse, name, { knownAt })).toEqual(answers);
         }
       }),
       { numRuns: 8 },
@@ -260,7 +259,7 @@ describe("SQL of an earlier state", () => {
     const price = () => (1 + Math.floor(random() * 3)).toFixed(1);
     const seen: { at: Micros; rows: unknown }[] = [];
     let position: MovePosition | undefined;
-    for (let commit = 0; commit < 60; commit++) {
+    for (let commit = 0; commit < 30; commit++) {
       clock.jump(60_000);
       writer.transaction((transaction) => {
         const markets = ["a", "b", "c"].filter(() => random() < 0.7);
@@ -290,7 +289,7 @@ describe("SQL of an earlier state", () => {
       seen.push({ at: clock.now() * 1000, rows: readAll(warehouse, {}) });
     }
     for (const { at, rows } of seen) expect(readAll(warehouse, { knownAt: at })).toEqual(rows);
-    expect(new Set(seen.map(({ rows }) => JSON.stringify(rows))).size).toBeGreaterThan(40);
+    expect(new Set(seen.map(({ rows }) => JSON.stringify(rows))).size).toBeGreaterThan(20);
   });
 
   it("has the lists of then, with what was changed, added and delisted since", () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { seed } from "../support/seed.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { createWarehouse, DAY, fill, midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
@@ -112,9 +112,7 @@ describe("bars over another series", () => {
     });
     expect(JSON.parse(stdout).map((row: Record<string, unknown>) => row["BTC over ETH"])).toEqual(closes);
     expect(warehouse.check(stderr)).toMatchObject({ equal: true, rows: closes.length });
-    const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
-    if (spawnSync(python, ["-c", "import pandas"]).status !== 0)
-      return void skipWithout("python3 has no pandas", "bars over another series in Python");
+    if (!hasModules("pandas", "bars over another series in Python")) return;
     const script = `import sys, json; sys.path.insert(0, sys.argv[1]); import mds
 w = mds.open(sys.argv[2])
 asked = ("BTC", "${every}", "${at(0)}", "${at(STEPS)}")

@@ -8,7 +8,7 @@ import { parseQueryRequest } from "../../src/export/query/query-request.ts";
 import { readQueryValues, readTime } from "../../src/library/reading/read-plan.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros, USER_TIME_FORMS } from "../../src/model/time.ts";
 import { parseReplayOptions } from "../../src/serve/live/replay.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { parseTs } from "../support/warehouse/records.ts";
 
 const now = parseTs("2026-11-18T12:00:00Z");
@@ -113,11 +113,7 @@ describe("a time that a user types", () => {
   });
 
   it("means the same to Python", () => {
-    const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
-    if (spawnSync(python, ["-c", "import pandas"]).status !== 0) {
-      skipWithout("python3 has no pandas", "times in Python");
-      return;
-    }
+    if (!hasModules("pandas", "times in Python")) return;
     const client = resolve(import.meta.dirname, "../../clients/python");
     const args = ["-c", inPython, client, String(now), JSON.stringify(Object.keys(cases))];
     const env = { PYTHONDONTWRITEBYTECODE: "1" };

@@ -8,7 +8,7 @@ import { formatTimestamp, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { writeRecords } from "../support/warehouse/write-records.ts";
@@ -52,11 +52,7 @@ beforeAll(() => {
 afterAll(() => warehouse.close());
 
 function askPython(): typeof inPython {
-  const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
-  if (spawnSync(python, ["-c", "import pandas"]).status !== 0) {
-    skipWithout("python3 has no pandas", "zones in Python");
-    return undefined;
-  }
+  if (!hasModules("pandas", "zones in Python")) return undefined;
   const script = `import sys, json, pandas as pd; sys.path.insert(0, sys.argv[1]); import mds
 w = mds.open(sys.argv[2])
 show = lambda found: [[time.isoformat(timespec="microseconds"), value] for time, value in found.items()]

@@ -25,7 +25,7 @@ import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
 import { findBrokenLinks } from "../docs/page-links.ts";
 import { startLocalRegistry } from "../support/cli/local-registry.ts";
 import { UNUSED_PORT } from "../support/free-port.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { timeLimit } from "../support/time-limit.ts";
 
@@ -36,10 +36,7 @@ const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as
 const listFiles = (path: string) => readdirSync(path, { recursive: true, encoding: "utf8" }).sort();
 
 /** Debian's Python, which has Debian's pandas. */
-const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
-const hasPandas =
-  spawnSync(python, ["-c", "import pandas"]).status === 0 ||
-  skipWithout(`no pandas in ${python}`, "the example in Python");
+const hasPandas = hasModules("pandas", "the example in Python");
 
 const folder = mkdtempSync(join(tmpdir(), "mds-package-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -12,7 +12,7 @@ import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
 import { writeVacantTicks } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { expectSame, exportIn } from "../support/export/read-export.ts";
-import { skipWithout } from "../support/has-tool.ts";
+import { hasModules, python } from "../support/has-tool.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { bothStores, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
@@ -120,12 +120,8 @@ print(json.dumps(rows, default=lambda value: value.item()))
 
 /** The bars of the Python client; undefined if this machine lacks pandas. */
 function readInPython(path: string, widths: readonly string[], names: readonly string[]) {
-  const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
   const client = resolve(import.meta.dirname, "../../clients/python");
-  if (spawnSync(python, ["-c", "import pandas"]).status !== 0) {
-    skipWithout("python3 has no pandas", "bars in Python");
-    return undefined;
-  }
+  if (!hasModules("pandas", "bars in Python")) return undefined;
   const { stdout, stderr } = spawnSync(
     python,
     ["-W", "ignore", "-c", inPython, client, path, widths.join(" "), names.join(" ")],

@@ -18,7 +18,7 @@ import { findFreePort } from "../free-port.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
-import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
+import { expectSoundFile, expectSoundLedger } from "../warehouse/expect-sound-ledger.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 import { inSession, runBackfill, serviceEnv } from "./sync-session.ts";
 
@@ -104,7 +104,6 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   if (options.folder === undefined) copyEmptyWarehouse(path, viewsBesideSync);
   const file = join(folder, "mds-sync.yaml");
   const logged: BackfillHarness["logged"] = [];
-  onTestFinished(() => expectSoundFile(path, clock.now()));
   const recordAt = (level: string) => (fields: Record<string, unknown>, message: string) =>
     void logged.push({ level, fields, message });
   const log: Log = {
@@ -121,7 +120,14 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
     open?.close();
     open = undefined;
   };
-  onTestFinished(closeReader);
+  onTestFinished(() => {
+    try {
+      if (open) expectSoundLedger(open, clock.now());
+      else expectSoundFile(path, clock.now());
+    } finally {
+      closeReader();
+    }
+  });
   /** SQLite parses all views whenever a file is opened: one connection reads until the next writer. */
   const inReader = <T>(work: (reader: Connection) => T) => {
     open ??= openReader(path);

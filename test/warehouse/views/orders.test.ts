@@ -5,13 +5,12 @@ import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { views } from "../../../src/warehouse/views/views.ts";
 import { fillDemoWarehouse } from "../../docs/demo-warehouse.ts";
-import { skipWithout } from "../../support/has-tool.ts";
+import { python, skipWithout } from "../../support/has-tool.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 // Before 3.41 SQLite mistakes the directions of the tables after a LEFT JOIN that it omits.
 describe("the order of time in a view", () => {
   it("is right in an older SQLite, by every key and name, up and down, sorted and with lag()", async () => {
-    const python = process.env.MDS_TEST_PYTHON ?? "/usr/bin/python3";
     if (!existsSync(python)) {
       skipWithout(`${python} is not installed`, "the order of every view in Debian's SQLite");
       return;
