@@ -13,8 +13,10 @@ import {
 import { readStatus } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
+import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
 import { readPageView, type ViewParams } from "./page-views.ts";
+import { addTickers, readTickerBars } from "./ticker-bars.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {
@@ -53,6 +55,7 @@ const SPARKLINES_TTL = { minTtlMs: 15_000, maxStaleMs: 240_000 };
 /** Pairs, contracts and relations change rarely. */
 const SEARCHED_TTL = { minTtlMs: 60_000, maxStaleMs: 600_000 };
 const MAX_SERIES_FOUND = 12;
+const MAX_SERIES_SEARCHED = 6;
 /** A longer read of bars is cut short, because other queries wait for it. */
 const BARS_TIMEOUT_MS = 2_000;
 
@@ -76,6 +79,8 @@ export class PageQueries {
     const reader = this.#reader;
     // Three queries use the heat map, and building it is the slowest part of them.
     const heatmap = () => this.#heatmaps.get("heatmap", HEATMAP_TTL, () => this.#readHeatmap(query));
+    const find = async (name: string, limit: number) =>
+      addTickers(reader, name, (await heatmap()).series.find(name, limit), limit);
     switch (query.kind) {
       case "status":
         return readStatus(reader, query.now, query.confirmation);
@@ -88,10 +93,13 @@ export class PageQueries {
         return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);
       case "bars": {
         const until = this.#clock.monotonic() + BARS_TIMEOUT_MS;
-        return readChartBars(reader, query.params, () => this.#clock.monotonic() < until);
+        const read = partedStreams.some((stream) => stream === query.params.indexType)
+          ? readTickerBars
+          : readChartBars;
+        return read(reader, query.params, () => this.#clock.monotonic() < until);
       }
       case "series":
-        return (await heatmap()).series.find(query.params.name, MAX_SERIES_FOUND);
+        return find(query.params.name, MAX_SERIES_FOUND);
       case "search": {
         const pages = await this.#searched.get("searched", SEARCHED_TTL, async () => ({
           pairs: readPageView(reader, "pairs", {}, query.now).parts.pairs.rows,
@@ -99,7 +107,7 @@ export class PageQueries {
           assets: readPageView(reader, "derivative-assets", {}, query.now).parts.assets.rows,
           schema: readSchema(reader),
         }));
-        return searchPages(query.params.name, (await heatmap()).series, pages);
+        return searchPages(query.params.name, await find(query.params.name, MAX_SERIES_SEARCHED), pages);
       }
       case "schema":
         return readSchema(reader);

@@ -1,13 +1,15 @@
 import { MAX_BARS } from "../model/answers/chart-bars.ts";
 import { type BarWidth, barWidths, type Micros, parseUserTime, USER_TIME_FORMS } from "../model/time.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
+import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
 import { type CoverageParams, DEFAULT_ROWS, type PageParams } from "./page-queries.ts";
 import { pageViews, type ViewParams } from "./page-views.ts";
 
 const DEFAULT_BARS = 300;
 const MAX_ID_LENGTH = 400;
-const INDEX_TYPES = ["GWA", "MWA", "LX"];
+/** What is no index has its stream as its type. */
+const TYPES: readonly string[] = ["GWA", "MWA", "LX", ...partedStreams];
 
 /**
  * Parses `?type=GWA&id=…&width=1h&from=…&to=…`; `to` defaults to now. Ranges are widened to whole bars, so that similar
@@ -15,7 +17,7 @@ const INDEX_TYPES = ["GWA", "MWA", "LX"];
  */
 export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOptions | string {
   const indexType = query.get("type") ?? "";
-  if (!INDEX_TYPES.includes(indexType)) return `type must be one of ${INDEX_TYPES.join(", ")}`;
+  if (!TYPES.includes(indexType)) return `type must be one of ${TYPES.join(", ")}`;
   const indexId = query.get("id") ?? "";
   if (indexId === "" || indexId.length > MAX_ID_LENGTH) return "id must be the id of an index";
   const width = query.get("width") ?? "1h";

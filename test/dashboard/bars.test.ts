@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
+import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { type ChartBarsResult, MAX_BARS } from "../../src/model/answers/chart-bars.ts";
-import { type BarWidth, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
+import type { SeriesMatch } from "../../src/model/answers/heatmap.ts";
+import type { SearchMatch } from "../../src/model/answers/page-address.ts";
+import { type BarWidth, formatTimestamp, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import {
@@ -13,6 +16,7 @@ import {
 } from "../support/dashboard/bars-warehouse.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { fillEveryState, hostileName } from "../support/dashboard/heatmap-content.ts";
+import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { lastHour } from "../support/present.ts";
 import { DAY, HOUR, nowTs, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
@@ -41,7 +45,7 @@ describe("the query of /api/bars", () => {
 
   it("is rejected with one line that names the error", () => {
     const wrong = {
-      "id=x": /^type must be one of GWA, MWA, LX$/,
+      "id=x": /^type must be one of GWA, MWA, LX, exchange_ticks, market_caps, derivative_ticks$/,
       "type=NX&id=x": /^type must be one of/,
       "type=GWA": /^id must be/,
       [`type=GWA&id=${"x".repeat(500)}`]: /^id must be/,
@@ -245,6 +249,51 @@ describe("/api/bars of a series with daily bars", () => {
   });
 });
 
+describe("a ticker, a contract or market caps", () => {
+  it.each([
+    ["Kraken:BTC/USD", "Kraken:BTC/USD"],
+    ["kraken:btc-usd", "Kraken:BTC/USD"],
+    ["kraken-id:btc-usd-id", "Kraken:BTC/USD"],
+    ["Kraken:BTCUSD-PERP", "Kraken:BTCUSD-PERP"],
+    ["cap:Bitcoin", "cap:BTC"],
+  ])("that %s names has the bars of the library, and its gaps", async (text, name) => {
+    const { path } = openFilledWarehouse(fillSnapshots);
+    const { fetchPage } = await serveDashboard(path);
+    const get = async (address: string) => JSON.parse((await fetchPage(address)).body) as unknown;
+    const [found] = (await get(`/api/series?name=${encodeURIComponent(text)}`)) as SeriesMatch[];
+    expect(found).toMatchObject({ name, match: "exact", slug: name.replace("/", "-") });
+    const pages = (await get(`/api/search?name=${encodeURIComponent(text)}`)) as SearchMatch[];
+    expect(pages.map(({ href }) => href)).toContain(`/bars/${found?.slug}`);
+    const [from, to] = [SNAPSHOTS_FROM - HOUR, SNAPSHOTS_FROM + 10 * MINUTE].map(formatTimestamp) as [
+      string,
+      string,
+    ];
+    const misspelt = encodeURIComponent(name.replace(/^../, "x"));
+    const [near] = (await get(`/api/series?name=${misspelt}`)) as SeriesMatch[];
+    expect(near).toMatchObject({ name, match: "similar" });
+    const query = new URLSearchParams({
+      ...{ type: found?.index_type ?? "", id: found?.index_id ?? "", width: "5m", from, to },
+    });
+    const result = (await get(`/api/bars?${query}`)) as ChartBarsResult;
+    using warehouse = openWarehouse(path);
+    expect(result.bars).toEqual(
+      warehouse
+        .bars(name, { every: "5m", from, to })
+        .map((bar) => [
+          ...[bar.ts / MICROS_PER_SECOND, bar.open, bar.high, bar.low, bar.close, bar.n_ticks],
+          ...[bar.expected_ticks, bar.coverage, bar.is_complete, bar.volume_24h],
+        ]),
+    );
+    expect(result).toMatchObject({ name, first: SNAPSHOTS_FROM / MICROS_PER_SECOND });
+    expect(result.last_price).toBe(result.bars.at(-1)?.[4]);
+    expect(result.spans).toMatchObject([
+      { state: "none", reason: "not followed", to: SNAPSHOTS_FROM / MICROS_PER_SECOND },
+      { state: "lost", reason: "not observed", from: (SNAPSHOTS_FROM + 5 * MINUTE) / MICROS_PER_SECOND },
+    ]);
+    expect(result.spans).toHaveLength(2);
+  });
+});
+
 describe("/api/series", () => {
   it("finds series by a part of their name; names that start with it come first", async () => {
     const { fetchPage } = await serveDashboard(openFilledWarehouse(fillEveryState).path);
@@ -263,7 +312,7 @@ describe("/api/series", () => {
       "ALGO",
       hostileName,
     ]);
-    expect(await names("xrp")).toEqual(["XRP", "XRPLX"]);
+    expect(await names("xrp")).toEqual(["XRP", "XRPLX", "cap:XRP"]);
     expect(await names("' OR 1=1")).toEqual([]);
     expect(await names("")).toHaveLength(12);
   });

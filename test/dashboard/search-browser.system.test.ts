@@ -1,14 +1,18 @@
-import { afterAll, beforeAll, describe, expect } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished } from "vitest";
+import { formatTimestamp } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars } from "../support/dashboard/bars-warehouse.ts";
 import {
   desktop,
   expectAccessible,
+  findSidewaysScroll,
   itInBrowser,
   openPage,
+  phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 let address: string;
@@ -136,3 +140,26 @@ describe("a search", () => {
     },
   );
 });
+
+for (const [name, text, title, size] of [
+  ["Kraken:BTC-USD", "kraken:btc/", "Kraken:BTC/USD ticker 109.00", desktop],
+  ["cap:BTC", "cap:bit", "cap:BTC market cap", phone],
+] as const)
+  itInBrowser(`a search leads to the candles of ${name}, with its proof and other series`, async () => {
+    const { path } = openFilledWarehouse(fillSnapshots, onTestFinished);
+    const { address } = await serveDashboard(path, systemClock, onTestFinished);
+    const { page, complaints } = await openPage(new URL("/sync", address).href, size);
+    await page.locator("#search-open").click();
+    await page.keyboard.type(text);
+    await page.locator(`#search-results a[href="/bars/${name}"]`).waitFor();
+    const [from, to] = [SNAPSHOTS_FROM, SNAPSHOTS_FROM + 10 * MINUTE].map(formatTimestamp);
+    const shown = `width=1m&from=${from}&to=${to}&with=Kraken:BTCUSD-PERP&with=BTC`;
+    await page.goto(new URL(`/bars/${name}?${shown}`, address).href);
+    await page.waitForSelector('#chart[data-bars="9"][data-overlays="2"]');
+    expect(await page.locator("h1").textContent()).toContain(title);
+    const gaps = page.locator("section", { hasText: "Gaps in view" }).last();
+    expect(await gaps.textContent()).toMatch(/lost.*not observed/);
+    await takeScreenshot(page, `bars-of-${name.slice(0, 3)}`);
+    expect(await findSidewaysScroll(page)).toEqual([]);
+    expect(complaints).toEqual([]);
+  });

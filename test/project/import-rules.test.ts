@@ -22,7 +22,7 @@ const ALLOWED_IMPORTS: Record<string, string[]> = {
   share: ["warehouse", "rule", "model", "runtime"],
   library: ["warehouse", "model", "runtime"],
   serve: ["api-server", "warehouse", "rule", "model", "runtime"],
-  dashboard: ["warehouse", "telemetry", "model", "runtime"],
+  dashboard: ["library", "warehouse", "telemetry", "model", "runtime"],
   "dashboard/page": ["model"],
   daemon: [
     "dashboard",

@@ -5,6 +5,7 @@ import {
   KnownNames,
   type KnownSeries,
   type NamedSeries,
+  snapshotNamesSql,
 } from "../../warehouse/lookups/resolve-names.ts";
 import { findFigure, ofSeries, seriesKinds, type TickStream } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -122,6 +123,16 @@ function resolveName(
     code: "unknown_series",
     remedy: `give ${choiceTexts.slice(0, MAX_CHOICES).join(" or ")}`,
   });
+}
+
+const tickerSql = `SELECT * FROM (${snapshotNamesSql}) WHERE stream = ? AND id = ? LIMIT 1`;
+
+/** An exchange's ticker, a contract or a market cap by its ids; undefined if there is none. */
+export function readTicker(connection: Connection, stream: string, id: string): KeyedSeries | undefined {
+  const named = connection.findRow<KnownSeries>(tickerSql, [stream, id]);
+  if (!named) return undefined;
+  const series = readKeyed(connection, named);
+  return { ...series, figure: findFigure(series.stream, series.name, undefined) };
 }
 
 const subscriptionsSql = "SELECT series FROM series WHERE index_type = '' AND index_id IN ('', ?)";

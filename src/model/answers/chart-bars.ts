@@ -1,4 +1,5 @@
 import type { GapState } from "../status/gap-state.ts";
+import type { RowStream } from "../streams.ts";
 import type { BarWidth } from "../time.ts";
 
 /** The most bars of one answer. */
@@ -28,7 +29,7 @@ export interface SecondsRange {
 
 /** A range that is not proven to have its rows, and why. */
 export interface ChartRange extends SecondsRange {
-  readonly stream: "index_ticks" | "ohlcv";
+  readonly stream: RowStream;
   /** Those of the view `gaps`; `empty`: the service has no rows; `none`: the settings never selected it. */
   readonly state: GapState | "empty" | "none";
   readonly reason: string;

@@ -38,7 +38,7 @@ const namesSql = `
   UNION ALL SELECT NULL, id, NULL, name, name FROM exchanges`;
 
 /** Such as `Kraken:BTC/USD`. There are thousands, so they are read only for a name with a colon. */
-const snapshotNamesSql = Object.entries(seriesKinds)
+export const snapshotNamesSql = Object.entries(seriesKinds)
   .flatMap(([stream, { namesSql }]) =>
     namesSql === null ? [] : `SELECT *, NULL AS indexType, '${stream}' AS stream FROM (${namesSql})`,
   )

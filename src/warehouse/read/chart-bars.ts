@@ -76,21 +76,32 @@ export function readChartBars(
 const toSeconds = (ts: Micros) => ts / MICROS_PER_SECOND;
 const toSecondsRange = ({ from, to }: TimeRange) => ({ from: toSeconds(from), to: toSeconds(to) });
 
-/** The newest first, until the time is up. */
 function readTickBars(connection: Connection, options: ChartBarsOptions, hasTime: () => boolean) {
-  const { indexType, indexId, width, to } = options;
+  const { indexType, indexId, width } = options;
   const sql = `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
     WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`;
+  const { from, parts } = readNewestFirst(options, hasTime, (range) =>
+    connection.tuples<ChartBar>(sql, [indexType, indexId, range.from, range.to]),
+  );
+  return { from, bars: parts };
+}
+
+/** Reads the newest parts of the range first, until the time is up. */
+export function readNewestFirst<T>(
+  { width, to, ...options }: ChartBarsOptions,
+  hasTime: () => boolean,
+  read: (range: TimeRange) => T[],
+): { readonly from: Micros; readonly parts: T[] } {
   const length = barWidths[width];
   const chunkLength = Math.max(length, Math.floor(CHUNK_MICROS / length) * length);
-  const chunks: ChartBar[][] = [];
+  const chunks: T[][] = [];
   let from = to;
   while (from > options.from && (from === to || hasTime())) {
     const until = from;
     from = Math.max(options.from, until - chunkLength);
-    chunks.unshift(connection.tuples<ChartBar>(sql, [indexType, indexId, from, until]));
+    chunks.unshift(read({ from, to: until }));
   }
-  return { from, bars: chunks.flat() };
+  return { from, parts: chunks.flat() };
 }
 
 function readDailyBars(
@@ -190,7 +201,7 @@ function clip(ranges: readonly UnprovenRange[], kept: TimeRanges): UnprovenRange
 /** A range of a series that is not proven to have its rows. */
 type UnprovenRange = TimeRange & Omit<ChartRange, "from" | "to">;
 
-const MAX_GAPS = 2_000;
+export const MAX_GAPS = 2_000;
 /** Shorter empty ranges are not shown: they lie between any two ticks. */
 const MIN_EMPTY_MICROS = 60 * MICROS_PER_SECOND;
 

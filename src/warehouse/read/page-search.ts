@@ -7,7 +7,7 @@ import type {
   RankingResult,
   Sparkline,
 } from "../../model/answers/market.ts";
-import { nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
+import { familyOf, nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
 import { findClosestWords } from "../../model/did-you-mean.ts";
 import { splitType } from "../../model/name-index.ts";
 import { quoteText } from "../../model/sql-text.ts";
@@ -31,14 +31,16 @@ export function readExchanges(reader: Connection): ExchangeSummary[] {
     FROM exchanges e LEFT JOIN quoted q ON q.exchange_id = e.id GROUP BY e.id ORDER BY pairs DESC, name`);
 }
 
-const MAX_SERIES = 6;
 const MAX_OTHERS = 4;
 const MAX_ASSETS = 2;
 
 /** The pages whose subject contains the text: bars of series, exchanges and pairs on them, derivatives of assets, relations. */
-export function searchPages(text: string, series: SeriesSearch, pages: SearchedPages): SearchMatch[] {
+export function searchPages(
+  text: string,
+  found: readonly SeriesMatch[],
+  pages: SearchedPages,
+): SearchMatch[] {
   const relations = pages.schema.flatMap((group) => group.relations);
-  const found = series.find(text, MAX_SERIES);
   const others = [
     ...best(pages.exchanges, text, ({ name }) => name).map(toExchangePage),
     ...best(pages.pairs, text, ({ pair }) => pair).map(
@@ -101,7 +103,7 @@ function toBarsPage({ index_type, name, slug, has_ticks, match }: SeriesMatch): 
   return {
     group: "Bars",
     name: name || slug,
-    note: `${index_type}${source}${match === "similar" ? ", a similar name" : ""}`,
+    note: `${familyOf(index_type)}${source}${match === "similar" ? ", a similar name" : ""}`,
     href: pagePath("bars", slug),
   };
 }

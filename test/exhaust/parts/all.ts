@@ -1,6 +1,7 @@
 import { confirmChecks } from "./confirm-check.ts";
 import { pageChecks } from "./page-check.ts";
 import type { PartCheck } from "./part-check.ts";
+import { snapshotChecks } from "./snapshot-check.ts";
 
 /** The checks of single functions of the rule, the quickest first. */
-export const partChecks: readonly PartCheck[] = [...pageChecks, ...confirmChecks];
+export const partChecks: readonly PartCheck[] = [...pageChecks, ...snapshotChecks, ...confirmChecks];

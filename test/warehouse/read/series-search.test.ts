@@ -47,7 +47,8 @@ describe("a search of pages", () => {
       assets: [{ asset_id: "2", symbol: "BTC", contracts: 1_200, exchanges: "[]" }],
       schema: [{ title: "Bars", relations: [{ name: "bars_1h", summary: "hourly bars", columns: [] }] }],
     };
-    const found = (text: string) => searchPages(text, search, pages).map(({ note, href }) => [href, note]);
+    const found = (text: string) =>
+      searchPages(text, search.find(text, 6), pages).map(({ note, href }) => [href, note]);
     expect(found("BTC").slice(6)).toEqual([
       ["/exchanges/BTC-USD", "on one exchange"],
       ["/exchanges/WBTC-USD", "on 9 exchanges"],

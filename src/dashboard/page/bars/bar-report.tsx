@@ -50,11 +50,15 @@ export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefin
         </span>
       )}
       {candle && <Figure label={slot.isDaily ? "V" : "V 24 h"} text={amount(volume)} />}
-      {candle && <span>{ticks === null ? "daily bar" : `${count(ticks)} of ${count(expected)} ticks`}</span>}
+      {candle && <span>{ticks === null ? "daily bar" : tickCount(ticks, expected)}</span>}
       <span class={/partial|missing/.test(stateOf(slot)) ? "alert" : "faint"}>{describeSlot(slot)}</span>
     </>
   );
 }
+
+/** Bars may be shorter than the period of a ticker. */
+const tickCount = (ticks: number, expected: number) =>
+  expected > 0 ? `${count(ticks)} of ${count(expected)} ticks` : countNoun(ticks, "tick");
 
 function describeSlot(slot: Slot): string {
   const { span, coverage = 0, isDaily } = slot;
@@ -65,7 +69,7 @@ function describeSlot(slot: Slot): string {
   return {
     complete: `complete${what ? reason : ""}`,
     unconfirmed: coverage > 0 ? `${proven}, the rest awaits confirmation` : "awaits confirmation",
-    partial: `${proven}${reason}`,
+    partial: coverage < 1 ? `${proven}${reason}` : "in progress",
     missing: `no bar${reason}`,
   }[stateOf(slot)];
 }

@@ -91,7 +91,7 @@ export function listCovered(slots: readonly Slot[], spans: readonly ChartRange[]
   const last = slots.at(-1);
   if (!last) return [];
   // A bar in progress reaches into the future, of which nothing is known.
-  const end = last.isComplete ? last.time + last.length : (spans.at(-1)?.to ?? last.time);
+  const end = last.isComplete ? last.time + last.length : Math.max(spans.at(-1)?.to ?? 0, last.time);
   const covered: SecondsRange[] = [];
   let from = slots[0]?.time ?? 0;
   for (const span of spans) {

@@ -1,6 +1,7 @@
 // One series as candles. The address holds the selection, so that it can be shared; Back and Forward go through it.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { familyOf } from "../../../model/answers/page-address.ts";
 import type { BarWidth } from "../../../model/time.ts";
 import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
@@ -61,7 +62,7 @@ function Compared({ state }: { state: BarsState }) {
             <Mark state={`line-${i + 1}`} style={{ width: "14px", height: "3px", verticalAlign: "middle" }} />
             {`${label} `}
             <span class="soft">
-              {overlay.isUnread ? "could not be read" : (overlay.series?.index_type ?? "")}
+              {overlay.isUnread ? "could not be read" : familyOf(overlay.series?.index_type ?? "")}
             </span>{" "}
             <button type="button" aria-label={`Remove ${label}`} onClick={remove}>
               ×
@@ -162,7 +163,7 @@ function Bars() {
     <>
       <span id="name">{name}</span>{" "}
       <span class="soft" id="family">
-        {answer?.index_type}
+        {familyOf(answer?.index_type ?? "")}
       </span>{" "}
       <span id="last">{answer && last}</span>
     </>

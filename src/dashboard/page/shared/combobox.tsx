@@ -4,7 +4,7 @@
 import { Fragment, type RenderableProps } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
-import type { SearchMatch } from "../../../model/answers/page-address.ts";
+import { familyOf, type SearchMatch } from "../../../model/answers/page-address.ts";
 import { TYPING_SECONDS, throttle } from "./live.ts";
 import { byId, describeError, fetchJson } from "./page-base.ts";
 import { useRedraw } from "./redraw.ts";
@@ -163,7 +163,7 @@ export function SeriesBox({ heading, onChoose, ...own }: SeriesBoxProps) {
         }}
         toOption={({ name, slug, index_type, has_ticks }) => ({
           name: name || slug,
-          note: has_ticks ? index_type : `${index_type}, daily`,
+          note: has_ticks ? familyOf(index_type) : `${index_type}, daily`,
         })}
         onChoose={(series) => {
           onChoose(series);
