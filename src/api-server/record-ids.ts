@@ -10,6 +10,12 @@ export interface RecordPosition {
 
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, "0");
 
+/** Seven digits: integers of 32 bits are ten times as fast as larger ones. */
+const HALF = 2 ** 28;
+const bytes = Array.from({ length: 256 }, (_, byte) => (byte % 16).toString(16) + (byte >> 4).toString(16));
+const three = (part: number) => bytes[part & 255] + ((part >> 8) & 15).toString(16);
+const four = (part: number) => `${bytes[part & 255]}${bytes[(part >> 8) & 255]}`;
+
 /** The ids of one series: `kkkkkkkk-nnnn-8nnn-8nnn-nnnncccccccc`. */
 export class RowIds {
   readonly #prefix: string;
@@ -23,10 +29,8 @@ export class RowIds {
 
   /** The lowest digits come first, so that the order of ids differs from that of the records: clients must not rely on it. */
   at(number: number): string {
-    let digits = "";
-    for (let n = number; digits.length < 14; n = Math.floor(n / 16)) digits += (n % 16).toString(16);
-    const parts = `${digits.slice(0, 4)}-8${digits.slice(4, 7)}-8${digits.slice(7, 10)}-${digits.slice(10)}`;
-    return `${this.#prefix}-${parts}${this.#check}`;
+    const [low, high] = [number % HALF, Math.floor(number / HALF)];
+    return `${this.#prefix}-${four(low)}-8${three(low >> 16)}-8${three(high)}-${four(high >> 12)}${this.#check}`;
   }
 }
 

@@ -52,6 +52,12 @@ export abstract class History<Content extends object = object> {
       }
       return steps;
     };
+    const index = `"indexId":${JSON.stringify(series.id)},"indexType":"${series.type}"`;
+    const write = (step: number) => {
+      const content = this.content(series, step, nowMs);
+      const id = this.#idAt(series, step * stepMicros);
+      return content && `{"id":"${id}",${index},${JSON.stringify(content).slice(1)}`;
+    };
     return {
       indexType: series.type,
       rank: series.rank,
@@ -60,7 +66,7 @@ export abstract class History<Content extends object = object> {
       read,
       latest: () => read(0, Number.POSITIVE_INFINITY, 1)[0],
       tsOf: (step) => step * stepMicros,
-      write: (step) => JSON.stringify(this.record(series, step, nowMs)),
+      write,
       cursorAt: (ts) => this.#idAt(series, ts),
     };
   }

@@ -40,12 +40,11 @@ export class TickHistory extends History<TickContent> {
   content(series: IndexSeries, tick: number, nowMs: number): TickContent {
     const { calendar, indexValues } = this.market;
     const log = indexValues.logPriceAt(series, tick) + calendar.priceError(series, tick, nowMs);
-    const tickVolume = () => formatDecimal(indexValues.tickVolumeAt(series, tick), TICK_VOLUME_DIGITS);
-    return {
-      price: formatDecimal(Math.exp(log), series.priceDigits),
-      volume: formatDecimal(indexValues.volumeAt(series, tick), series.volumeDigits),
-      ...(series.type === "LX" ? { tickVolume: tickVolume() } : {}),
-      timestamp: formatUtc(tick * this.stepMs),
-    };
+    const price = formatDecimal(Math.exp(log), series.priceDigits);
+    const volume = formatDecimal(indexValues.volumeAt(series, tick), series.volumeDigits);
+    const timestamp = formatUtc(tick * this.stepMs);
+    if (series.type !== "LX") return { price, volume, timestamp };
+    const tickVolume = formatDecimal(indexValues.tickVolumeAt(series, tick), TICK_VOLUME_DIGITS);
+    return { price, volume, tickVolume, timestamp };
   }
 }
