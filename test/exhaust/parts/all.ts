@@ -1,7 +1,13 @@
 import { confirmChecks } from "./confirm-check.ts";
+import { liveChecks } from "./live-check.ts";
 import { pageChecks } from "./page-check.ts";
 import type { PartCheck } from "./part-check.ts";
 import { snapshotChecks } from "./snapshot-check.ts";
 
 /** The checks of single functions of the rule, the quickest first. */
-export const partChecks: readonly PartCheck[] = [...pageChecks, ...snapshotChecks, ...confirmChecks];
+export const partChecks: readonly PartCheck[] = [
+  ...liveChecks,
+  ...pageChecks,
+  ...snapshotChecks,
+  ...confirmChecks,
+];

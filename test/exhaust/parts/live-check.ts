@@ -1,0 +1,95 @@
+import type { ExchangeTick } from "../../../src/model/records.ts";
+import type { Micros } from "../../../src/model/time.ts";
+import { type LiveFeed, missTicks, receiveTicks, updateFeed } from "../../../src/rule/live-period.ts";
+import { moments } from "./page-specification.ts";
+import { combinations, type PartCheck, type PartResult } from "./part-check.ts";
+import { settled, toStoredSeries } from "./stored-content.ts";
+
+/* What a feed says about one exchange and one batch does not depend on the others, nor on where a batch ends. */
+
+const CADENCE = 10e6;
+const nothing: LiveFeed = { cadence: CADENCE, markets: new Set(["a"]), exchanges: new Map() };
+const stored = toStoredSeries({
+  ...{ served: [], previews: [] },
+  ledger: [settled(2 * CADENCE, 3 * CADENCE, "nothing listed")],
+});
+
+/** The rule reads no more of a tick. */
+const tick = (exchangeId: string, marketId: string, ts: Micros) =>
+  ({ exchangeId, marketId, ts }) as ExchangeTick;
+const feedOf = (...exchanges: readonly (string | null)[]) =>
+  updateFeed(nothing, { exchanges: exchanges.map((exchangeId) => ({ exchangeId, since: CADENCE / 2 })) });
+
+const textOf = (value: unknown) =>
+  JSON.stringify(value, (_, each) => (each instanceof Map || each instanceof Set ? [...each] : each));
+
+function receive(feed: LiveFeed, batches: readonly (readonly ExchangeTick[])[], now: Micros) {
+  const changes = new Map<string | null, unknown[]>();
+  let after = feed;
+  for (const batch of batches) {
+    const received = receiveTicks(after, batch, now, () => stored);
+    after = received.feed;
+    for (const [exchange, own] of received.changes)
+      changes.set(exchange, [...(changes.get(exchange) ?? []), ...own]);
+  }
+  return { exchanges: after.exchanges, changes };
+}
+
+const ticks = ["x", "y"].flatMap((exchange) =>
+  ["a", "b"].flatMap((market) =>
+    [0, 1, 2, 3].map((period) => tick(exchange, market, period * CADENCE + 6e6)),
+  ),
+);
+
+/** Pairs of ticks that come after another one. */
+function tryBatches(): PartResult {
+  const cases = [...combinations({ first: ticks, second: ticks, third: ticks, now: [3, 4] })];
+  for (const { first, second, third, now } of cases) {
+    const batch = [second, third];
+    const at = now * CADENCE;
+    const differ = (what: string, actual: unknown, wanted: unknown) =>
+      textOf(actual) === textOf(wanted)
+        ? undefined
+        : `${what}: ${textOf([first, second, third, now])} is ${textOf(actual)}, wanted ${textOf(wanted)}`;
+    const together = receive(feedOf("x", "y", null), [[first], batch], at);
+    for (const exchange of ["x", "y", null]) {
+      const own = (each: readonly ExchangeTick[]) =>
+        each.filter(({ exchangeId }) => exchange === null || exchangeId === exchange);
+      const alone = receive(feedOf(exchange), [own([first]), own(batch)], at);
+      const of = ({ exchanges, changes }: typeof together) => [
+        exchanges.get(exchange),
+        changes.get(exchange),
+      ];
+      const violation = differ(`exchange ${exchange}`, of(together), of(alone));
+      if (violation !== undefined) return { cases: cases.length, violation };
+    }
+    const inParts = receive(feedOf("x"), [[first], [second]], at).exchanges;
+    const violation = differ("batches", receive(feedOf("x"), [[first, second]], at).exchanges, inParts);
+    if (violation !== undefined) return { cases: cases.length, violation };
+  }
+  return { cases: cases.length, violation: undefined };
+}
+
+/** Every period that a range touches, and an update that says nothing of the exchanges. */
+function tryMissing(): PartResult {
+  const bounds = combinations({ from: [0, 1, 4, 5, 9, 10], to: [0, 1, 4, 5, 6, 10, 14] });
+  const cases = [...bounds].filter(({ from, to }) => from < to);
+  for (const { from, to } of cases) {
+    const opened = missTicks({ from, to }, 5).flatMap((change) =>
+      change.kind === "retract" ? moments(change.range) : [],
+    );
+    const wanted = moments({ from: from - (from % 5), to: to + ((5 - (to % 5)) % 5) });
+    if (textOf(opened) !== textOf(wanted) || missTicks({ from: 5, to: 5 }, 5).length > 0)
+      return { cases: cases.length, violation: `missing ${from}-${to} opens ${opened}, wanted ${wanted}` };
+  }
+  const isKept = updateFeed(feedOf("x"), { cadence: 5 }).exchanges.has("x");
+  return {
+    cases: cases.length,
+    violation: isKept ? undefined : "an update of the cadence ends a subscription",
+  };
+}
+
+export const liveChecks: readonly PartCheck[] = [
+  { name: "missTicks", run: tryMissing },
+  { name: "receiveTicks", run: tryBatches },
+];
