@@ -3,7 +3,7 @@ import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 
 const PERIOD_MS = 5_000;
-const LIMIT_MS = 24 * PERIOD_MS;
+const LIMIT_MS = 18 * PERIOD_MS;
 
 /** What REST may refuse while the websocket is refused too, and how many periods of exchange ticks that may cost. */
 const limits: [situation: string, maxLost: number, faults: () => Fault[]][] = [
@@ -37,7 +37,7 @@ sync:
   intraday: { GWA: none, MWA: none, LX: all, days: 1 }
   exchangeTickers: { exchanges: all, markets: { top: 5 } }
   marketCap: { every: 30s }
-  derivatives: { every: 10s }
+  derivatives: { every: 30s }
 `,
       simulator: { refreshSeconds: PERIOD_MS / 1000 },
     });
@@ -45,7 +45,7 @@ sync:
     const running = await daemon.startFilled();
     const advanceTo = (ms: number) => running.runUntil(() => clock.now() >= ms);
     for (const [situation, maxLost, faults] of limits) {
-      await advanceTo(clock.now() + 12 * PERIOD_MS);
+      await advanceTo(clock.now() + 8 * PERIOD_MS);
       const from = clock.now();
       simulator.requests.clear();
       simulator.setFaults(Fault.dropConnection({ when: "tick" }), Fault.upgradeStatus(503), ...faults());

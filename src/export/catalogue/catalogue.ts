@@ -74,7 +74,7 @@ export async function writeCatalogue(
     await connection.run(`SET VARIABLE mds_export = ${quoteText(`${folder}/`)}`);
     // One transaction: DuckDB syncs its log at each commit.
     await connection.run("BEGIN");
-    for (const macro of [folderMacro(folder), digitsMacro, decimalMacro]) await connection.run(macro);
+    for (const macro of [folderMacro(folder), ...typeMacros]) await connection.run(macro);
     for (const [name, sql] of Object.entries(fileViews([], options))) await createEmpty(name, sql);
     const views = Object.entries(upperViews(options));
     const tableMacros = [asOfMacro, barMacro(present)];
@@ -86,6 +86,7 @@ export async function writeCatalogue(
     }
     for (const macro of tableMacros) await connection.run(macro);
     for (const [name, sql] of Object.entries(fileViews(files, options))) await create(name, sql);
+    for (const macro of [digitsMacro, decimalMacro]) await connection.run(macro);
     await connection.run("COMMIT; CHECKPOINT");
   } finally {
     connection.closeSync();
@@ -108,13 +109,19 @@ function folderMacro(folder: string): string {
 }
 
 /** The digits of a DOUBLE of at most 15 significant digits, between 1e-7 and 1e15: docs/decisions/exact-decimals.md. */
-const digitsMacro = `CREATE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
+const digitsMacro = `CREATE OR REPLACE MACRO exact_digits(x) AS CASE WHEN x = 0 THEN '0'
   WHEN abs(x) < 0.001 THEN rtrim(CAST(TRY_CAST(CAST(x AS VARCHAR) AS DECIMAL(38, 22)) AS VARCHAR), '0')
   ELSE regexp_replace(CAST(x AS VARCHAR), '\\.0$', '') END`;
 
 /** Null if DECIMAL(38, 18) cannot hold the value exactly. */
-const decimalMacro = `CREATE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
+const decimalMacro = `CREATE OR REPLACE MACRO exact_decimal(digits) AS CASE WHEN length(split_part(digits, '.', 2)) <= 18
   THEN TRY_CAST(digits AS DECIMAL(38, 18)) END`;
+
+/** Only the types of those two, until all views are created: DuckDB binds a macro wherever it stands. */
+const typeMacros = [
+  "CREATE MACRO exact_digits(x) AS NULL::VARCHAR",
+  "CREATE MACRO exact_decimal(digits) AS NULL::DECIMAL(38, 18)",
+];
 
 const asOfMacro = `CREATE MACRO index_ticks_as_of(moment) AS TABLE SELECT t.* FROM index_ticks t JOIN (
   SELECT index_type, index_id, max(ts) AS ts FROM index_ticks WHERE time <= CAST(moment AS TIMESTAMP) AND price IS NOT NULL GROUP BY ALL)

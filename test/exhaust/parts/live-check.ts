@@ -43,7 +43,7 @@ const ticks = ["x", "y"].flatMap((exchange) =>
 
 /** Pairs of ticks that come after another one. */
 function tryBatches(): PartResult {
-  const cases = [...combinations({ first: ticks, second: ticks, third: ticks, now: [3, 4] })];
+  const cases = [...combinations({ first: ticks, second: ticks, third: ticks, now: [2.5, 4] })];
   for (const { first, second, third, now } of cases) {
     const batch = [second, third];
     const at = now * CADENCE;

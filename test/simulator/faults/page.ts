@@ -109,9 +109,9 @@ export function parsePage({ status, body }: PlainResponse): Page | undefined {
     const parsed = parsePreservingDigits(Buffer.from(body).toString());
     if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed)) return undefined;
     if (!("content" in parsed)) return { isList: false, envelope: [], rows: [toFields(parsed)] };
-    if (!Array.isArray(parsed.content)) return undefined;
-    const envelope = toFields(parsed).filter(([name]) => name !== "content");
-    return { isList: true, envelope, rows: parsed.content.map(toFields) };
+    const { content, ...envelope } = parsed;
+    if (!Array.isArray(content)) return undefined;
+    return { isList: true, envelope: toFields(envelope), rows: content.map(toFields) };
   } catch {
     return undefined;
   }

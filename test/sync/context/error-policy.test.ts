@@ -3,7 +3,7 @@ import { exitCode, Failure, type FailureCode } from "../../../src/model/failure.
 import { serviceScopes } from "../../../src/model/streams.ts";
 import { classifyError, isWriterLost } from "../../../src/sync/context/context.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import { startBackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
 
 const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
@@ -45,7 +45,7 @@ describe("errors during a backfill", () => {
   });
 
   it("A6: rejected credentials end the run at once, exit 3", async () => {
-    const engine = await startDenseHarness({ settings: smallSettings });
+    const engine = await startBackfillHarness({ settings: smallSettings });
     engine.env.MDS_CLIENT_SECRET = "wrong";
     const startedAt = engine.clock.now();
     await expect(engine.run()).rejects.toMatchObject({ exit: 3, code: "credentials_rejected" });
@@ -53,7 +53,7 @@ describe("errors during a backfill", () => {
   });
 
   it("B4: an outage is waited out; after 15 minutes without a success the run ends, exit 75", async () => {
-    const engine = await startDenseHarness({
+    const engine = await startBackfillHarness({
       settings: smallSettings,
       simulator: { faults: [Fault.status(503)] },
     });
@@ -80,7 +80,7 @@ describe("errors during a backfill", () => {
   });
 
   it("B11: a series that never returns a valid page stays open and is reported, exit 4; the others are synced", async () => {
-    const engine = await startDenseHarness({ settings: smallSettings });
+    const engine = await startBackfillHarness({ settings: smallSettings });
     const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
     engine.simulator.setFaults(Fault.html({ on: "/index-ticker", query: { indexId: eth } }));
     const report = await engine.run();

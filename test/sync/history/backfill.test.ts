@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { smallSyncSettings, startDenseHarness, wholeHistories } from "../../support/sync/backfill-harness.ts";
+import {
+  smallSyncSettings,
+  startBackfillHarness,
+  startDenseHarness,
+  wholeHistories,
+} from "../../support/sync/backfill-harness.ts";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -58,7 +63,7 @@ describe("a backfill", () => {
   });
 
   it("stores snapshots exactly as the service serves them", async () => {
-    const engine = await startDenseHarness({
+    const engine = await startBackfillHarness({
       simulator: { quirks: { exchangeTickerPage: 3 } },
       settings: "sync: { ohlcv: false, intraday: false, exchangeTickers: { markets: all } }",
     });
@@ -99,7 +104,7 @@ describe("a backfill", () => {
   });
 
   it("finds late corrections and late rows on the next day, and requests them once", async () => {
-    const engine = await startDenseHarness({
+    const engine = await startBackfillHarness({
       settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
         intraday: { GWA: [BTC], MWA: none, LX: all, days: 2 } }`,
       simulator: {

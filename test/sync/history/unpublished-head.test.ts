@@ -2,7 +2,11 @@ import { describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../../src/model/time.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
-import { type BackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  type BackfillHarness,
+  startBackfillHarness,
+  startDenseHarness,
+} from "../../support/sync/backfill-harness.ts";
 import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
 
 const SECOND = 1_000_000;
@@ -71,7 +75,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: serves an earlier state of yesterday's bar: the bar is final once a newer one is shown", async () => {
-    const harness = await startDenseHarness({ settings: bars("[BTC, ETH]") });
+    const harness = await startBackfillHarness({ settings: bars("[BTC, ETH]") });
     expect((await harness.run()).exit).toBe(0);
     const midnight = Date.parse("2026-03-02T00:00:00Z");
     await harness.clock.advance(midnight - harness.clock.now() + 1_800_000);
@@ -89,7 +93,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: has not published a range that a run is limited to: it stays open, not empty", async () => {
-    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]") });
+    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
     harness.simulator.setFaults(Fault.lag(3 * 3_600_000, { on: "/index-ticker" }));
     const now = harness.clock.now() * 1000;
     const report = await harness.run({ range: { from: now - 4 * HOUR, to: now - 2 * HOUR } });
@@ -102,7 +106,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: publishes a daily bar late: it is not claimed absent", async () => {
-    const harness = await startDenseHarness({
+    const harness = await startBackfillHarness({
       settings: bars("[BTC, ETH]"),
       start: "2026-03-02T00:20:00Z",
       simulator: { quirks: { partialBar: false } },
@@ -130,7 +134,7 @@ describe("a quiet series", () => {
     for (const selected of ["[BTC, LUNA]", "[LUNA]"]) {
       // LUNA ended in May 2022.
       const quirks = { listed: { perMille: 1000, on: "2022-01-01" } };
-      const harness = await startDenseHarness({ settings: bars(selected), simulator: { quirks } });
+      const harness = await startBackfillHarness({ settings: bars(selected), simulator: { quirks } });
       const report = await harness.run();
       expect(report).toMatchObject({ exit: 0, problems: [] });
       expect(report.streams.find(({ stream }) => stream === "ohlcv")).toMatchObject({

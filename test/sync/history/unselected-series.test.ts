@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import { startBackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `
 sync:
@@ -14,7 +14,7 @@ const coverageSql = `SELECT stream, min(from_time) AS "from", max(to_time) AS "t
 
 describe("a backfill of a series that the settings do not select", () => {
   it("fetches nothing, says so and exits 4", async () => {
-    const harness = await startDenseHarness({ settings });
+    const harness = await startBackfillHarness({ settings });
     await harness.run();
     const report = await harness.run({ series: ["ETH"] });
     expect(report.exit).toBe(4);
@@ -27,7 +27,7 @@ describe("a backfill of a series that the settings do not select", () => {
   });
 
   it("exits 0 if a stream of the run has it, and names the others", async () => {
-    const harness = await startDenseHarness({ settings });
+    const harness = await startBackfillHarness({ settings });
     const report = await harness.run({ series: ["SOL"] });
     expect([report.exit, report.notSelected.map(({ streams }) => streams)]).toEqual([0, [["index_ticks"]]]);
     const ticks = await harness.run({ series: ["SOL"], streams: ["index_ticks"] });
@@ -59,7 +59,7 @@ describe("a backfill of a series that the settings do not select", () => {
   });
 
   it("fetches only the range that is asked for", async () => {
-    const harness = await startDenseHarness({ settings });
+    const harness = await startBackfillHarness({ settings });
     await harness.run();
     const at = (hour: number) => Date.UTC(2026, 2, 1, hour) * 1000;
     const range = { from: at(3), to: at(4) };
@@ -71,7 +71,7 @@ describe("a backfill of a series that the settings do not select", () => {
   });
 
   it("names all unknown series at once, each with a suggestion", async () => {
-    const harness = await startDenseHarness({ settings });
+    const harness = await startBackfillHarness({ settings });
     const error = await harness.run({ series: ["BCT", "ETHH", "BTC"] }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Failure);
     expect((error as Failure).exit).toBe(2);

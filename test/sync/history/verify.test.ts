@@ -1,7 +1,7 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import { startBackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [SOL], MWA: none, LX: none },
   intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 2 } }`;
@@ -40,7 +40,7 @@ describe("verify with accept", () => {
   it.each(["404", "empty"] as const)(
     "believes what is unconfirmed of a series without records (%s)",
     async (noData) => {
-      const engine = await startDenseHarness({
+      const engine = await startBackfillHarness({
         settings: settings.replace("[SOL]", "[SOL, LIBRA]"),
         mustRepeatClaims: true,
         simulator: { quirks: { noData } },
@@ -97,7 +97,7 @@ describe("an index that gets a 404", () => {
   });
 
   it("after it had records: one 404 is not trusted, a repeated one is, and the stored rows stay", async () => {
-    const engine = await startDenseHarness({
+    const engine = await startBackfillHarness({
       settings: settings.replace("BTC,", "BTC, ETH,"),
       mustRepeatClaims: true,
     });
@@ -133,7 +133,7 @@ describe("an index that gets a 404", () => {
   it("like all other selected indices, while the endpoint finds others: they count as delisted, without exit 4", async () => {
     const bars =
       "sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [BTC, ETH], MWA: none, LX: none }, intraday: { GWA: none, MWA: none, LX: none } }";
-    const engine = await startDenseHarness({ settings: bars });
+    const engine = await startBackfillHarness({ settings: bars });
     await engine.run();
     const ids = engine.simulator.universe.assets.filter(({ symbol }) => ["BTC", "ETH"].includes(symbol));
     engine.simulator.setFaults(
@@ -176,7 +176,7 @@ describe("an index that gets a 404", () => {
 
   it("B6: like every index that had records: the endpoint counts as broken, exit 4, and a later run fills the gaps", async () => {
     const names = ["BTC", "ETH", "SOL", "XRP", "USDT"];
-    const engine = await startDenseHarness({
+    const engine = await startBackfillHarness({
       settings: settings.replace("BTC,", `${names.join(", ")},`).replace("days: 2", "days: 1"),
     });
     await engine.run();
