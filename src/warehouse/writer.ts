@@ -142,7 +142,7 @@ export class WarehouseWriter {
       commits.begin(now);
       const result = work();
       const news = journal.write();
-      if (news) commits.write(this.#readServiceTime() - now);
+      if (news || commits.isStamped) commits.write(this.#readServiceTime() - now);
       database.exec("COMMIT");
       this.commitCount++;
       if (news) this.#options.onCommit?.(news);

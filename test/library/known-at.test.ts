@@ -311,11 +311,23 @@ describe("SQL of an earlier state", () => {
       Object.entries(lists).map(([name, columns]) =>
         warehouse.query(`SELECT ${columns} FROM ${name} ORDER BY 1, 2`, {}, state),
       );
-    const seen: { at: Micros; rows: unknown }[] = [];
+    const seen: { states: readonly State[]; rows: unknown }[] = [];
     for (let commit = 0; commit < 25; commit++) {
       clock.jump(7 * 3_600_000);
-      const ids = ["a", "b", "c", "d"].filter(() => random() < 0.8);
+      const ids = ["a", "b", "c", "d"].slice(0, 1 + commit / 4).filter(() => random() < 0.8);
+      // A tick may precede the description of its contract.
+      const contractId = some("a", "b", "c", "d");
+      const tick = {
+        ...emptyRecord("derivative_ticks"),
+        derivativeType: "options",
+        exchangeId: "x",
+        contractId,
+      };
       const isComplete = true;
+      if (random() < 0.5)
+        writer.transaction((transaction) =>
+          writeRecords(transaction, "derivative_ticks", [{ ...tick, ts: from + commit }], "rest"),
+        );
       writer.transaction((transaction) => {
         const assets = ids.map((id) => ({
           ...emptyRecord("assets"),
@@ -336,9 +348,10 @@ describe("SQL of an earlier state", () => {
         writeContracts(transaction, contracts, options);
       });
       clock.jump(1_000);
-      seen.push({ at: clock.now() * 1000, rows: readAll({}) });
+      const states = [clock.now() * 1000, warehouse.cite()].map((knownAt) => ({ knownAt }));
+      seen.push({ states, rows: readAll({}) });
     }
-    for (const { at, rows } of seen) expect(readAll({ knownAt: at })).toEqual(rows);
+    for (const { states, rows } of seen) for (const state of states) expect(readAll(state)).toEqual(rows);
     expect(new Set(seen.map(({ rows }) => JSON.stringify(rows))).size).toBeGreaterThan(20);
   });
 

@@ -258,7 +258,7 @@ def _past_of_everything(file, commit, present):
         keys = ("slot, ", f"{names[1][0]} AS slot, ") if names[0][0] == "slot" else ("", "")
         views[table] = f"""SELECT {keys[0]}{columns} FROM main.{table} WHERE {current}
             UNION ALL SELECT {keys[1]}{columns} FROM main.{past} WHERE {replaced}"""
-    at = present - ((_commit(file, commit) or (0, None, None))[2] or 0)
+    at = (_commit(file, commit) or (present,))[0]
     for table, (entity, keys) in _LISTS.items():
         views[table] = _list_then(file, table, entity, keys, f"'{to_stamp(at)}'")
     for table, column in _NOTICED.items():

@@ -105,11 +105,10 @@ export function writeLookupPlan(
   transaction: Transaction,
   { lookup, isStale, added, seen, missing, delisted, absent, incident }: LookupPlan,
 ): ReconcileResult {
-  const now = formatTimestamp(transaction.at);
   const show = `UPDATE ${lookup.table} SET absences = absences + 1 WHERE ${whereKey(lookup)}`;
   const result = {
-    added: added.reduce((sum, values) => sum + insert(transaction, lookup, values, now, isStale), 0),
-    changed: seen.filter(({ before, after }) => update(transaction, lookup, before, after, now)).length,
+    added: added.reduce((sum, values) => sum + insert(transaction, lookup, values, isStale), 0),
+    changed: seen.filter(({ before, after }) => update(transaction, lookup, before, after)).length,
     delisted: delisted.length,
     incident,
   };
@@ -117,8 +116,9 @@ export function writeLookupPlan(
   for (const key of missing) transaction.run(show, key);
   const delist = `UPDATE ${lookup.table} SET delisted_at = ? WHERE ${whereKey(lookup)}`;
   for (const key of delisted) {
+    const now = transaction.stamp();
     transaction.run(delist, [now, ...key]);
-    recordChange(transaction, lookup, key, { field: "delisted_at", old: null, new: now, now });
+    recordChange(transaction, lookup, key, { field: "delisted_at", old: null, new: now });
   }
   return result;
 }
@@ -144,7 +144,6 @@ function insert(
   transaction: Transaction,
   lookup: LookupTable,
   values: readonly SqlValue[],
-  now: string,
   isStale: boolean,
 ): number {
   const columns = [...lookup.keys, ...lookup.tracked, ...lookup.untracked, "first_seen", "absences"];
@@ -152,11 +151,14 @@ function insert(
   const updates = [...lookup.tracked, ...lookup.untracked, "absences"].map(
     (column) => `${column} = excluded.${column}`,
   );
+  // A stub was not listed yet.
+  if (lookup.untracked.includes("is_described"))
+    updates.push("first_seen = CASE WHEN is_described THEN first_seen ELSE excluded.first_seen END");
   const onConflict = isStale ? "NOTHING" : `UPDATE SET ${updates.join(", ")}, delisted_at = NULL`;
   return transaction.run(
     `INSERT INTO ${lookup.table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
       ON CONFLICT (${lookup.keys.join(", ")}) DO ${onConflict}`,
-    [...values, now, 0],
+    [...values, transaction.stamp(), 0],
   );
 }
 
@@ -165,7 +167,6 @@ function update(
   lookup: LookupTable,
   before: StoredRow,
   after: readonly SqlValue[],
-  now: string,
 ): boolean {
   const differs = after.some((value, i) => value !== before.values[i]);
   if (!differs && before.absences === 0 && before.delistedAt === null) return false;
@@ -173,11 +174,11 @@ function update(
   const keys = lookup.keys.length;
   lookup.tracked.forEach((field, i) => {
     const [old, latest] = [before.values[keys + i] ?? null, after[keys + i] ?? null];
-    if (old !== latest) recordChange(transaction, lookup, after, { field, old, new: latest, now });
+    if (old !== latest) recordChange(transaction, lookup, after, { field, old, new: latest });
   });
   if (before.delistedAt !== null) {
     const old = before.delistedAt;
-    recordChange(transaction, lookup, after, { field: "delisted_at", old, new: null, now });
+    recordChange(transaction, lookup, after, { field: "delisted_at", old, new: null });
   }
   transaction.run(
     `UPDATE ${lookup.table} SET ${columns.map((column) => `${column} = ?`).join(", ")}, absences = 0,
@@ -191,7 +192,7 @@ function recordChange(
   transaction: Transaction,
   lookup: LookupTable,
   values: readonly SqlValue[],
-  change: { field: string; old: SqlValue; new: SqlValue; now: string },
+  change: { field: string; old: SqlValue; new: SqlValue },
 ): void {
   const isTimestamp = lookup.timestamps?.includes(change.field);
   const text = (value: SqlValue) =>
@@ -204,7 +205,7 @@ function recordChange(
       change.field,
       text(change.old),
       text(change.new),
-      change.now,
+      transaction.stamp(),
     ],
   );
 }

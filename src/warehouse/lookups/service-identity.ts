@@ -1,5 +1,4 @@
 import { Failure } from "../../model/failure.ts";
-import { formatTimestamp } from "../../model/time.ts";
 import { serviceIds, warehouseState } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
 import { eq } from "../sqlite/drizzle.ts";
@@ -93,9 +92,15 @@ export function writeService(
 /** The new service does not list what the old one listed: that is no fault of its lists. */
 function forgetService(transaction: Transaction): void {
   transaction.orm.delete(serviceIds).run();
-  const now = formatTimestamp(transaction.at);
-  for (const { table } of lookupTables)
+  const now = transaction.stamp();
+  for (const { entity, table, keys } of lookupTables) {
+    transaction.run(
+      `INSERT INTO status_changes (entity, id, field, new, seen_at)
+        SELECT ?, ${keys.join(" || '/' || ")}, 'delisted_at', ?, ? FROM ${table} WHERE delisted_at IS NULL`,
+      [entity, now, now],
+    );
     transaction.run(`UPDATE ${table} SET delisted_at = ? WHERE delisted_at IS NULL`, [now]);
+  }
 }
 
 export function otherServiceFailure(

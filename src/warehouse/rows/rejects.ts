@@ -1,6 +1,5 @@
 import type { Reject, UnknownField } from "../../model/records.ts";
 import type { Stream } from "../../model/streams.ts";
-import { formatTimestamp } from "../../model/time.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 const MAX_SAMPLE_LENGTH = 500;
@@ -15,10 +14,9 @@ export function storeRejects(
   const insert = transaction.statement(
     `INSERT INTO rejects (stream, received_at, reason, raw, request) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
   );
-  const receivedAt = formatTimestamp(transaction.at);
   let stored = 0;
   for (const { reason, raw } of rejects)
-    stored += insert.run([stream, receivedAt, reason, raw, request]).changes;
+    stored += insert.run([stream, transaction.stamp(), reason, raw, request]).changes;
   return stored;
 }
 
@@ -39,12 +37,6 @@ function countUnknown(transaction: Transaction, table: string, where: string, un
   transaction.run(
     `INSERT INTO ${table} ("where", name, first_seen, count, sample) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT ("where", name) DO UPDATE SET count = count + excluded.count`,
-    [
-      where,
-      unknown.name,
-      formatTimestamp(transaction.at),
-      unknown.count,
-      unknown.sample.slice(0, MAX_SAMPLE_LENGTH),
-    ],
+    [where, unknown.name, transaction.stamp(), unknown.count, unknown.sample.slice(0, MAX_SAMPLE_LENGTH)],
   );
 }

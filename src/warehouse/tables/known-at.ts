@@ -146,8 +146,7 @@ export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
       );
     }
     const { commit, present } = knownAt;
-    // Lists that changed no row are no commit, and have the moment by this machine's clock.
-    const at = formatTimestamp(present - (readCommit(connection, commit)?.clockSkew ?? 0));
+    const at = formatTimestamp(readCommit(connection, commit)?.at ?? present);
     connection.run("UPDATE shown_commit SET shown = ?, present = ?, at_text = ?", [commit, present, at]);
     connection.knownAt = knownAt;
   } finally {

@@ -5,7 +5,7 @@ import { type Decimal, toPlainNotation } from "../../model/decimal.ts";
 import { propertyOf, type StreamRecords } from "../../model/records.ts";
 import { keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { collectPlainTicks, type TickColumns } from "../../model/tick-columns.ts";
-import { formatTimestamp, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import { pastTable, storedTable } from "./row-parts.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -137,7 +137,7 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
       transaction.dictionary.getContractKey(tick.derivativeType, tick.contractId, {
         exchangeId: tick.exchangeId,
         marketId: tick.marketId,
-        firstSeen: formatTimestamp(transaction.at),
+        firstSeen: transaction.stamp(),
       }),
     hasSameKey: (a, b) => a.contractId === b.contractId && a.derivativeType === b.derivativeType,
   },

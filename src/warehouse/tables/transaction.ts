@@ -1,5 +1,5 @@
 import { rowStreams, type Stream } from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
+import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { type Connection, type Orm, SqlRunner, type Statement } from "../sqlite/connection.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
@@ -47,12 +47,18 @@ export class Transaction extends SqlRunner {
     return this.commits.next;
   }
 
-  /**
-   * Its moment by this machine's clock, stored as `changed_at`, `seen_at`, `received_at` and `first_seen`: what `--known-at` compares
-   * with.
-   */
+  /** Its moment by this machine's clock. */
   get at(): Micros {
     return this.commits.at;
+  }
+
+  /**
+   * The same as a text, stored as `seen_at`, `received_at` and `first_seen`: what `--known-at` compares with the moment of a commit.
+   * So this transaction gets a number.
+   */
+  stamp(): string {
+    this.commits.isStamped = true;
+    return formatTimestamp(this.at);
   }
 
   override statement<Row = unknown>(sql: string): Statement<Row> {
@@ -94,7 +100,7 @@ export class Transaction extends SqlRunner {
 }
 
 /*
- * Every commit that changes rows or the ledger has a number, and the versions of rows and ranges have the numbers of the commits
+ * Every commit that changes rows, the ledger or a list has a number, and the versions of rows and ranges have the numbers of the commits
  * that wrote and replaced them: `since`, `until`. So a reader can ask for the state of any commit (known-at.ts).
  */
 
@@ -110,6 +116,8 @@ export class Commits {
   #lastRevision: number | undefined;
   /** When the commit in progress began, by this machine's clock. */
   at: Micros = 0;
+  /** Whether the commit in progress has stored its moment. */
+  isStamped = false;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -129,6 +137,7 @@ export class Commits {
   /** Call it first in the database's transaction. */
   begin(machineNow: Micros): void {
     this.at = machineNow;
+    this.isStamped = false;
   }
 
   /** Call it in the database's transaction, if it has changed anything. */

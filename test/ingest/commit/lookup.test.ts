@@ -134,6 +134,8 @@ it("a service is that of the warehouse by its assets, on whichever page, whereve
   expect(catchFailure(() => checkService("https://c.test", other)).code).toBe("other_service");
   expect(urls()).toEqual(["https://b.test"]);
   expect(checkService("https://c.test", other, true)).toBe("adopted");
+  const noted = "SELECT id FROM status_changes WHERE field = 'delisted_at'";
+  expect(query(`SELECT id FROM assets WHERE delisted_at IS NOT NULL AND id NOT IN (${noted})`)).toEqual([]);
   // Its lists must fit too, but contracts come and go.
   expect(catchFailure(() => commit({ stream: "assets" }, [asset("p"), asset("q")])).code).toBe(
     "other_service",
