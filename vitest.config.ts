@@ -25,6 +25,9 @@ const OWN_PROCESS = "test/**/*.process.test.ts";
 /** The files that test the program from outside: installed, in a browser, killed, under limits of the system. */
 const SYSTEM = "test/**/*.system.test.ts";
 
+/** The files that prove with many worlds, kills or whole exports what shorter ones show by example. */
+const LONG = "test/**/*.long.test.ts";
+
 export default defineConfig({
   test: {
     // For the set-up too.
@@ -49,10 +52,11 @@ export default defineConfig({
           ...options,
           name: "shared-process",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_PROCESS, SYSTEM],
+          exclude: [OWN_PROCESS, SYSTEM, LONG],
           isolate: false,
         },
       },
+      { test: { ...options, name: "long", include: [LONG], isolate: false } },
     ],
   },
 });

@@ -7,7 +7,7 @@ const slowTests = [
   "test/service/pagination/all-faults.test.ts",
   "test/service/pagination/full-window.process.test.ts",
   "test/service/pagination/walk-faults.test.ts",
-  "test/ingest/thread/storage-faults.test.ts",
+  "test/ingest/thread/storage-faults.long.test.ts",
   "test/ingest/commit/tick-columns.test.ts",
 ];
 
