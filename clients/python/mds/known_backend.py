@@ -38,11 +38,18 @@ _LISTS = {
 _UNTRACKED = ("contract", "first_seen", "absences", "quality", "extra", "details", "exchange", "pair")
 #: When what has no versions was stored.
 _NOTICED = {"status_changes": "seen_at", "rejects": "received_at"}
-#: What the ledger lacked up to the present of then: neither the targets of then nor what the service had published is known.
-_GAPS = """WITH ends AS (SELECT stream, series, min(coalesce(max(to_ts), {0}), {0}) AS end_ts FROM targets GROUP BY stream, series),
+#: What the ledger of then lacked of the targets of now: neither those of then nor what the service had published is known.
+_GAPS = """WITH spans AS (SELECT stream, series, from_ts AS target, min(coalesce(to_ts, {0}), {0}) AS end_ts,
+      CASE WHEN is_snapshot = 1 OR service_window IS NULL THEN from_ts
+        ELSE max(from_ts, coalesce((SELECT min(f.from_ts) FROM settled_ranges f WHERE f.stream = w.stream AND f.series = w.series
+          AND f.from_ts <= {0} - service_window + 60000000), {0} - service_window)) END AS start_ts FROM targets w),
   parts AS (
-    SELECT r.stream, r.series, r.to_ts AS from_ts, coalesce(lead(r.from_ts) OVER (PARTITION BY r.stream, r.series ORDER BY r.from_ts), e.end_ts) AS to_ts,
-      'open' AS state, 'not proven then' AS reason FROM settled_ranges r JOIN ends e USING (stream, series)
+    SELECT stream, series, max(to_ts) OVER ranges AS from_ts, coalesce(lead(from_ts) OVER ranges, end_ts) AS to_ts,
+      'open' AS state, 'not proven then' AS reason
+    FROM (SELECT stream, series, target, end_ts, start_ts AS from_ts, start_ts AS to_ts FROM spans
+      UNION ALL SELECT w.stream, w.series, w.target, w.end_ts, r.from_ts, r.to_ts FROM spans w JOIN settled_ranges r USING (stream, series)
+      WHERE r.to_ts > w.start_ts AND r.from_ts < w.end_ts)
+    WINDOW ranges AS (PARTITION BY stream, series, target ORDER BY from_ts)
     UNION ALL SELECT stream, series, from_ts, to_ts, 'lost', reason FROM settled_ranges WHERE proof = 'lost')
   SELECT p.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id, nullif(s.name, '') AS name, p.from_ts, p.to_ts,
     {1} AS from_time, {2} AS to_time, p.state, p.reason, NULL AS lost_at

@@ -6,6 +6,7 @@ import { lookupTables } from "../lookups/lookup-writer.ts";
 import type { LookupTable } from "../lookups/reconcile-lookup.ts";
 import { nameOf, readSqlTokens } from "../query/sql-tokens.ts";
 import type { Connection, KnownAt } from "../sqlite/connection.ts";
+import { targetStartSql } from "../views/gap-parts.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import { keyedRows, partedStreams, storedKey } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
@@ -60,12 +61,16 @@ const noticed = (table: string, column: string) =>
 /** Reason of what an earlier state had not settled. */
 export const NOT_PROVEN_THEN_REASON = "not proven then";
 
-/** What the ledger lacked up to the present of then: neither the targets of then nor what the service had published is known. */
-const gapsThen = `WITH ends AS (SELECT t.stream, t.series, min(coalesce(max(t.to_ts), s.present), s.present) AS end_ts
-    FROM targets t, shown_commit s GROUP BY t.stream, t.series),
+/** What the ledger of then lacked of the targets of now: neither those of then nor what the service had published is known. */
+const gapsThen = `WITH spans AS (SELECT w.stream, w.series, ${targetStartSql(sqliteDialect, "s.present")} AS start_ts,
+      min(coalesce(w.to_ts, s.present), s.present) AS end_ts, w.from_ts AS target FROM targets w, shown_commit s),
   parts AS (
-    SELECT r.stream, r.series, r.to_ts AS from_ts, coalesce(lead(r.from_ts) OVER (PARTITION BY r.stream, r.series ORDER BY r.from_ts), e.end_ts) AS to_ts,
-      'open' AS state, '${NOT_PROVEN_THEN_REASON}' AS reason FROM settled_ranges r JOIN ends e USING (stream, series)
+    SELECT stream, series, max(to_ts) OVER ranges AS from_ts, coalesce(lead(from_ts) OVER ranges, end_ts) AS to_ts,
+      'open' AS state, '${NOT_PROVEN_THEN_REASON}' AS reason
+    FROM (SELECT stream, series, target, end_ts, start_ts AS from_ts, start_ts AS to_ts FROM spans
+      UNION ALL SELECT w.stream, w.series, w.target, w.end_ts, r.from_ts, r.to_ts FROM spans w JOIN settled_ranges r USING (stream, series)
+      WHERE r.to_ts > w.start_ts AND r.from_ts < w.end_ts)
+    WINDOW ranges AS (PARTITION BY stream, series, target ORDER BY from_ts)
     UNION ALL SELECT stream, series, from_ts, to_ts, 'lost', reason FROM settled_ranges WHERE proof = 'lost')
   SELECT p.stream, nullif(s.index_type, '') AS index_type, nullif(s.index_id, '') AS index_id, nullif(s.name, '') AS name, p.from_ts, p.to_ts,
     ${sqliteDialect.moment("p.from_ts")} AS from_time, ${sqliteDialect.moment("p.to_ts")} AS to_time, p.state, p.reason, NULL AS lost_at
