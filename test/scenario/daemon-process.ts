@@ -16,7 +16,7 @@ import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { acceleratedNow, type ClockPace } from "./accelerated-clock.ts";
 
 const preload = resolve(import.meta.dirname, "accelerated-clock.ts");
-const START_OFFSET_MS = 12 * 3_600_000;
+const DAY_MS = 86_400_000;
 
 export interface DaemonProcess {
   readonly child: ChildProcess;
@@ -42,7 +42,9 @@ export class AcceleratedScene {
 
   constructor({ factor, refreshSeconds = 30 }: { factor: number; refreshSeconds?: number }) {
     const since = Date.now();
-    this.#clockPace = { factor, since, from: since - START_OFFSET_MS, stepFile: join(this.folder, "step") };
+    // Yesterday at noon: no scene meets a midnight, whose jobs come minutes later, at some hours of the day only.
+    const from = Math.floor(since / DAY_MS) * DAY_MS - DAY_MS / 2;
+    this.#clockPace = { factor, since, from, stepFile: join(this.folder, "step") };
     this.data = createData(refreshSeconds);
   }
 
