@@ -3,6 +3,7 @@ import Database from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { Failure } from "../../model/failure.ts";
 import type { Micros } from "../../model/time.ts";
+import { withoutParts } from "../tables/row-parts.ts";
 import { drizzle } from "./drizzle.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
@@ -129,7 +130,8 @@ export class Connection extends SqlRunner {
   override statement<Row = unknown>(sql: string): Statement<Row> {
     let statement = this.#statements.get(sql);
     if (!statement) {
-      statement = this.database.prepare(sql);
+      // An earlier state has no parts.
+      statement = this.database.prepare(this.knownAt ? withoutParts(sql) : sql);
       this.#statements.set(sql, statement);
     }
     return statement as Statement<Row>;

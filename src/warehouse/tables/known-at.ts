@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { Failure } from "../../model/failure.ts";
+import { type SnapshotStream, streamTable } from "../../model/streams.ts";
 import { barWidths, formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { lookupTables } from "../lookups/lookup-writer.ts";
@@ -8,7 +9,7 @@ import { nameOf, readSqlTokens } from "../query/sql-tokens.ts";
 import type { Connection, KnownAt } from "../sqlite/connection.ts";
 import { targetStartSql } from "../views/gap-parts.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
-import { keyedRows, partedStreams, storedKey } from "./row-parts.ts";
+import { partedStreams, slotOf, storedKey, withoutParts } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
 import { readWarehouseState } from "./warehouse-state.ts";
 
@@ -76,6 +77,17 @@ const gapsThen = `WITH spans AS (SELECT w.stream, w.series, ${targetStartSql(sql
     ${sqliteDialect.moment("p.from_ts")} AS from_time, ${sqliteDialect.moment("p.to_ts")} AS to_time, p.state, p.reason, NULL AS lost_at
   FROM parts p JOIN series s USING (series) WHERE p.from_ts < p.to_ts`;
 
+/** The rows of a key are ordered by `ts` alone: past versions are in no part. Each term of the union seeks a key. */
+function partedRowsThen(stream: SnapshotStream, names: readonly string[]): string {
+  const { storedTable, pastTable, keyColumn } = rowTables[stream];
+  const columns = names.map((name) => (name === "source" ? sourceThen : `r.${name}`)).join(", ");
+  const live = slotOf("p.part", `d.${keyColumn}`);
+  return `SELECT r.slot AS ${keyColumn}, 0 AS part, ${columns} FROM main.${storedTable} r WHERE r.slot < ${slotOf("1", "0")} AND ${isCurrent}
+    UNION ALL SELECT d.${keyColumn}, 0, ${columns} FROM main.${streamTable[stream].dictionary} d CROSS JOIN main.row_parts p CROSS JOIN main.${storedTable} r
+      WHERE p.part > 0 AND r.slot = ${live} AND ${isCurrent}
+    UNION ALL SELECT r.${keyColumn}, 0, ${columns} FROM main.${pastTable} r WHERE ${isPast}`;
+}
+
 const views: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     Object.values(rowTables).map(({ stream, storedTable, pastTable, keyColumn, columns }) => {
@@ -88,7 +100,7 @@ const views: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     partedStreams.map((stream) => {
       const { table, columns } = rowTables[stream];
-      return [table, keyedRows(stream, ["ts", ...columns])];
+      return [table, partedRowsThen(stream, ["ts", ...columns])];
     }),
   ),
   settled_ranges: versions(
@@ -146,7 +158,7 @@ export function showKnownAt(connection: Connection, knownAt: KnownAt): void {
           "CREATE TEMP TABLE shown_commit (shown INTEGER NOT NULL, present INTEGER NOT NULL, at_text TEXT NOT NULL)",
           "INSERT INTO shown_commit VALUES (0, 0, '')",
           ...definitions,
-          ...copied,
+          ...copied.map(withoutParts),
         ].join(";\n"),
       );
     }
