@@ -12,6 +12,8 @@ from .sqlite_backend import SqliteBackend
 from .times import to_micros, to_stamp
 
 _HOUR = 3_600_000_000
+#: More keys than a dictionary has.
+_PART = 2**24
 #: Alone, or in a citation.
 _TOKEN = re.compile(r"(?:^|.*\sstate=)(\S+Z)@(\d+)-([0-9a-f]{12})$", re.DOTALL)
 _TICKS = "series, ts, price, volume, tick_volume, CASE WHEN confirmed > {0} THEN 1 ELSE source END AS source, details"
@@ -263,6 +265,9 @@ def _past_of_everything(file, commit, present):
         columns = ", ".join(source if name == "source" else name for name in shared)
         # A past version is in part 0, where its slot is its key.
         keys = ("slot, ", f"{names[1][0]} AS slot, ") if names[0][0] == "slot" else ("", "")
+        if keys[0]:
+            own = ", ".join(source if name == "source" else f"r.{name}" for name in shared)
+            views[past.removeprefix("past_")] = _parted_rows(table, past, names[1][0], own, current, replaced)
         views[table] = f"""SELECT {keys[0]}{columns} FROM main.{table} WHERE {current}
             UNION ALL SELECT {keys[1]}{columns} FROM main.{past} WHERE {replaced}"""
     at = (_commit(file, commit) or (present,))[0]
@@ -275,9 +280,19 @@ def _past_of_everything(file, commit, present):
     views["gaps"] = _GAPS.format(present, *times)
     hidden = ", ".join(f"'{name}'" for name in views)
     copies = file.run(f"SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name NOT IN ({hidden})", {})[1]
+    # Rows of then are ordered by their time alone.
     return [f"CREATE TEMP VIEW {name} AS {sql}" for name, sql in views.items()] + [
-        sql.replace("CREATE VIEW", "CREATE TEMP VIEW", 1) for (sql,) in copies
+        re.sub(r"\b(\w+\.)?part (ASC|DESC), ", "", sql.replace("CREATE VIEW", "CREATE TEMP VIEW", 1)) for (sql,) in copies
     ]
+
+
+def _parted_rows(table, past, key, columns, current, replaced):
+    """The rows of a stream in parts; each term of the union seeks a key."""
+    dictionary = {"listing": "listings", "contract": "contracts", "series": "series"}[key]
+    return f"""SELECT r.slot AS {key}, 0 AS part, {columns} FROM main.{table} r WHERE r.slot < {_PART} AND {current}
+        UNION ALL SELECT d.{key}, 0, {columns} FROM main.{dictionary} d CROSS JOIN main.row_parts p CROSS JOIN main.{table} r
+          WHERE p.part > 0 AND r.slot = p.part * {_PART} + d.{key} AND {current}
+        UNION ALL SELECT r.{key}, 0, {columns} FROM main.{past} r WHERE {replaced}"""
 
 
 def _list_then(file, table, entity, keys, at):
