@@ -3,7 +3,6 @@ import Database from "better-sqlite3";
 import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { Failure } from "../../model/failure.ts";
 import type { Micros } from "../../model/time.ts";
-import { withoutParts } from "../tables/row-parts.ts";
 import { drizzle } from "./drizzle.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
@@ -57,6 +56,9 @@ export interface KnownAt {
   /** By the service's clock. */
   readonly present: Micros;
 }
+
+/** SQL of an earlier state, whose rows are in no parts (tables/row-parts.ts) and ordered by `ts` alone. */
+export const withoutParts = (sql: string) => sql.replaceAll(/\b(\w+\.)?part (ASC|DESC), /g, "");
 
 type SqlParameters = readonly unknown[] | Readonly<Record<string, unknown>>;
 
@@ -130,7 +132,6 @@ export class Connection extends SqlRunner {
   override statement<Row = unknown>(sql: string): Statement<Row> {
     let statement = this.#statements.get(sql);
     if (!statement) {
-      // An earlier state has no parts.
       statement = this.database.prepare(this.knownAt ? withoutParts(sql) : sql);
       this.#statements.set(sql, statement);
     }

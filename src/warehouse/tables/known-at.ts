@@ -6,10 +6,10 @@ import { readPresentTs } from "../coverage/targets.ts";
 import { lookupTables } from "../lookups/lookup-writer.ts";
 import type { LookupTable } from "../lookups/reconcile-lookup.ts";
 import { nameOf, readSqlTokens } from "../query/sql-tokens.ts";
-import type { Connection, KnownAt } from "../sqlite/connection.ts";
+import { type Connection, type KnownAt, withoutParts } from "../sqlite/connection.ts";
 import { targetStartSql } from "../views/gap-parts.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
-import { partedStreams, slotOf, storedKey, withoutParts } from "./row-parts.ts";
+import { partedStreams, slotOf, storedKey } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
 import { readWarehouseState } from "./warehouse-state.ts";
 

@@ -64,9 +64,6 @@ export function timeOrder(stream: RowStream, direction: "ASC" | "DESC" = "ASC"):
   return isParted(stream) ? `part ${direction}, ts ${direction}` : `ts ${direction}`;
 }
 
-/** SQL as for rows without parts, which are ordered by `ts` alone. */
-export const withoutParts = (sql: string) => sql.replaceAll(/\b(\w+\.)?part (ASC|DESC), /g, "");
-
 /** SQL: the view of a table in parts with the keys. It starts with the dictionary, so that a key is one seek a part. */
 export function keyedRows(stream: SnapshotStream, columns: readonly string[]): string {
   const { dictionary } = streamTable[stream];
