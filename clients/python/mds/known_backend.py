@@ -262,14 +262,13 @@ def _past_of_everything(file, commit, present):
         names = [[row[1] for row in file.run(f"PRAGMA main.table_info({each})", {})[1]] for each in (table, past)]
         shared = [name for name in names[0] if name in names[1]]
         source = f"CASE WHEN confirmed > {commit} THEN 1 ELSE source END AS source"
-        columns = ", ".join(source if name == "source" else name for name in shared)
-        # A past version is in part 0, where its slot is its key.
-        keys = ("slot, ", f"{names[1][0]} AS slot, ") if names[0][0] == "slot" else ("", "")
-        if keys[0]:
+        if names[0][0] == "slot":
             own = ", ".join(source if name == "source" else f"r.{name}" for name in shared)
             views[past.removeprefix("past_")] = _parted_rows(table, past, names[1][0], own, current, replaced)
-        views[table] = f"""SELECT {keys[0]}{columns} FROM main.{table} WHERE {current}
-            UNION ALL SELECT {keys[1]}{columns} FROM main.{past} WHERE {replaced}"""
+            continue
+        columns = ", ".join(source if name == "source" else name for name in shared)
+        views[table] = f"""SELECT {columns} FROM main.{table} WHERE {current}
+            UNION ALL SELECT {columns} FROM main.{past} WHERE {replaced}"""
     at = (_commit(file, commit) or (present,))[0]
     for table, (entity, keys) in _LISTS.items():
         views[table] = _list_then(file, table, entity, keys, f"'{to_stamp(at)}'")

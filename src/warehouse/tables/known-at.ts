@@ -9,7 +9,7 @@ import { nameOf, readSqlTokens } from "../query/sql-tokens.ts";
 import { type Connection, type KnownAt, withoutParts } from "../sqlite/connection.ts";
 import { targetStartSql } from "../views/gap-parts.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
-import { partedStreams, slotOf, storedKey } from "./row-parts.ts";
+import { isParted, slotOf } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
 import { readWarehouseState } from "./warehouse-state.ts";
 
@@ -25,22 +25,22 @@ const SHOWN = "(SELECT shown FROM shown_commit)";
 const isCurrent = `ifnull(since, 0) <= ${SHOWN}`;
 const isPast = `${isCurrent} AND until > ${SHOWN}`;
 
-const shownAt = `(SELECT at_text FROM shown_commit)`;
+const shownAt = "(SELECT at_text FROM shown_commit)";
 
 const sourceThen = `CASE WHEN confirmed > ${SHOWN} THEN 1 ELSE source END AS source`;
 
-const versions = (table: string, past: string, columns: string, pastColumns = columns) =>
-  `SELECT ${columns} FROM main.${table} WHERE ${isCurrent} UNION ALL SELECT ${pastColumns} FROM main.${past} WHERE ${isPast}`;
+const versions = (table: string, past: string, columns: string) =>
+  `SELECT ${columns} FROM main.${table} WHERE ${isCurrent} UNION ALL SELECT ${columns} FROM main.${past} WHERE ${isPast}`;
 
-const ticksOf = (text: string) =>
+const microsOf = (text: string) =>
   `CAST(strftime('%s', ${text}) AS INTEGER) * 1000000 + CAST(substr(${text}, 21, 6) AS INTEGER)`;
 
-/** The rows of a lookup with the values that their later changes have replaced. Nothing else of them ever changes. */
+/** The rows of a lookup with the values that their later changes have replaced. */
 function lookupThen({ entity, table, keys, tracked, untracked, timestamps, numbers }: LookupTable): string {
   const id = keys.map((key) => `t.${key}`).join(" || '/' || ");
   const then = (column: string) => {
     const later = `FROM main.status_changes c WHERE c.entity = '${entity}' AND c.id = ${id} AND c.field = '${column}' AND c.seen_at > ${shownAt}`;
-    const old = timestamps.includes(column) ? ticksOf("old") : numbers.includes(column) ? "old + 0" : "old";
+    const old = timestamps.includes(column) ? microsOf("old") : numbers.includes(column) ? "old + 0" : "old";
     return `CASE WHEN EXISTS (SELECT 1 ${later}) THEN (SELECT ${old} ${later} ORDER BY c.change LIMIT 1) ELSE t.${column} END AS ${column}`;
   };
   // The key of a contract is in every row of its ticks, whenever it was described.
@@ -90,17 +90,10 @@ function partedRowsThen(stream: SnapshotStream, names: readonly string[]): strin
 
 const views: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    Object.values(rowTables).map(({ stream, storedTable, pastTable, keyColumn, columns }) => {
-      const shown = ["ts", ...columns.map((name) => (name === "source" ? sourceThen : name))].join(", ");
-      // A past version is in part 0, where its slot is its key.
-      const key = storedKey(stream);
-      return [storedTable, versions(storedTable, pastTable, `${key}, ${shown}`, `${keyColumn}, ${shown}`)];
-    }),
-  ),
-  ...Object.fromEntries(
-    partedStreams.map((stream) => {
-      const { table, columns } = rowTables[stream];
-      return [table, partedRowsThen(stream, ["ts", ...columns])];
+    Object.values(rowTables).map(({ stream, table, pastTable, keyColumn, columns }) => {
+      if (isParted(stream)) return [table, partedRowsThen(stream, ["ts", ...columns])];
+      const shown = columns.map((name) => (name === "source" ? sourceThen : name));
+      return [table, versions(table, pastTable, [keyColumn, "ts", ...shown].join(", "))];
     }),
   ),
   settled_ranges: versions(
@@ -110,7 +103,7 @@ const views: Readonly<Record<string, string>> = {
   ),
   ...Object.fromEntries(lookupTables.map((lookup) => [lookup.table, lookupThen(lookup)])),
   gaps: gapsThen,
-  revision_rows: `SELECT * FROM main.revision_rows WHERE changed_at <= ${ticksOf(shownAt)}`,
+  revision_rows: `SELECT * FROM main.revision_rows WHERE changed_at <= ${microsOf(shownAt)}`,
   status_changes: noticed("status_changes", "seen_at"),
   rejects: noticed("rejects", "received_at"),
   // A bar is stale that a later commit may have changed; an hour without a bar of now may have had ticks.
