@@ -1,16 +1,11 @@
 import { Failure } from "../model/failure.ts";
-import type { Random } from "../runtime/clock.ts";
-import { createSilenceTimeout, type SyncContext, type SyncSettings } from "../sync/context/context.ts";
+import { createSilenceTimeout, type SyncContext } from "../sync/context/context.ts";
 import { computeBackfillProgress, countsOf, HISTORY_PROGRESS_STREAMS } from "../sync/context/run-stats.ts";
 import { type BackfillFilter, type BackfillReport, backfill } from "../sync/history/backfill.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
-import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { DaemonTelemetry } from "./daemon-telemetry.ts";
 
 interface BackfillNowOptions {
-  readonly settings: SyncSettings;
-  readonly reader: Connection;
-  readonly random: Random;
   readonly telemetry: Pick<DaemonTelemetry, "observeRun">;
   readonly supervisor: Pick<SyncSupervisor, "checkNow">;
 }
@@ -20,13 +15,12 @@ const PROGRESS_INTERVAL_MS = 2_000;
 /** The work of the command `backfill`, done by the daemon beside its own. Both may fetch the same page: each commit is idempotent. */
 export async function backfillNow(
   context: SyncContext,
-  options: BackfillNowOptions,
+  { telemetry, supervisor }: BackfillNowOptions,
   filter: BackfillFilter,
   signal: AbortSignal,
   onProgress: (rows: number, percent: number) => void,
 ): Promise<BackfillReport> {
   const { clock, client, ingest, log } = context;
-  const { telemetry, supervisor, ...rest } = options;
   const silence = createSilenceTimeout(
     clock,
     () => ingest.blockingFailure,
@@ -48,7 +42,8 @@ export async function backfillNow(
   try {
     return await backfill(
       { ...context, stats, signal: AbortSignal.any([context.signal, signal, silence.signal]) },
-      { ...rest, hasNightlyJob: true, filter },
+      filter,
+      true,
     );
   } catch (error) {
     // To the caller, exit code 0 means that everything selected is synced.

@@ -183,9 +183,9 @@ class Daemon {
     let endError: unknown;
     let isClean = false;
     try {
-      const { context, reader } = await this.#open();
+      const context = await this.#open();
       const progress = this.#options.startProgress?.(context);
-      const tasks = await this.#start(context, reader, () => progress?.end());
+      const tasks = await this.#start(context, () => progress?.end());
       if (!this.#signal.aborted) await once(this.#signal, "abort");
       progress?.end();
       await finishesWithin(clock, TASKS_STOP_TIMEOUT_MS, Promise.all(tasks));
@@ -204,8 +204,8 @@ class Daemon {
   }
 
   /** Opens everything in order. If a step fails, `#stop` closes what is already open. */
-  async #open(): Promise<{ context: SyncContext; reader: Connection }> {
-    const { loaded, clock, log, onServing } = this.#options;
+  async #open(): Promise<SyncContext> {
+    const { loaded, settings, clock, log, onServing } = this.#options;
     const { path } = loaded.settings.warehouse;
     const { stats } = this.#telemetry;
     const client = this.#client;
@@ -248,20 +248,19 @@ class Daemon {
     // An uncaught exception ends the process right after this handler.
     process.on("uncaughtExceptionMonitor", this.#recordCrash);
     await this.#shareThread?.start();
-    const { withdrawals } = this.#options.settings;
-    return { context: { client, ingest, clock, log, stats, withdrawals, signal }, reader };
+    return { client, ingest, reader, settings, clock, random: this.#random, log, stats, signal };
   }
 
   /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */
-  async #start(context: SyncContext, reader: Connection, onFilled: () => void): Promise<Promise<void>[]> {
-    const { clock, log, loaded, settings } = this.#options;
-    const { ingest, signal } = context;
+  async #start(context: SyncContext, onFilled: () => void): Promise<Promise<void>[]> {
+    const { clock, log, loaded } = this.#options;
+    const { ingest, reader, signal } = context;
     const { metrics, streamErrors } = this.#telemetry;
     const { path } = loaded.settings.warehouse;
-    const supervisor = this.#createSupervisor(context, reader, onFilled);
+    const supervisor = this.#createSupervisor(context, onFilled);
     this.#supervisor = supervisor;
-    const jobs = this.#createJobs(context, reader, supervisor);
-    const run = { settings, reader, random: this.#random, telemetry: this.#telemetry, supervisor };
+    const jobs = this.#createJobs(context, supervisor);
+    const run = { telemetry: this.#telemetry, supervisor };
     this.#controlServer = await startControlServer({
       warehousePath: path,
       backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
@@ -299,7 +298,6 @@ class Daemon {
       }),
       monitorStorage(context, {
         path,
-        reader,
         streamErrors,
         hasFilled: () => this.#isFilled,
         onMeasured: (measurement) => {
@@ -325,14 +323,11 @@ class Daemon {
     return tasks.map((task) => task.catch((error) => this.#stopWith(error)));
   }
 
-  #createSupervisor(context: SyncContext, reader: Connection, onFilled: () => void): SyncSupervisor {
-    const { settings, ...options } = this.#options;
+  #createSupervisor(context: SyncContext, onFilled: () => void): SyncSupervisor {
+    const options = this.#options;
     const { metrics, stats } = this.#telemetry;
     return new SyncSupervisor(context, {
-      settings,
       wsUrl: this.#service.wsUrl,
-      reader,
-      random: this.#random,
       mayAdopt: options.mayAdopt ?? false,
       onActivity: (what) => this.#setActivity(what),
       onProblems: (part, problems) => this.#telemetry.setProblems(part, problems),
@@ -365,16 +360,13 @@ class Daemon {
     });
   }
 
-  #createJobs(context: SyncContext, reader: Connection, supervisor: SyncSupervisor): ScheduledJob[] {
-    const { loaded, settings } = this.#options;
+  #createJobs(context: SyncContext, supervisor: SyncSupervisor): ScheduledJob[] {
+    const { loaded } = this.#options;
     const { schedule, retention } = loaded.settings;
     const jobs = nightlyJobs(context, {
-      settings,
       nightly: schedule.nightly,
       retention: { exchange_ticks: retention.exchangeTicks, derivative_ticks: retention.derivativeTicks },
       supervisor,
-      reader,
-      random: this.#random,
       onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
       onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
     });

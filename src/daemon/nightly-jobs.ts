@@ -3,24 +3,19 @@ import type { Settings } from "../config/option-table.ts";
 import { exportInProcess } from "../export/run-export.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
-import type { Random } from "../runtime/clock.ts";
-import { type Problem, type SyncContext, type SyncSettings, serviceNow } from "../sync/context/context.ts";
+import { type Problem, type SyncContext, serviceNow } from "../sync/context/context.ts";
 import { checkNight, NIGHTLY_JOB } from "../sync/history/nightly-check.ts";
 import type { SliceDifference } from "../sync/history/verify.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { PrunableStream } from "../warehouse/rows/retention.ts";
-import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { ScheduledJob } from "./scheduler.ts";
 
 interface NightlyJobOptions {
-  readonly settings: SyncSettings;
   /** Cron expression, UTC; empty: no nightly backfill. */
   readonly nightly: string;
   /** Retention in seconds; undefined: unlimited. */
   readonly retention: Readonly<Record<PrunableStream, number | undefined>>;
   readonly supervisor: Pick<SyncSupervisor, "refresh" | "checkNow">;
-  readonly reader: Connection;
-  readonly random: Random;
   readonly onProblems: (problems: readonly Problem[]) => void;
   readonly onDifferences: (differences: readonly SliceDifference[]) => void;
 }
@@ -47,10 +42,10 @@ export function nightlyJobs(context: SyncContext, options: NightlyJobOptions): S
 
 /** Refreshes the selection, triggers gap filling (including series that got a 404), and asks again about what is settled. */
 async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions): Promise<void> {
-  const { supervisor, reader, random, settings, onProblems, onDifferences } = options;
+  const { supervisor, onProblems, onDifferences } = options;
   await supervisor.refresh();
   supervisor.checkNow();
-  const { ends, comparison, hasReopened } = await checkNight(context, { settings, reader, random });
+  const { ends, comparison, hasReopened } = await checkNight(context);
   const { sliceCount, rows, extraChanged, differences, problems } = comparison;
   onProblems(problems);
   onDifferences(differences);

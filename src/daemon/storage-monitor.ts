@@ -5,7 +5,6 @@ import { type SyncContext, storeClockSkew } from "../sync/context/context.ts";
 import type { StreamErrors } from "../sync/context/problem-log.ts";
 import type { StorageMeasurement } from "../telemetry/metrics.ts";
 import { captureFileIdentity } from "../warehouse/integrity.ts";
-import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { findFolderFailure, readFreeBytes, readWrittenBytes } from "../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
 import { readWarehouseBytes } from "../warehouse/sqlite/wal.ts";
@@ -13,7 +12,6 @@ import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/tables/size
 
 interface StorageMonitorOptions {
   readonly path: string;
-  readonly reader: Connection;
   readonly streamErrors: StreamErrors;
   /** The monitor records sizes only after the first backfill, whose growth does not predict the coming days. */
   readonly hasFilled: () => boolean;
@@ -84,12 +82,12 @@ async function moveLiveRows({ ingest, signal }: SyncContext): Promise<void> {
 }
 
 async function monitorOnce(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
-  const { client, ingest, log, signal } = context;
-  const { path, reader, streamErrors, hasFilled, onMeasured } = options;
+  const { client, ingest, reader, log, signal } = context;
+  const { path, streamErrors, hasFilled, onMeasured } = options;
   const { walBytes, isTruncated, holders } = await ingest.call("checkStorage", undefined, signal);
   if (!isTruncated && walBytes > WAL_WARNING_BYTES)
     log.warn({ walBytes, readers: holders.readers }, "reader blocks WAL truncation");
-  await storeClockSkew(context, reader);
+  await storeClockSkew(context);
   const warehouseBytes = readWarehouseBytes(path);
   if (hasFilled()) await ingest.call("commitFileSize", warehouseBytes + walBytes, signal);
   const freeBytes = readFreeBytes(path);

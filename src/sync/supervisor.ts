@@ -2,13 +2,12 @@ import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { historyStreams, type Stream } from "../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { nextAskAt } from "../rule/confirm.ts";
-import { type Random, runLoop, WakeSignal } from "../runtime/clock.ts";
+import { runLoop, WakeSignal } from "../runtime/clock.ts";
 import { HOUR_MS, MINUTE_MS, TEN_MINUTES_MS } from "../service/limits.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import { type FeedMessage, SubscriptionStates } from "../service/live/subscription-states.ts";
 import { readPendingClaims } from "../warehouse/coverage/pending-claims.ts";
-import type { Connection } from "../warehouse/sqlite/connection.ts";
-import { type Problem, type SyncContext, type SyncSettings, serviceNow } from "./context/context.ts";
+import { type Problem, type SyncContext, serviceNow } from "./context/context.ts";
 import { confirmService } from "./fetch/lookups.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
@@ -31,10 +30,7 @@ import {
 } from "./selection/targets.ts";
 
 interface SupervisorOptions {
-  readonly settings: SyncSettings;
   readonly wsUrl: string;
-  readonly reader: Connection;
-  readonly random: Random;
   /** Whether the operator lets the warehouse change to another service. */
   readonly mayAdopt?: boolean;
   /** A part of the work failed and is retried. If this callback throws, the supervisor ends. */
@@ -86,17 +82,10 @@ export class SyncSupervisor {
   constructor(context: SyncContext, options: SupervisorOptions) {
     this.#context = context;
     this.#options = options;
-    const { settings, reader, random } = options;
-    const { refreshSeconds, concurrency, confirmEvery } = settings;
-    const liveCoverage = new SubscriptionCoverage(refreshSeconds * MICROS_PER_SECOND);
+    const liveCoverage = new SubscriptionCoverage(context.settings.refreshSeconds * MICROS_PER_SECOND);
     this.#liveCoverage = liveCoverage;
     this.#coverageCommitter = createCoverageCommitter(context, liveCoverage);
     this.#headPoller = new HeadPoller(context, {
-      reader,
-      random,
-      settings,
-      maxConcurrency: concurrency,
-      confirmEvery: confirmEvery * MICROS_PER_SECOND,
       coverage: liveCoverage,
       onProblems: (problems) => options.onProblems("heads", problems),
       onError: (error) => options.onFailure("heads", error),
@@ -105,7 +94,6 @@ export class SyncSupervisor {
       onSilent: (subscription, since) => this.subscriptions.reportSilent(subscription, since),
     });
     this.#exchangePoller = new ExchangePoller(context, {
-      refreshSeconds,
       liveCoverage,
       subscriptions: this.subscriptions,
       selection: () => this.#desired?.selection,
@@ -114,8 +102,6 @@ export class SyncSupervisor {
       onFailure: (error) => options.onFailure("exchange tickers", error),
     });
     this.#snapshotPoller = new SnapshotPoller(context, {
-      streams: settings.streams,
-      reader,
       directory: () => this.#directory,
       onProblems: options.onProblems,
       onFailure: options.onFailure,
@@ -135,10 +121,10 @@ export class SyncSupervisor {
   }
 
   async run(): Promise<void> {
-    const { settings, reader, random, wsUrl, mayAdopt = false } = this.#options;
+    const { wsUrl, mayAdopt = false } = this.#options;
     this.#options.onActivity("looking up what to sync");
-    await confirmService(this.#context, { reader, random, mayAdopt, checksKnownAddress: true });
-    const storedDirectory = await selectFromWarehouse(this.#context, { settings, reader, random, wsUrl });
+    await confirmService(this.#context, { mayAdopt, checksKnownAddress: true });
+    const storedDirectory = await selectFromWarehouse(this.#context, wsUrl);
     if (storedDirectory) await this.#applySelection(storedDirectory);
     else await this.refresh();
     await Promise.all([
@@ -167,20 +153,17 @@ export class SyncSupervisor {
 
   /** Refreshes lookups and ranking, and applies the resulting selection. */
   async refresh(): Promise<void> {
-    const { settings, reader, random } = this.#options;
     // Counted before the work, because a refresh that throws is unfinished too.
     this.#unfinishedRefreshes++;
-    const { directory, problems, shouldRetrySoon, pendingRanking } = await refreshSelection(this.#context, {
-      settings,
-      reader,
-      random,
-      storeMarketCaps: false,
-      onProblems: (pendingProblems) => this.#options.onProblems("pending lookups", pendingProblems),
-    });
+    const { directory, problems, shouldRetrySoon, pendingRanking } = await refreshSelection(
+      this.#context,
+      false,
+      (pendingProblems) => this.#options.onProblems("pending lookups", pendingProblems),
+    );
     // The next refresh comes soon, and the poller of the market caps stores a ranking meanwhile.
     pendingRanking?.cancel();
     if (!shouldRetrySoon) this.#unfinishedRefreshes = 0;
-    const selection = selectExchanges(settings, directory);
+    const selection = selectExchanges(this.#context.settings, directory);
     const notices = selection.selections.flatMap(([setting, chosen]) => selectorNotices(setting, chosen));
     this.#options.onProblems("lookups", [...problems, ...noticesToProblems("exchange_ticks", notices)]);
     await this.#applySelection(directory);
@@ -188,15 +171,14 @@ export class SyncSupervisor {
 
   /** Applies a new selection to the subscriptions, the ledger and the pollers. */
   async #applySelection(directory: Directory): Promise<void> {
-    const { settings, reader } = this.#options;
-    const desired = selectDesiredSubscriptions(settings, directory, reader);
+    const desired = selectDesiredSubscriptions(this.#context, directory);
     this.#directory = directory;
     this.#desired = desired;
     this.#liveCoverage.setDesired(desired);
     this.subscriptions.replace(this.#liveCoverage.subscriptions);
     await this.#coverageCommitter.commit();
     // End targets only after unsubscribing, because a live tick of a deselected key would reopen its target.
-    await endDeselectedSnapshots(this.#context, this.#options.settings, directory);
+    await endDeselectedSnapshots(this.#context, directory);
     this.#reportActivity();
     this.#subscriptionsChanged.notify();
     this.#exchangePoller.checkNow();
@@ -206,15 +188,11 @@ export class SyncSupervisor {
 
   /** Fills all gaps but the heads, which the head poller fills. */
   async #fillGaps(): Promise<void> {
-    const { settings, reader, random } = this.#options;
-    const { concurrency } = settings;
     this.#isFillingGaps = true;
     this.#reportActivity();
     const streams = new Set<Stream>(["ohlcv", "index_ticks"]);
-    const filter = { streams, heads: "excluded" } as const;
     try {
-      const fillOptions = { reader, random, settings, concurrency, filter };
-      const { problems } = await fillGaps(this.#context, fillOptions);
+      const { problems } = await fillGaps(this.#context, { streams, heads: "excluded" });
       this.#options.onProblems("gaps", problems);
     } finally {
       this.#isFillingGaps = false;
@@ -226,7 +204,7 @@ export class SyncSupervisor {
 
   /** Until all claims that are due within the interval can be repeated, so that they are confirmed when the pages say. */
   #gapScanDelayMs(): number {
-    const { settings, reader } = this.#options;
+    const { settings, reader } = this.#context;
     const now = serviceNow(this.#context);
     const delays = historyStreams
       .flatMap((stream) => [...readPendingClaims(reader, stream).values()].flat())
@@ -243,7 +221,7 @@ export class SyncSupervisor {
   }
 
   #followLive(): Promise<void> {
-    const { settings, wsUrl, random, onLiveCommit, onFeedMessage, onFeedEvent } = this.#options;
+    const { wsUrl, onLiveCommit, onFeedMessage, onFeedEvent } = this.#options;
     const { signal } = this.#context;
     return this.#repeat({
       part: "live feed",
@@ -256,8 +234,6 @@ export class SyncSupervisor {
           subscriptions: this.subscriptions,
           coverage: this.#liveCoverage,
           committer: this.#coverageCommitter,
-          refreshSeconds: settings.refreshSeconds,
-          random,
           onEvent: onFeedEvent,
           onCommit: (commit, lagMs) => {
             this.#headPoller.recordSkips(commit.skippedTicks);
@@ -275,7 +251,7 @@ export class SyncSupervisor {
   }
 
   #lookupDelayMs(): number {
-    const { lookups } = this.#options.settings.streams;
+    const { lookups } = this.#context.settings.streams;
     const defaultMs = lookups === false ? HOUR_MS : lookups.every * 1000;
     const unfinished = this.#unfinishedRefreshes;
     return unfinished === 0 ? defaultMs : Math.min(defaultMs, MINUTE_MS * 2 ** (unfinished - 1));

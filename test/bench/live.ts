@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import Database from "better-sqlite3";
+import { toSyncSettings } from "../../src/cli/support/session.ts";
+import { loadSettings } from "../../src/config/load-settings.ts";
 import type { WalkPageCommitResult } from "../../src/ingest/commit/walk-page.ts";
 import { IngestThread } from "../../src/ingest/thread/ingest-thread.ts";
 import type { Series } from "../../src/model/streams.ts";
@@ -17,6 +19,8 @@ import type { SyncContext } from "../../src/sync/context/context.ts";
 import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
 import { createCoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import type { Figure } from "./figures.ts";
 import {
   EXCHANGE_ID,
@@ -67,14 +71,16 @@ export class LivePath {
   readonly #sender: ChildProcess;
   readonly #client: ServiceClient;
   readonly #ingest: IngestThread;
+  readonly #reader: Connection;
   readonly #stop = new AbortController();
   #following: Promise<void> | undefined;
   #ticks = 0;
 
-  private constructor(sender: ChildProcess, client: ServiceClient, ingest: IngestThread) {
+  private constructor(sender: ChildProcess, client: ServiceClient, ingest: IngestThread, path: string) {
     this.#sender = sender;
     this.#client = client;
     this.#ingest = ingest;
+    this.#reader = openReader(path);
   }
 
   static async start(path: string): Promise<LivePath> {
@@ -84,7 +90,7 @@ export class LivePath {
     const wsUrl = `ws://127.0.0.1:${hello.port}/`;
     const client = createClient(baseUrl);
     const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
-    const live = new LivePath(sender, client, ingest);
+    const live = new LivePath(sender, client, ingest, path);
     await live.#follow(wsUrl);
     return live;
   }
@@ -118,6 +124,7 @@ export class LivePath {
     this.#stop.abort();
     await this.#following;
     await this.#client.close();
+    this.#reader.close();
     await this.#ingest.close();
     this.#sender.disconnect();
   }
@@ -129,7 +136,9 @@ export class LivePath {
       clock: systemClock,
       log: silentLog,
       stats: new RunStats(),
-      withdrawals: { answers: 3, over: 600_000_000 },
+      reader: this.#reader,
+      settings: { ...toSyncSettings(loadSettings({ env: {} })), refreshSeconds: CADENCE_SECONDS },
+      random: Math.random,
       signal: this.#stop.signal,
     };
     const ready = Promise.withResolvers<void>();
@@ -145,8 +154,6 @@ export class LivePath {
       subscriptions: new SubscriptionStates(coverage.subscriptions),
       coverage,
       committer: createCoverageCommitter(context, coverage),
-      refreshSeconds: CADENCE_SECONDS,
-      random: Math.random,
       onEvent: () => {},
       onCommit: ({ indexTicks, exchangeTicks }) => {
         this.#ticks += indexTicks.inserted + exchangeTicks.inserted;

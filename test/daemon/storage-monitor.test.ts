@@ -36,14 +36,13 @@ describe("the storage monitor", () => {
       loaded,
       { clock, stopping },
       createForwardingLog((entry) => entries.push(entry)),
-      async ({ syncContext, reader, random }) => {
+      async (syncContext) => {
         const ending = new AbortController();
         const failures: Failure[] = [];
         const monitor = monitorStorage(
           { ...syncContext, signal: ending.signal },
           {
             path,
-            reader,
             streamErrors: new StreamErrors(),
             hasFilled: () => false,
             onMeasured: () => {},
@@ -51,7 +50,7 @@ describe("the storage monitor", () => {
             onFailure: (failure) => failures.push(failure),
           },
         );
-        await ensureServiceTime(syncContext, random);
+        await ensureServiceTime(syncContext);
         await clock.sleep(61_000);
         expect(skew()).toBe(0);
         clock.stepWallClock(7_200_000);

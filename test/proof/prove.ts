@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inspect } from "node:util";
-import { toSyncSettings, withSyncSession } from "../../src/cli/support/session.ts";
+import { withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { Failure } from "../../src/model/failure.ts";
 import type { Log } from "../../src/runtime/log.ts";
@@ -218,7 +218,6 @@ function createEngine(
     void output.push(`${message} ${inspect(fields, { depth: 8 })}`);
   const log: Log = { debug: record, info: record, warn: record, error: record };
   const loaded = loadSettings({ env, directory: folder, file });
-  const syncSettings = toSyncSettings(loaded);
   const random = seededRandom(seed);
   const session = {
     clock,
@@ -231,9 +230,7 @@ function createEngine(
     async run(stopping = session.stopping) {
       try {
         const report = await clock.runUntil(
-          withSyncSession(loaded, { ...session, stopping }, log, ({ syncContext, reader }) =>
-            backfill(syncContext, { settings: syncSettings, reader, random, filter: {} }),
-          ),
+          withSyncSession(loaded, { ...session, stopping }, log, (syncContext) => backfill(syncContext)),
         );
         asOf = report.asOf;
         output.push(inspect(report, { depth: 8 }));
@@ -256,32 +253,24 @@ function createEngine(
       const failures: unknown[] = [];
       try {
         await clock.runUntil(
-          withSyncSession(
-            loaded,
-            { ...session, stopping: stopping.signal },
-            log,
-            async ({ syncContext, reader }) => {
-              const ending = AbortSignal.any([syncContext.signal, stopping.signal]);
-              const supervisor = new SyncSupervisor(
-                { ...syncContext, signal: ending },
-                {
-                  settings: syncSettings,
-                  wsUrl: simulator.wsUrl,
-                  reader,
-                  random,
-                  onFailure: (_, error) => void failures.push(error),
-                  onProblems: () => {},
-                  onActivity: () => {},
-                  onFilled: () => {},
-                  onLiveCommit: () => {},
-                  onFeedMessage: () => {},
-                  onFeedEvent: () => {},
-                },
-              );
-              const cancel = clock.after(ms, () => stopping.abort(stoppedFailure()));
-              await supervisor.run().finally(cancel);
-            },
-          ),
+          withSyncSession(loaded, { ...session, stopping: stopping.signal }, log, async (syncContext) => {
+            const ending = AbortSignal.any([syncContext.signal, stopping.signal]);
+            const supervisor = new SyncSupervisor(
+              { ...syncContext, signal: ending },
+              {
+                wsUrl: simulator.wsUrl,
+                onFailure: (_, error) => void failures.push(error),
+                onProblems: () => {},
+                onActivity: () => {},
+                onFilled: () => {},
+                onLiveCommit: () => {},
+                onFeedMessage: () => {},
+                onFeedEvent: () => {},
+              },
+            );
+            const cancel = clock.after(ms, () => stopping.abort(stoppedFailure()));
+            await supervisor.run().finally(cancel);
+          }),
         );
       } catch (error) {
         failures.push(error);
@@ -291,12 +280,7 @@ function createEngine(
       return { exit: "followed", error: bug };
     },
     async verifyAll() {
-      const { refreshSeconds, concurrency } = syncSettings;
-      await clock.runUntil(
-        withSyncSession(loaded, session, log, ({ syncContext, reader }) =>
-          verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined }),
-        ),
-      );
+      await clock.runUntil(withSyncSession(loaded, session, log, (syncContext) => verify(syncContext, {})));
     },
     /** The coverage must be correct after every run, whatever faults the service had. */
     findFalseCoverage(): string[] {

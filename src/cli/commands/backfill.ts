@@ -151,11 +151,11 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
       const fillHere = async () => {
         const { backfill } = await import("../../sync/history/backfill.ts");
-        const { toSyncSettings, withSyncSession } = await import("../support/session.ts");
-        return withSyncSession(loaded, sessionContext, log, async ({ syncContext, reader, random }) => {
+        const { withSyncSession } = await import("../support/session.ts");
+        return withSyncSession(loaded, sessionContext, log, async (syncContext) => {
           const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
           try {
-            return await backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter });
+            return await backfill(syncContext, filter);
           } finally {
             progress?.end();
           }

@@ -71,18 +71,10 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
       const { verify: verifyWarehouse } = await import("../../sync/history/verify.ts");
-      const { toSyncSettings, withSyncSession } = await import("../support/session.ts");
-      const { refreshSeconds, concurrency } = toSyncSettings(loaded);
+      const { withSyncSession } = await import("../support/session.ts");
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
-      const verified = await withSyncSession(loaded, sessionContext, log, ({ syncContext, reader, random }) =>
-        verifyWarehouse(syncContext, {
-          reader,
-          random,
-          refreshSeconds,
-          concurrency,
-          sample,
-          acceptsWithdrawals: flags.accept ?? false,
-        }),
+      const verified = await withSyncSession(loaded, sessionContext, log, (syncContext) =>
+        verifyWarehouse(syncContext, { sample, acceptsWithdrawals: flags.accept ?? false }),
       );
       const now = formatTimestamp(context.clock.now() * MICROS_PER_MS);
       context.stdout.write(printReport(describeVerified(verified, now), flags.json));

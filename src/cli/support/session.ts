@@ -15,13 +15,6 @@ import { isCorruption, toFailure } from "../../warehouse/sqlite/sqlite-errors.ts
 import { type CommandContext, unfinishedFailure } from "./context.ts";
 import { toConfirmationRules } from "./flags.ts";
 
-/** What a command needs to fetch into the warehouse. `withSyncSession` opens and closes it. */
-interface SyncSession {
-  readonly syncContext: SyncContext;
-  readonly reader: Connection;
-  readonly random: Random;
-}
-
 /** Picks the settings that the folder `sync` needs. */
 export function toSyncSettings({ settings }: LoadedSettings): SyncSettings {
   const { refreshSeconds, lxIndexIds, concurrency, maxRequestsPerSecond } = settings.service;
@@ -47,7 +40,7 @@ export async function withSyncSession<T>(
     readonly mayAdopt?: boolean;
   },
   log: Log,
-  work: (session: SyncSession) => Promise<T>,
+  work: (context: SyncContext) => Promise<T>,
 ): Promise<T> {
   const { clock, stopping, random = Math.random, mayAdopt = false, startWorker } = context;
   const service = requireServiceSettings(loaded);
@@ -88,11 +81,10 @@ export async function withSyncSession<T>(
       },
     });
     reader = openReader(path, SMALL_CACHE_KIB);
-    const { withdrawals, streams } = toSyncSettings(loaded);
-    const syncContext = { client, ingest, clock, log, stats, withdrawals, signal };
-    const checksKnownAddress = streams.lookups === false;
-    await confirmService(syncContext, { reader, random, mayAdopt, checksKnownAddress });
-    return await work({ syncContext, reader, random });
+    const settings = toSyncSettings(loaded);
+    const syncContext = { client, ingest, reader, settings, clock, random, log, stats, signal };
+    await confirmService(syncContext, { mayAdopt, checksKnownAddress: settings.streams.lookups === false });
+    return await work(syncContext);
   } catch (error) {
     endedBy = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
     throw stopping.aborted && isStopFailure(error) ? unfinishedFailure(stopping.reason, "stopped") : endedBy;

@@ -26,11 +26,12 @@ import type { RunStats } from "./run-stats.ts";
 export interface SyncContext {
   readonly client: ServiceClient;
   readonly ingest: IngestThread;
+  readonly reader: Connection;
+  readonly settings: SyncSettings;
   readonly clock: Clock;
+  readonly random: Random;
   readonly log: Log;
   readonly stats: RunStats;
-  /** When to accept a claim of the service that contradicts stored rows. */
-  readonly withdrawals: ConfirmationRules;
   readonly signal: AbortSignal;
 }
 
@@ -38,12 +39,12 @@ export interface SyncContext {
  * Sends one small request if the service's time is not known yet; every response carries it. Targets computed with a
  * wrong local clock would cover the future or mark the present as lost.
  */
-export async function ensureServiceTime(context: SyncContext, random: Random): Promise<void> {
+export async function ensureServiceTime(context: SyncContext): Promise<void> {
   const { client, signal, stats } = context;
   if (client.serverNow() !== undefined) return;
   const request = { endpoint: "/asset", query: { symbol: "BTC" }, priority: requestPriority.head, signal };
   try {
-    await retryUntilDone(context, random, () => client.request(request, async () => {}));
+    await retryUntilDone(context, () => client.request(request, async () => {}));
   } catch (error) {
     if (classifyError(error, stats.successCount) === "stop" || client.serverNow() === undefined) throw error;
   }
@@ -96,6 +97,7 @@ export interface SyncSettings {
   readonly confirmEvery: number;
   /** Rate limit over all requests; 0: none. */
   readonly maxRequestsPerSecond: number;
+  /** When to accept a claim of the service that contradicts stored rows. */
   readonly withdrawals: ConfirmationRules;
 }
 
@@ -106,10 +108,7 @@ const MIN_SKEW_CHANGE_MICROS = 2 * MICROS_PER_SECOND;
  * Stores the skew between the local clock and the service's. Views add the stored skew to SQLite's clock, so after a clock
  * step they are wrong until this function stores the new one.
  */
-export async function storeClockSkew(
-  { client, ingest, signal }: Pick<SyncContext, "client" | "ingest" | "signal">,
-  reader: Connection,
-): Promise<void> {
+export async function storeClockSkew({ client, ingest, reader, signal }: SyncContext): Promise<void> {
   const { skewMs } = client.health();
   if (skewMs === undefined) return;
   const skew = -skewMs * MICROS_PER_MS;
@@ -201,21 +200,12 @@ export function retryDelayMs(attempt: number, random: Random): number {
   return TASK_BACKOFF.baseMs / 2 + backoffDelay(attempt, TASK_BACKOFF, random);
 }
 
-/** What a `SyncContext` has. */
-interface RetryContext {
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  /** While the number of successful responses does not grow, the service counts as down and no try counts. */
-  readonly stats: { readonly successCount: number };
-}
-
 /**
- * Retries `work` until it succeeds. Gives up after MAX_TASK_TRIES failures during which the service was answering. `onRetry`:
- * called after each failed try but the last.
+ * Retries `work` until it succeeds. Gives up after MAX_TASK_TRIES failures during which the service was answering: while the number
+ * of successful responses does not grow, no try counts. `onRetry`: called after each failed try but the last.
  */
 export async function retryUntilDone<T>(
-  { clock, signal, stats }: RetryContext,
-  random: Random,
+  { clock, random, signal, stats }: Pick<SyncContext, "clock" | "random" | "signal" | "stats">,
   work: () => Promise<T>,
   onRetry?: (error: unknown) => void,
 ): Promise<T> {

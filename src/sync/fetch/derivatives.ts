@@ -6,7 +6,6 @@ import type { SnapshotPart } from "../../rule/snapshot.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
 import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   affectsWholeEndpoint,
   describeRequest,
@@ -117,14 +116,6 @@ function fetchTicksOfType(
   return storeSnapshotPages(context, { stream, request, part: derivativeType }, list);
 }
 
-interface FindDerivativesOptions {
-  readonly reader: Connection;
-  readonly forEachExchange: (
-    exchangeIds: readonly string[],
-    task: (exchangeId: string) => Promise<void>,
-  ) => Promise<void>;
-}
-
 /**
  * Fetches the contracts of every selected exchange, because no endpoint lists the few exchanges that have derivatives.
  * Updates `exchangeTypes` after each exchange; an exchange whose fetch fails keeps its previous entry. A type that the
@@ -136,7 +127,7 @@ export async function findDerivativeExchanges(
   exchangeTypes: Map<string, readonly DerivativeType[]>,
   settings: Exclude<SyncStreamSettings["derivatives"], false>,
   { exchanges }: Directory,
-  { reader, forEachExchange }: FindDerivativesOptions,
+  forEachExchange: (ids: readonly string[], task: (exchangeId: string) => Promise<void>) => Promise<void>,
 ): Promise<void> {
   const { ids } = resolveSelector(settings.exchanges, exchanges, undefined);
   const selected = new Set(ids);
@@ -148,7 +139,7 @@ export async function findDerivativeExchanges(
     );
     const failure = [...errors.values()].find((error) => !affectsWholeEndpoint(error));
     if (failure !== undefined) throw failure;
-    const stored = errors.size > 0 ? readDerivativeTypes(reader, exchangeId) : [];
+    const stored = errors.size > 0 ? readDerivativeTypes(context.reader, exchangeId) : [];
     const hasOthers = [...results.values()].some((hasContracts) => hasContracts);
     const types = settings.types.filter((type) => results.get(type) ?? (hasOthers || stored.includes(type)));
     if (types.length > 0) exchangeTypes.set(exchangeId, types);

@@ -1,7 +1,6 @@
 import { Failure } from "../../model/failure.ts";
 import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { SnapshotPart } from "../../rule/snapshot.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { REPEATED } from "../../service/limits.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
@@ -15,7 +14,6 @@ interface ExchangeTicksOptions {
   readonly exchangeId: string | null;
   /** Markets to store; undefined: all. */
   readonly markets: ReadonlySet<string> | undefined;
-  readonly refreshSeconds: number;
 }
 
 /**
@@ -29,48 +27,35 @@ interface ExchangeTicksOptions {
  */
 export async function fetchExchangeTicks(
   context: SyncContext,
-  options: ExchangeTicksOptions,
-): Promise<Micros | undefined> {
-  const cadence = options.refreshSeconds * MICROS_PER_SECOND;
-  const { exchangeId } = options;
-  return fetchIfAllowed(context, { stream, exchangeId, cadence }, () =>
-    pollUntilWhole(context, options, cadence),
-  );
-}
-
-async function pollUntilWhole(
-  context: SyncContext,
-  options: ExchangeTicksOptions,
-  cadence: Micros,
-): Promise<Micros | undefined> {
-  const { log } = context;
-  for (let poll = 1; poll <= REPEATED; poll++) {
-    const askedAt = serviceNow(context);
-    const list = await pollOnce(context, options);
-    const [period, ...others] = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence) * cadence));
-    if (others.length === 0) {
-      const { exchangeId } = options;
-      await recordSnapshot(context, { stream, exchangeId, cadence, parts: [list], askedAt });
-      return period;
-    }
-    log.debug({ exchangeId: options.exchangeId, poll }, "ticker list torn by a refresh");
-  }
-  throw new Failure(
-    `the service refreshed the exchange tickers during each of ${REPEATED} fetches: nothing is covered`,
-    {
-      code: "torn_list",
-      remedy:
-        "it is fetched again; if this lasts, the service sends the list more slowly than it refreshes it",
-    },
-  );
-}
-
-async function pollOnce(
-  context: SyncContext,
   { exchangeId, markets }: ExchangeTicksOptions,
-): Promise<SnapshotPart> {
+): Promise<Micros | undefined> {
+  const cadence = context.settings.refreshSeconds * MICROS_PER_SECOND;
+  const snapshot = { stream, exchangeId, cadence } as const;
   const filters = exchangeId === null ? {} : { exchangeId };
-  const list = { endpoint, filters, priority: requestPriority.snapshot };
-  const request = describeRequest(endpoint, filters);
-  return storeSnapshotPages(context, { stream, request, ...(markets ? { markets } : {}) }, list);
+  const walk = { endpoint, filters, priority: requestPriority.snapshot };
+  const selected = {
+    stream,
+    request: describeRequest(endpoint, filters),
+    ...(markets && { markets }),
+  } as const;
+  return fetchIfAllowed(context, snapshot, async () => {
+    for (let poll = 1; poll <= REPEATED; poll++) {
+      const askedAt = serviceNow(context);
+      const list = await storeSnapshotPages(context, selected, walk);
+      const [period, ...others] = new Set(list.timestamps.map((ts) => Math.floor(ts / cadence) * cadence));
+      if (others.length === 0) {
+        await recordSnapshot(context, { ...snapshot, parts: [list], askedAt });
+        return period;
+      }
+      context.log.debug({ exchangeId, poll }, "ticker list torn by a refresh");
+    }
+    throw new Failure(
+      `the service refreshed the exchange tickers during each of ${REPEATED} fetches: nothing is covered`,
+      {
+        code: "torn_list",
+        remedy:
+          "it is fetched again; if this lasts, the service sends the list more slowly than it refreshes it",
+      },
+    );
+  });
 }

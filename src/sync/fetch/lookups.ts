@@ -2,11 +2,9 @@ import type { LookupCommitResult } from "../../ingest/commit/lookup.ts";
 import { failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
-import type { Random } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeouts.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { readServiceIdentity } from "../../warehouse/lookups/service-identity.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { describeRequest, fetchListPages, retryUntilDone, type SyncContext } from "../context/context.ts";
 
 /** The lookups that consist of one list. Contracts have a list per exchange and type. */
@@ -53,8 +51,6 @@ async function withWholeList<T>(
 }
 
 interface ConfirmServiceOptions {
-  readonly reader: Connection;
-  readonly random: Random;
   /** Whether the operator lets the warehouse change to another service. */
   readonly mayAdopt: boolean;
   /** Whether to compare the assets at the known address too; the first refresh of the lookups does that anyway. */
@@ -68,11 +64,13 @@ const KNOWN_ADDRESS_TIMEOUT_MS = 5_000;
  * Compares the service with the one that the warehouse belongs to, before anything is stored. Throws `other_service` if it
  * is another one. At a new address nothing goes on until the service has listed its assets.
  */
-export async function confirmService(context: SyncContext, options: ConfirmServiceOptions): Promise<void> {
-  const { client, clock, log, signal } = context;
-  const known = readServiceIdentity(options.reader, "assets");
+export async function confirmService(
+  context: SyncContext,
+  { mayAdopt, checksKnownAddress }: ConfirmServiceOptions,
+): Promise<void> {
+  const { client, clock, reader, log, signal } = context;
+  const known = readServiceIdentity(reader, "assets");
   if (known.ids.size === 0) return;
-  const { mayAdopt } = options;
   const compare = async (until: AbortSignal) => {
     const bounded = { ...context, signal: until };
     const change = await withWholeList(bounded, "assets", (reader) =>
@@ -82,9 +80,8 @@ export async function confirmService(context: SyncContext, options: ConfirmServi
     if (change === "moved") log.info(addresses, "service address changed");
     if (change === "adopted") log.warn(addresses, "warehouse adopted another service");
   };
-  if (known.url !== client.address || mayAdopt)
-    return retryUntilDone(context, options.random, () => compare(signal));
-  if (!options.checksKnownAddress) return;
+  if (known.url !== client.address || mayAdopt) return retryUntilDone(context, () => compare(signal));
+  if (!checksKnownAddress) return;
   try {
     await withTimeout({ clock, ms: KNOWN_ADDRESS_TIMEOUT_MS, stopping: signal }, compare);
   } catch (error) {

@@ -2,8 +2,6 @@ import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
 import type { Confirmations } from "../../model/status/gap-state.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { Random } from "../../runtime/clock.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   classifyError,
   isSameProblem,
@@ -42,15 +40,6 @@ export interface BackfillFilter extends RunFilter {
   readonly fetchesUnselected?: boolean | undefined;
 }
 
-interface BackfillOptions {
-  readonly settings: SyncSettings;
-  readonly reader: Connection;
-  readonly random: Random;
-  readonly filter: BackfillFilter;
-  /** The daemon asks again about what is settled by itself. */
-  readonly hasNightlyJob?: boolean;
-}
-
 interface BackfillStreamReport extends Readonly<StreamStats> {
   readonly stream: Stream;
   /** Number of gaps that stayed open. */
@@ -80,20 +69,20 @@ export interface BackfillReport {
   readonly exit: ExitCode;
 }
 
-/** Refreshes the lookups, declares the targets, fills their gaps, and fetches one snapshot of each snapshot stream. */
+/**
+ * Refreshes the lookups, declares the targets, fills their gaps, and fetches one snapshot of each snapshot stream. `hasNightlyJob`:
+ * the daemon asks again about what is settled by itself.
+ */
 export async function backfill(
   context: SyncContext,
-  { settings, reader, random, filter, hasNightlyJob = false }: BackfillOptions,
+  filter: BackfillFilter = {},
+  hasNightlyJob = false,
 ): Promise<BackfillReport> {
+  const { reader, settings } = context;
   const includesStream = (stream: Stream) => isInRun(filter, stream);
   const startedAt = context.clock.monotonic();
 
-  const refreshed = await refreshSelection(context, {
-    settings,
-    reader,
-    random,
-    storeMarketCaps: includesStream("market_caps"),
-  });
+  const refreshed = await refreshSelection(context, includesStream("market_caps"));
   const { pendingRanking } = refreshed;
   const named = filter.series && resolveIndexNames(filter.series, refreshed.directory);
   /** The streams of this run whose series may be named. */
@@ -106,14 +95,11 @@ export async function backfill(
     await declareUnselected(context, unselected, selectable, filter.range);
   }
   const gapFilter = toGapFilter(filter, named);
-  const { concurrency } = settings;
-  const fillOptions = { reader, random, settings, concurrency, filter: gapFilter };
   /** Fills the gaps, and fetches the snapshots of these streams. */
   const fetchSelected = async (directory: Directory, includesSnapshot: (stream: Stream) => boolean) => {
-    await endDeselectedSnapshots(context, settings, directory);
-    const fillResult = await fillGaps(context, fillOptions);
-    const snapshotOptions = { settings, directory, reader, random, includesStream: includesSnapshot };
-    return { ...fillResult, snapshotProblems: await fetchSnapshots(context, snapshotOptions) };
+    await endDeselectedSnapshots(context, directory);
+    const fillResult = await fillGaps(context, gapFilter);
+    return { ...fillResult, snapshotProblems: await fetchSnapshots(context, directory, includesSnapshot) };
   };
   const storeNight = (outcome: string) =>
     context.ingest.call(
@@ -124,10 +110,8 @@ export async function backfill(
   // Planned before anything is fetched: what this run fetches needs no second look.
   const isWhole = isWholeRun(filter) && !hasNightlyJob;
   if (isWhole && !findLastNight(reader)) await storeNight("new");
-  const plan =
-    isWhole && isNightDue(reader, serviceNow(context))
-      ? planNight(reader, settings.refreshSeconds, serviceNow(context))
-      : undefined;
+  const isDue = isWhole && isNightDue(reader, serviceNow(context));
+  const plan = isDue ? planNight(reader, settings.refreshSeconds, serviceNow(context)) : undefined;
   let result: Awaited<ReturnType<typeof fetchSelected>>;
   try {
     result = await fetchSelected(refreshed.directory, includesStream);
@@ -148,8 +132,8 @@ export async function backfill(
   } finally {
     pendingRanking?.cancel();
   }
-  const night = plan && (await checkNight(context, { settings, reader, random }, plan));
-  if (night?.hasReopened) result = { ...result, ...(await fillGaps(context, fillOptions)) };
+  const night = plan && (await checkNight(context, plan));
+  if (night?.hasReopened) result = { ...result, ...(await fillGaps(context, gapFilter)) };
   if (night) await storeNight(night.comparison.problems.length === 0 ? "ok" : "incomplete");
 
   const openGaps = findOpenGaps(reader, result.asOf, gapFilter);

@@ -2,7 +2,6 @@ import { failureCode } from "../../model/failure.ts";
 import { historyStreams, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
-import type { Random } from "../../runtime/clock.ts";
 import { MAX_TASK_TRIES } from "../../service/limits.ts";
 import {
   type LedgerKey,
@@ -12,7 +11,6 @@ import {
 } from "../../warehouse/coverage/ledger.ts";
 import { readPublication } from "../../warehouse/coverage/publication.ts";
 import { findOldestRow } from "../../warehouse/rows/row-queries.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   classifyError,
   type Problem,
@@ -25,17 +23,8 @@ import { countDoneRequests, type RunStats } from "../context/run-stats.ts";
 import { findOpenGaps, type GapFilter } from "./run-filter.ts";
 import { NotFoundAnswers, runWalk } from "./run-walk.ts";
 import { countPages, type SliceWalk, urgencies } from "./slices.ts";
-import { type PlanSettings, planGaps, type WalkPlan } from "./walk-planner.ts";
+import { planGaps, type WalkPlan } from "./walk-planner.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
-
-interface FillOptions {
-  readonly reader: Connection;
-  readonly random: Random;
-  readonly settings: PlanSettings;
-  /** Maximum number of requests in flight. */
-  readonly concurrency: number;
-  readonly filter: GapFilter;
-}
 
 interface FillResult {
   readonly problems: readonly Problem[];
@@ -62,11 +51,10 @@ const MIN_MEASURED_REQUESTS = 50;
  * Fills every gap of the targets, whether from a first backfill, an interrupted run or an outage: each round reads the
  * gaps from the ledger again.
  */
-export async function fillGaps(context: SyncContext, options: FillOptions): Promise<FillResult> {
-  const { reader, random, settings, filter } = options;
-  const { clock, ingest, stats, signal, log } = context;
+export async function fillGaps(context: SyncContext, filter: GapFilter): Promise<FillResult> {
+  const { reader, random, settings, clock, ingest, stats, signal, log } = context;
   const failures = new Map<string, FailureCount>();
-  const notFound = new NotFoundAnswers(reader);
+  const notFound = new NotFoundAnswers(context);
   const parked = new Map<string, Problem>();
   /** Why a series stayed open, for the report and the view `gaps`. */
   const openProblems = new Map<string, { readonly key: LedgerKey; readonly problem: Problem }>();
@@ -84,7 +72,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     const walks = plan.walks.filter(isOpen);
     const asOf = now;
     const finish = async () => {
-      await settleExpiredEdge(context, options);
+      await settleExpiredEdge(context, filter);
       for (const [reason, group] of Map.groupBy(openProblems.values(), ({ problem }) => problem.code)) {
         // Its range has a reason of its own; the rest of the series is not blocked.
         if (reason === "withdrawal_unconfirmed") continue;
@@ -107,7 +95,7 @@ export async function fillGaps(context: SyncContext, options: FillOptions): Prom
     }
     log.debug({ round, walks: walks.length }, "filling gaps");
     const requestsBefore = countRequests(stats);
-    const { failed, unconfirmed, clamped, hasReopened } = await runRound(context, options, {
+    const { failed, unconfirmed, clamped, hasReopened } = await runRound(context, {
       plan,
       walks,
       parked,
@@ -197,10 +185,9 @@ interface FillRound {
 
 async function runRound(
   context: SyncContext,
-  { reader, concurrency }: FillOptions,
   { plan, walks, parked, notFound }: FillRound,
 ): Promise<RoundResult> {
-  const { ingest, stats, signal } = context;
+  const { reader, settings, ingest, stats, signal } = context;
   const failed: OpenWalk[] = [];
   const unconfirmed: OpenWalk[] = [];
   const clamped: SliceWalk[] = [];
@@ -250,7 +237,7 @@ async function runRound(
   const rank = ({ urgency, series: { key } }: SliceWalk) =>
     2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
   const queue = new WalkQueue({ walks, rank, findOldestRow: ({ key }) => findOldestRow(reader, key) });
-  await drainQueue(queue, concurrency * WALKS_PER_REQUEST, fill);
+  await drainQueue(queue, settings.concurrency * WALKS_PER_REQUEST, fill);
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, signal);
   return { failed, unconfirmed, clamped, hasReopened };
@@ -288,11 +275,8 @@ async function park(
  * The plan skips the oldest seconds of the window, because a response would come too late. Waits until they have left the
  * window, then records them as lost.
  */
-async function settleExpiredEdge(
-  context: SyncContext,
-  { reader, settings, filter }: FillOptions,
-): Promise<void> {
-  const { clock, ingest, signal } = context;
+async function settleExpiredEdge(context: SyncContext, filter: GapFilter): Promise<void> {
+  const { reader, settings, clock, ingest, signal } = context;
   const now = serviceNow(context);
   const expiryTimes = findOpenGaps(reader, now, filter).flatMap(({ open, serviceWindow }) =>
     serviceWindow === null ? [] : open.map(({ to }) => to + serviceWindow),

@@ -1,12 +1,11 @@
 import { failureCode } from "../../model/failure.ts";
 import { historyStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
-import type { Random } from "../../runtime/clock.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readHistoryEnds } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type JobRun, readJobRuns } from "../../warehouse/tables/job-runs.ts";
-import { runConcurrently, type SyncContext, type SyncSettings, serviceNow } from "../context/context.ts";
+import { runConcurrently, type SyncContext, serviceNow } from "../context/context.ts";
 import { runWalk } from "./run-walk.ts";
 import type { SliceWalk } from "./slices.ts";
 import { compareSlices, type VerifyResult } from "./verify.ts";
@@ -45,20 +44,13 @@ export function findLastNight(reader: Connection): JobRun | undefined {
   return readJobRuns(reader).find(({ job }) => job === NIGHTLY_JOB);
 }
 
-interface NightlyOptions {
-  readonly settings: Pick<SyncSettings, "refreshSeconds" | "concurrency">;
-  readonly reader: Connection;
-  readonly random: Random;
-}
-
 /** Asks the service once more about what is settled. What it contradicts is repaired, or open again. */
 export async function checkNight(
   context: SyncContext,
-  { settings: { refreshSeconds, concurrency }, reader, random }: NightlyOptions,
-  plan = planNight(reader, refreshSeconds, serviceNow(context)),
+  plan = planNight(context.reader, context.settings.refreshSeconds, serviceNow(context)),
 ): Promise<NightlyResult> {
-  const comparison = await compareSlices(context, { reader, random, concurrency }, plan.slices);
-  const ends = await checkEnds(context, { reader, concurrency }, plan.ends);
+  const comparison = await compareSlices(context, plan.slices);
+  const ends = await checkEnds(context, plan.ends);
   const { differences, problems } = comparison;
   const hasReopened =
     ends.reopened + problems.length > 0 || differences.some((difference) => difference.hasReopened);
@@ -69,13 +61,9 @@ export async function checkNight(
  * Asks once more below each end, with one small request. A walk stores what it finds, and one older record takes back what the
  * end had settled; the gap filler fetches the rest. A request that fails is made again the next night.
  */
-export async function checkEnds(
-  context: SyncContext,
-  { reader, concurrency }: { readonly reader: Connection; readonly concurrency: number },
-  ends: readonly SliceWalk[],
-): Promise<EndChecks> {
+export async function checkEnds(context: SyncContext, ends: readonly SliceWalk[]): Promise<EndChecks> {
   const failures: string[] = [];
-  await runConcurrently(ends, concurrency, async (end) => {
+  await runConcurrently(ends, context.settings.concurrency, async (end) => {
     const outcome = await runWalk(context, end, { progress: new FirstPageOnly(end.range.from) });
     // An index that does not exist has nothing older.
     if ("error" in outcome) failures.push(failureCode(outcome.error));
@@ -83,7 +71,7 @@ export async function checkEnds(
   const unanswered = failures.length;
   if (unanswered > 0)
     context.log.warn({ unanswered, codes: [...new Set(failures)] }, "ends of histories not checked");
-  return { asked: ends.length, reopened: countReopened(reader, ends), unanswered };
+  return { asked: ends.length, reopened: countReopened(context.reader, ends), unanswered };
 }
 
 /** By the ledger: a page of another walk may have shown the older record first. */

@@ -9,12 +9,10 @@ import {
 } from "../../model/streams.ts";
 import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { Random } from "../../runtime/clock.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
 import { hasRowsInRange, ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { findOtherServedSeries } from "../../warehouse/rows/row-queries.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   classifyError,
   isInvalidResponse,
@@ -56,22 +54,22 @@ type WalkOutcome =
 interface RunWalkOptions extends WalkOptions {
   /** Decides whether to trust a 404 or 400. Default: a 404 is believed, and changes nothing. */
   readonly notFound?: NotFoundAnswers | undefined;
-  /** Repeats a walk that failed. Default: the caller plans again. */
-  readonly retries?: Random;
+  /** Repeat a walk that fails. Default: the caller plans again. */
+  readonly shouldRetry?: boolean;
 }
 
 /** Walks one slice and says what came of it, for every source of walks. Throws only errors that end the run. */
 export async function runWalk(
   context: SyncContext,
   walk: SliceWalk,
-  { notFound, retries, ...options }: RunWalkOptions = {},
+  { notFound, shouldRetry = false, ...options }: RunWalkOptions = {},
 ): Promise<WalkOutcome> {
   const { stats } = context;
   const successesBefore = stats.successCount;
   const onFound = () => notFound?.recordFound(walk.series);
   const work = () => walkSlice(context, walk, { ...options, onFound });
   try {
-    const result = await (retries ? retryUntilDone(context, retries, work) : work());
+    const result = await (shouldRetry ? retryUntilDone(context, work) : work());
     if (result.isUnexplored) return { kind: "empty" };
     onFound();
     const unconfirmed = result.unconfirmed > 0 ? unconfirmedFailure(walk, result.unconfirmed) : undefined;
@@ -83,7 +81,7 @@ export async function runWalk(
         throw error;
       case "not_found": {
         const range = { from: options.progress?.from ?? walk.range.from, to: walk.range.to };
-        const doubt = await notFound?.commit(context, walk, range, rejection);
+        const doubt = await notFound?.commit(walk, range, rejection);
         if (doubt) return { kind: "failed", error: doubt, countsAsTry: true };
         stats.forStream(walk.series.key.stream).doneMicros += range.to - range.from;
         return { kind: "not_found" };
@@ -108,12 +106,12 @@ const PROBE_TTL_MS = 10_000;
  * endpoint finds no other index either, or if this run has found the index.
  */
 export class NotFoundAnswers {
-  readonly #reader: Connection;
+  readonly #context: SyncContext;
   readonly #foundSeries = new Set<string>();
   readonly #probes = new Map<HistoryStream, { readonly at: number; readonly isHealthy: Promise<boolean> }>();
 
-  constructor(reader: Connection) {
-    this.#reader = reader;
+  constructor(context: SyncContext) {
+    this.#context = context;
   }
 
   /** The service has sent records of the series. */
@@ -123,56 +121,46 @@ export class NotFoundAnswers {
 
   /** `rejection`: the service answered 400. Returns why the answer does not count: something else is wrong. */
   async commit(
-    context: SyncContext,
-    walk: SliceWalk,
+    { series, isHead }: SliceWalk,
     range: TimeRange,
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
-    const { series, isHead } = walk;
+    const { reader, settings, ingest, signal } = this.#context;
     const { key, indexType } = series;
     // The index exists, and only this range fails. A delisted index fails at its head.
     if (this.#foundSeries.has(ledgerKeyText(key)) && (rejection || !isHead))
       return rejection ?? onlyRangeFailure(series);
-    const doubt = wasNotFound(this.#reader, key)
-      ? undefined
-      : await this.#findDoubt(context, series, rejection);
+    const doubt = wasNotFound(reader, key) ? undefined : await this.#findDoubt(series, rejection);
     if (doubt) return doubt;
-    const answer = { key, indexType, range, timing: timingOf(series), confirmation: context.withdrawals };
-    reportClaims(context, series, await context.ingest.call("commitNotFound", answer, context.signal));
+    const answer = { key, indexType, range, timing: timingOf(series), confirmation: settings.withdrawals };
+    reportClaims(this.#context, series, await ingest.call("commitNotFound", answer, signal));
     return undefined;
   }
 
   /** Why the answer does not count. */
-  async #findDoubt(
-    context: SyncContext,
-    series: WalkedSeries,
-    rejection: Failure | undefined,
-  ): Promise<Failure | undefined> {
+  async #findDoubt(series: WalkedSeries, rejection: Failure | undefined): Promise<Failure | undefined> {
+    const context = this.#context;
+    const { reader } = context;
     const { key, serviceWindow, indexType } = series;
     const servedSince = computeWindowStart(serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS;
-    const isServed = hasRowsInRange(this.#reader, key, { from: servedSince, to: Number.MAX_SAFE_INTEGER });
+    const isServed = hasRowsInRange(reader, key, { from: servedSince, to: Number.MAX_SAFE_INTEGER });
     if (rejection) {
       if (isServed) return rejection;
-      const other = findOtherServedSeries(this.#reader, key, servedSince, indexType);
+      const other = findOtherServedSeries(reader, key, servedSince, indexType);
       const probe = other ?? { indexType, ts: serviceNow(context) };
       return (await findsAny(context, key.stream, [probe])) ? undefined : rejection;
     }
     if (!isServed) return undefined;
-    return (await this.#isEndpointHealthy(context, series, servedSince))
-      ? undefined
-      : endpointFailure(series);
+    return (await this.#isEndpointHealthy(series, servedSince)) ? undefined : endpointFailure(series);
   }
 
   /** Whether the endpoint finds another stored series or, because all stored ones may be delisted, any series. */
-  #isEndpointHealthy(
-    context: SyncContext,
-    { key, indexType }: WalkedSeries,
-    servedSince: Micros,
-  ): Promise<boolean> {
+  #isEndpointHealthy({ key, indexType }: WalkedSeries, servedSince: Micros): Promise<boolean> {
+    const context = this.#context;
     const at = context.clock.monotonic();
     const recent = this.#probes.get(key.stream);
     if (recent && at - recent.at < PROBE_TTL_MS) return recent.isHealthy;
-    const otherSeries = findOtherServedSeries(this.#reader, key, servedSince);
+    const otherSeries = findOtherServedSeries(context.reader, key, servedSince);
     const anyOfType = { indexType, ts: serviceNow(context) };
     const isHealthy = findsAny(context, key.stream, otherSeries ? [otherSeries, anyOfType] : [anyOfType]);
     this.#probes.set(key.stream, { at, isHealthy });

@@ -6,7 +6,6 @@ import { isIncident } from "../../rule/confirm.ts";
 import type { Random } from "../../runtime/clock.ts";
 import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { countStoredRows, findOldestRow } from "../../warehouse/rows/row-queries.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   ensureServiceTime,
   isSameProblem,
@@ -22,18 +21,11 @@ import { planComparison } from "./walk-planner.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";
 import type { SliceResult } from "./walk-slice.ts";
 
-interface CompareOptions {
-  readonly reader: Connection;
-  readonly random: Random;
-  readonly concurrency: number;
+interface VerifyOptions {
+  /** How many slices to compare, picked at random; undefined: all. */
+  readonly sample?: number | undefined;
   /** Believe at once what the service no longer has. */
   readonly acceptsWithdrawals?: boolean;
-}
-
-interface VerifyOptions extends CompareOptions {
-  readonly refreshSeconds: number;
-  /** How many slices to compare, picked at random; undefined: all. */
-  readonly sample: number | undefined;
 }
 
 /** A slice that differed from the service; the walk has repaired it, except for unconfirmed withdrawals. */
@@ -70,21 +62,22 @@ export interface VerifyResult {
  */
 export async function verify(
   context: SyncContext,
-  options: VerifyOptions,
+  { sample, acceptsWithdrawals = false }: VerifyOptions,
 ): Promise<VerifyResult & { readonly confirmations: Confirmations }> {
-  const { reader, random, refreshSeconds, sample, acceptsWithdrawals = false } = options;
+  const { reader, random, settings } = context;
   // The start of the window depends on the service's time.
-  await ensureServiceTime(context, random);
-  const slices = planComparison(reader, refreshSeconds, serviceNow(context), {
+  await ensureServiceTime(context);
+  const slices = planComparison(reader, settings.refreshSeconds, serviceNow(context), {
     includesEnds: true,
     includesClaim: ({ kind }) => acceptsWithdrawals || isIncident(kind),
   });
   const sampled = sample === undefined ? slices : pickRandom(slices, sample, random);
   const selected = new Set([...sampled, ...slices.filter(({ isClaimed }) => isClaimed)]);
-  const withdrawals = acceptsWithdrawals ? { answers: 1, over: 0 } : context.withdrawals;
-  const compared = await compareSlices({ ...context, withdrawals }, options, [...selected]);
+  const withdrawals = acceptsWithdrawals ? { answers: 1, over: 0 } : settings.withdrawals;
+  const believing = { ...context, settings: { ...settings, withdrawals } };
+  const compared = await compareSlices(believing, [...selected], acceptsWithdrawals);
   const unproven = findOpenGaps(reader, serviceNow(context), {});
-  return { ...compared, confirmations: summarizeClaims(reader, unproven, context.withdrawals) };
+  return { ...compared, confirmations: summarizeClaims(reader, unproven, settings.withdrawals) };
 }
 
 /**
@@ -93,19 +86,19 @@ export async function verify(
  */
 export async function compareSlices(
   context: SyncContext,
-  { reader, random, concurrency, acceptsWithdrawals = false }: CompareOptions,
   slices: readonly SliceWalk[],
+  acceptsWithdrawals = false,
 ): Promise<VerifyResult> {
-  const { signal } = context;
+  const { reader, settings, signal } = context;
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
   const historyEnds = new Map<string, { readonly series: WalkedSeries; readonly before: Micros }>();
-  const notFound = acceptsWithdrawals ? new NotFoundAnswers(reader) : undefined;
+  const notFound = acceptsWithdrawals ? new NotFoundAnswers(context) : undefined;
   let rows = 0;
   let extraChanged = 0;
   const findRow = ({ key }: WalkedSeries) => findOldestRow(reader, key);
   const queue = new WalkQueue({ walks: slices, rank: () => 0, findOldestRow: findRow });
-  await drainQueue(queue, Math.ceil(concurrency * 1.5), async (active) => {
+  await drainQueue(queue, Math.ceil(settings.concurrency * 1.5), async (active) => {
     const { walk } = active;
     const { series, range } = walk;
     const { key, name, indexType } = series;
@@ -113,7 +106,7 @@ export async function compareSlices(
       notFound,
       progress: active,
       isComparison: true,
-      retries: random,
+      shouldRetry: true,
     });
     const report = (what: string, error: unknown) => {
       const problem = toProblem(key.stream, what, error);

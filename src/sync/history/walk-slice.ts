@@ -101,7 +101,7 @@ export async function walkSlice(
     series,
     isHead: slice.isHead,
     timing: timingOf(slice.series),
-    confirmation: context.withdrawals,
+    confirmation: context.settings.withdrawals,
     request: describeRequest(walk.endpoint, walk.filters),
     shouldCountMissing: isComparison,
   };

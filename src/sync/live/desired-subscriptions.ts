@@ -2,7 +2,7 @@ import type { Subscription } from "../../service/live/subscription-states.ts";
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import { readMarketsByExchange } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import type { SyncSettings } from "../context/context.ts";
+import type { SyncContext, SyncSettings } from "../context/context.ts";
 import { type Directory, type ExchangeSelection, selectExchanges } from "../selection/targets.ts";
 
 /** A ledger key of `exchange_ticks` and the subscriptions that cover it. */
@@ -21,9 +21,8 @@ export interface DesiredSubscriptions {
 
 /** Resolves the settings, most important subscriptions first. */
 export function selectDesiredSubscriptions(
-  settings: SyncSettings,
+  { settings, reader }: Pick<SyncContext, "settings" | "reader">,
   directory: Directory,
-  reader: Connection,
 ): DesiredSubscriptions {
   const selection = selectExchanges(settings, directory);
   return {

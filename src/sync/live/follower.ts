@@ -9,7 +9,7 @@ import {
 } from "../../model/response-body.ts";
 import { streamTable } from "../../model/streams.ts";
 import { type Micros, parseServiceTimestamp } from "../../model/time.ts";
-import type { Cancel, Random } from "../../runtime/clock.ts";
+import type { Cancel } from "../../runtime/clock.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { type FeedEvent, followFeed } from "../../service/live/feed.ts";
 import { MAX_BATCH_TICKS } from "../../service/live/message-queue.ts";
@@ -30,8 +30,6 @@ interface LiveFollowerOptions {
   readonly subscriptions: SubscriptionStates;
   readonly coverage: SubscriptionCoverage;
   readonly committer: CoverageCommitter;
-  readonly refreshSeconds: number;
-  readonly random: Random;
   readonly onEvent: (event: FeedEvent) => void;
   /** `lagMs`: from the batch's first message to its commit, at most. */
   readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
@@ -42,8 +40,8 @@ interface LiveFollowerOptions {
 
 /** Stores the ticks of the live feed and tracks what it covers. Runs until the context's signal aborts. */
 export async function followLiveFeed(context: SyncContext, options: LiveFollowerOptions): Promise<void> {
-  const { client, clock, ingest, log, signal } = context;
-  const { coverage, committer, refreshSeconds } = options;
+  const { client, clock, random, settings, ingest, log, signal } = context;
+  const { coverage, committer } = options;
   /** Oldest first. */
   const commits: Promise<void>[] = [];
   const commitTicks = async (texts: readonly string[], startedAt: number) => {
@@ -62,10 +60,10 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
     waitForTurn: (signal) => client.waitForTurn(signal),
     subscriptions: options.subscriptions,
     clock,
-    random: options.random,
+    random,
     log,
     onEvent: options.onEvent,
-    refreshSeconds,
+    refreshSeconds: settings.refreshSeconds,
     isMarketQuiet: (subscription, lastTickTs) => checkQuietMarket(context, subscription, lastTickTs),
     signal,
   });

@@ -2,17 +2,16 @@ import type { SkippedTicks } from "../../ingest/commit/live.ts";
 import { historyStreams, isDaily, settleDelay, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type Random, runLoop, WakeSignal } from "../../runtime/clock.ts";
+import { runLoop, WakeSignal } from "../../runtime/clock.ts";
 import { MAX_SILENT_PERIODS, MINUTE_MS } from "../../service/limits.ts";
 import type { Subscription } from "../../service/live/subscription-states.ts";
 import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { indexKey, readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/series-queries.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type Problem, retryDelayMs, type SyncContext, serviceNow, toProblem } from "../context/context.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { NotFoundAnswers, runWalk } from "../history/run-walk.ts";
-import { HEAD_BARS, type PlanSettings, planGaps } from "../history/walk-planner.ts";
+import { HEAD_BARS, planGaps } from "../history/walk-planner.ts";
 import {
   dueAt,
   follow,
@@ -29,13 +28,6 @@ import {
 import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 
 interface HeadPollerOptions {
-  readonly reader: Connection;
-  readonly random: Random;
-  readonly settings: PlanSettings;
-  /** Of all requests. */
-  readonly maxConcurrency: number;
-  /** How often REST confirms what the live feed has covered. */
-  readonly confirmEvery: Micros;
   readonly coverage: SubscriptionCoverage;
   readonly onProblems: (problems: readonly Problem[]) => void;
   /** A poll failed and will be retried. Must not throw. */
@@ -93,7 +85,7 @@ export class HeadPoller {
     this.#context = context;
     this.#options = options;
     this.#problemLog = new ProblemLog(options.onProblems);
-    this.#notFoundAnswers = new NotFoundAnswers(options.reader);
+    this.#notFoundAnswers = new NotFoundAnswers(context);
     this.#timing = this.#measure();
   }
 
@@ -133,7 +125,7 @@ export class HeadPoller {
     const listening = runLoop({
       clock,
       signal,
-      delayMs: () => this.#options.settings.refreshSeconds * 500,
+      delayMs: () => this.#context.settings.refreshSeconds * 500,
       runOnce: () => this.#listen(),
       onError: (error) => this.#options.onError(error),
     });
@@ -164,7 +156,7 @@ export class HeadPoller {
   }
 
   get #isAtLimit(): boolean {
-    return this.#inFlight.size >= Math.ceil(this.#options.maxConcurrency * 1.5);
+    return this.#inFlight.size >= Math.ceil(this.#context.settings.concurrency * 1.5);
   }
 
   /**
@@ -235,8 +227,8 @@ export class HeadPoller {
   }
 
   async #poll(entry: HeadEntry): Promise<void> {
-    const { ingest, stats, signal } = this.#context;
-    const { reader, settings, onReopened } = this.#options;
+    const { reader, settings, ingest, stats, signal } = this.#context;
+    const { onReopened } = this.#options;
     const now = serviceNow(this.#context);
     const { key, indexType, name } = entry.head.series;
     const heads = { key, includesRecent: entry.failures === 0 };
@@ -279,13 +271,14 @@ export class HeadPoller {
   }
 
   #backOff(entry: HeadEntry, fixedDelay?: Micros): void {
-    const delay = retryDelayMs(entry.failures++, this.#options.random) * MICROS_PER_MS;
+    const delay = retryDelayMs(entry.failures++, this.#context.random) * MICROS_PER_MS;
     entry.notBefore = serviceNow(this.#context) + (fixedDelay ?? delay);
   }
 
   /** Compares what REST has shown with what the live feed has delivered. */
   #resolve(entry: HeadEntry, now: Micros): void {
-    const { reader, coverage, onSilent } = this.#options;
+    const { reader } = this.#context;
+    const { coverage, onSilent } = this.#options;
     const { key, indexType, indexId } = entry.head.series;
     const [series] = readSeriesHeads(reader, key.stream, key.series);
     if (!series) return;
@@ -301,7 +294,8 @@ export class HeadPoller {
   /** Reads all heads again: the selection may have changed, and the gap filler may have filled gaps. */
   #reload(): void {
     this.#needsReload = false;
-    const { reader, coverage } = this.#options;
+    const { reader } = this.#context;
+    const { coverage } = this.#options;
     const settledUntil = serviceNow(this.#context) - this.#timing.settleDelay;
     const lastDay = Math.floor(settledUntil / MICROS_PER_DAY) * MICROS_PER_DAY;
     const before = new Map(this.#entries);
@@ -331,14 +325,14 @@ export class HeadPoller {
 
   /** How much there is to poll. */
   #measure(): Omit<HeadTiming, "pollsPerSecond"> {
-    const { settings, confirmEvery } = this.#options;
+    const { refreshSeconds, confirmEvery } = this.#context.settings;
     const now = serviceNow(this.#context);
     const ticks = [...this.#entriesByIndex.values()].map(({ head }) => head);
     const isPolled = (head: HeadState) => liveSince(head) === undefined && !head.series.isNotFound;
     return {
-      cadence: settings.refreshSeconds * MICROS_PER_SECOND,
-      settleDelay: settleDelay(settings.refreshSeconds),
-      confirmEvery,
+      cadence: refreshSeconds * MICROS_PER_SECOND,
+      settleDelay: settleDelay(refreshSeconds),
+      confirmEvery: confirmEvery * MICROS_PER_SECOND,
       seriesCount: this.#entries.size,
       tickSeriesCount: ticks.length,
       polledCount: ticks.filter(isPolled).length,
@@ -350,7 +344,7 @@ export class HeadPoller {
   #reschedule(entry: HeadEntry): void {
     const { key } = entry.head.series;
     if (this.#context.signal.aborted || this.#entries.get(ledgerKeyText(key)) !== entry) return;
-    const [series] = readSeriesHeads(this.#options.reader, key.stream, key.series);
+    const [series] = readSeriesHeads(this.#context.reader, key.stream, key.series);
     if (series) {
       entry.head = readHead(series, this.#timing, entry.head);
       this.#schedule(entry);

@@ -9,7 +9,6 @@ import type { SubscriptionCoverage } from "../live/subscription-coverage.ts";
 import { delayToNextPeriod } from "./snapshot-poller.ts";
 
 interface ExchangePollerOptions {
-  readonly refreshSeconds: number;
   readonly liveCoverage: SubscriptionCoverage;
   readonly subscriptions: Pick<SubscriptionStates, "get">;
   /** The current selection. */
@@ -52,7 +51,7 @@ export class ExchangePoller {
     await runLoop({
       clock,
       signal,
-      delayMs: delayToNextPeriod(this.#context, this.#options.refreshSeconds / 2),
+      delayMs: delayToNextPeriod(this.#context, this.#context.settings.refreshSeconds / 2),
       runOnce: async () => this.#pollDue(),
       onError: this.#options.onFailure,
       wakeUp: this.#wakeUp,
@@ -91,7 +90,7 @@ export class ExchangePoller {
   }
 
   get #cadence(): Micros {
-    return this.#options.refreshSeconds * MICROS_PER_SECOND;
+    return this.#context.settings.refreshSeconds * MICROS_PER_SECOND;
   }
 
   /** Start of the service's current period. */
@@ -104,10 +103,10 @@ export class ExchangePoller {
     markets: ReadonlySet<string> | undefined,
     period: Micros,
   ): Promise<void> {
-    const { nameOf, onFailure, refreshSeconds } = this.#options;
+    const { nameOf, onFailure } = this.#options;
     const key = exchangeId ?? "";
     try {
-      const shown = await fetchExchangeTicks(this.#context, { exchangeId, markets, refreshSeconds });
+      const shown = await fetchExchangeTicks(this.#context, { exchangeId, markets });
       // The answer may show an earlier period: the service publishes late, or its clock is behind the estimate.
       if (shown === undefined || shown >= period) this.#polledPeriods.set(exchangeId, period);
       this.#problems.clear(key);

@@ -1,9 +1,8 @@
 import { resolveSelector, type Selection } from "../../model/selector.ts";
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import { type Random, runLoop, WakeSignal } from "../../runtime/clock.ts";
+import { runLoop, WakeSignal } from "../../runtime/clock.ts";
 import { HOUR_MS, MINUTE_MS } from "../../service/limits.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   affectsWholeEndpoint,
   classifyError,
@@ -11,7 +10,6 @@ import {
   retryUntilDone,
   runConcurrently,
   type SyncContext,
-  type SyncSettings,
   type SyncStreamSettings,
   serviceNow,
   toProblem,
@@ -24,8 +22,6 @@ import { noticesToProblems } from "../selection/refresh.ts";
 import { type Directory, exchangeName, selectExchanges, selectorNotices } from "../selection/targets.ts";
 
 interface SnapshotPollerOptions {
-  readonly streams: SyncStreamSettings;
-  readonly reader: Connection;
   /** The current directory; undefined until the first selection. */
   readonly directory: () => Directory | undefined;
   /** Called with all problems of a part whenever they change. */
@@ -73,7 +69,7 @@ export class SnapshotPoller {
   }
 
   async #pollMarketCaps(): Promise<void> {
-    const { marketCap } = this.#options.streams;
+    const { marketCap } = this.#context.settings.streams;
     if (marketCap === false) return;
     const part = this.#marketCapPart;
     await this.#repeat(part, delayToNextPeriod(this.#context, marketCap.every), async () => {
@@ -87,7 +83,7 @@ export class SnapshotPoller {
 
   /** Runs in parallel to the tick polls, which must not wait for the contract lists of hundreds of exchanges. */
   async #refreshContracts(): Promise<void> {
-    const { derivatives, lookups } = this.#options.streams;
+    const { derivatives, lookups } = this.#context.settings.streams;
     if (derivatives === false) return;
     const defaultMs = lookups === false ? HOUR_MS : lookups.every * 1000;
     let isComplete = true;
@@ -104,21 +100,24 @@ export class SnapshotPoller {
     if (!directory) return false;
     const before = new Set(this.#exchangeTypes.keys());
     let isComplete = true;
-    await findDerivativeExchanges(this.#context, this.#exchangeTypes, settings, directory, {
-      reader: this.#options.reader,
-      forEachExchange: async (ids, task) => {
+    await findDerivativeExchanges(
+      this.#context,
+      this.#exchangeTypes,
+      settings,
+      directory,
+      async (ids, task) => {
         this.#contractPart.problems.retainOnly(ids);
         for (const id of ids)
           if (!(await this.#attempt(this.#contractPart, id, () => task(id)))) isComplete = false;
       },
-    });
+    );
     if ([...this.#exchangeTypes.keys()].some((id) => !before.has(id))) this.#exchangeFound.notify();
     return isComplete;
   }
 
   /** Polls once a period, and as soon as an exchange with derivatives is found. */
   async #pollDerivatives(): Promise<void> {
-    const { derivatives } = this.#options.streams;
+    const { derivatives } = this.#context.settings.streams;
     if (derivatives === false) return;
     const part = this.#derivativePart;
     const poll = async () => {
@@ -183,19 +182,13 @@ export function delayToNextPeriod(
   };
 }
 
-interface FetchSnapshotsOptions {
-  readonly settings: SyncSettings;
-  readonly directory: Directory;
-  readonly reader: Connection;
-  readonly random: Random;
-  readonly includesStream: (stream: Stream) => boolean;
-}
-
 /** Fetches one snapshot of the selected exchange tickers and derivatives. */
 export async function fetchSnapshots(
   context: SyncContext,
-  { settings, directory, reader, random, includesStream }: FetchSnapshotsOptions,
+  directory: Directory,
+  includesStream: (stream: Stream) => boolean,
 ): Promise<Problem[]> {
+  const { settings } = context;
   const problems: Problem[] = [];
   /** Runs a task for each exchange. If an endpoint fails as a whole, the client sends it no further requests. */
   const run = <Id extends string | null>(
@@ -205,7 +198,7 @@ export async function fetchSnapshots(
   ) =>
     runConcurrently(exchangeIds, settings.concurrency, async (exchangeId) => {
       try {
-        await retryUntilDone(context, random, () => task(exchangeId));
+        await retryUntilDone(context, () => task(exchangeId));
       } catch (error) {
         if (classifyError(error, context.stats.successCount) === "stop") throw error;
         const isWhole = affectsWholeEndpoint(error) || exchangeId === null;
@@ -222,9 +215,8 @@ export async function fetchSnapshots(
   if (includesStream("exchange_ticks")) {
     const { exchangeIds, markets, isResolved, selections } = selectExchanges(settings, directory);
     for (const [setting, selection] of selections) report("exchange_ticks", setting, selection);
-    const { refreshSeconds } = settings;
     await run("exchange_ticks", isResolved ? exchangeIds : [], (exchangeId) =>
-      fetchExchangeTicks(context, { exchangeId, markets, refreshSeconds }),
+      fetchExchangeTicks(context, { exchangeId, markets }),
     );
   }
   const { derivatives } = settings.streams;
@@ -233,10 +225,9 @@ export async function fetchSnapshots(
   const exchanges = resolveSelector(derivatives.exchanges, directory.exchanges, undefined);
   report("derivative_contracts", "sync.derivatives.exchanges", exchanges);
   const exchangeTypes = new Map<string, readonly DerivativeType[]>();
-  await findDerivativeExchanges(context, exchangeTypes, derivatives, directory, {
-    reader,
-    forEachExchange: (ids, task) => run("derivative_contracts", ids, task),
-  });
+  await findDerivativeExchanges(context, exchangeTypes, derivatives, directory, (ids, task) =>
+    run("derivative_contracts", ids, task),
+  );
   if (includesStream("derivative_ticks"))
     await run("derivative_ticks", [...exchangeTypes.keys()], (exchangeId) =>
       fetchDerivativeTicks(context, exchangeId, exchangeTypes.get(exchangeId) ?? [], derivatives.every),

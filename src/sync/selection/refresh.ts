@@ -1,10 +1,8 @@
 import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";
-import type { Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { MINUTE_MS } from "../../service/limits.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   classifyError,
   ensureServiceTime,
@@ -12,7 +10,6 @@ import {
   type Problem,
   retryUntilDone,
   type SyncContext,
-  type SyncSettings,
   serviceNow,
   storeClockSkew,
   toProblem,
@@ -40,22 +37,15 @@ import {
   type SelectorNotice,
 } from "./targets.ts";
 
-interface StoredSelectionOptions {
-  readonly settings: SyncSettings;
-  readonly reader: Connection;
-  readonly random: Random;
-  readonly wsUrl: string;
-}
-
 /**
  * Declares the targets from the stored lookups, so that the live feed can start before the lookups are refreshed. Exchange
  * tickers missed until then would be lost. Returns undefined if the stored lookups are not enough.
  */
 export async function selectFromWarehouse(
   context: SyncContext,
-  { settings, reader, random, wsUrl }: StoredSelectionOptions,
+  wsUrl: string,
 ): Promise<Directory | undefined> {
-  const { client, signal } = context;
+  const { client, reader, settings, signal } = context;
   const { marketCap } = settings.streams;
   const directory: Directory = {
     ...readStoredDirectory(reader),
@@ -68,25 +58,15 @@ export async function selectFromWarehouse(
   if (!hasEnough) return undefined;
   // The live feed needs a token anyway, and the token response carries the service's time.
   if (client.serverNow() === undefined) await client.tokens.get(wsUrl, signal).catch(() => {});
-  await ensureServiceTime(context, random);
-  await storeClockSkew(context, reader);
-  await storeTargets(context, settings, directory);
+  await ensureServiceTime(context);
+  await storeClockSkew(context);
+  await storeTargets(context, directory);
   return directory;
 }
 
 const LIQUID_INDEX_COUNT = 3;
 /** What a problem of fetching the liquid indices is about. */
 const LIQUID_INDICES = "LX";
-
-interface RefreshOptions {
-  readonly settings: SyncSettings;
-  readonly reader: Connection;
-  readonly random: Random;
-  /** Whether to store the market capitalisations; otherwise only the ranking is used. */
-  readonly storeMarketCaps: boolean;
-  /** Called with the problems of requests that are still being retried, whenever they change. */
-  readonly onProblems?: (problems: readonly Problem[]) => void;
-}
 
 export interface SelectionResult {
   readonly directory: Directory;
@@ -105,16 +85,17 @@ interface RefreshResult extends SelectionResult {
 
 /**
  * Refreshes the lookups and the ranking, and declares the targets that the settings select. A ranking that fails or is slow
- * is fetched in the background.
+ * is fetched in the background. `shouldStoreMarketCaps`: otherwise only the ranking is used. `onProblems`: called with the problems of
+ * requests that are still being retried, whenever they change.
  */
 export async function refreshSelection(
   context: SyncContext,
-  options: RefreshOptions,
+  shouldStoreMarketCaps: boolean,
+  onProblems: (problems: readonly Problem[]) => void = () => {},
 ): Promise<RefreshResult> {
-  const { settings, reader, random } = options;
-  const { client, clock, signal, stats, log } = context;
+  const { client, clock, reader, settings, signal, stats, log } = context;
   const problems: Problem[] = [];
-  const pendingProblems = new ProblemLog(options.onProblems ?? (() => {}));
+  const pendingProblems = new ProblemLog(onProblems);
   let shouldRetrySoon = false;
   /** Returns undefined and adds a problem to the report if the work fails for good. */
   const attempt = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
@@ -123,7 +104,7 @@ export async function refreshSelection(
       pendingProblems.report(stream, { stream, code: "unanswered", message: UNANSWERED_MESSAGE }),
     );
     try {
-      return await retryUntilDone(context, random, work, onRetry);
+      return await retryUntilDone(context, work, onRetry);
     } catch (error) {
       const errorClass = classifyError(error, stats.successCount);
       if (errorClass === "stop") throw error;
@@ -146,15 +127,15 @@ export async function refreshSelection(
     );
   }
   // Without any successful lookup the service's time is still unknown, and the targets depend on it.
-  await ensureServiceTime(context, random);
-  await storeClockSkew(context, reader);
+  await ensureServiceTime(context);
+  await storeClockSkew(context);
 
   const storedIds = readRanking(reader);
   const { marketCap } = settings.streams;
-  const cadenceSeconds = options.storeMarketCaps && marketCap !== false ? marketCap.every : undefined;
+  const cadenceSeconds = shouldStoreMarketCaps && marketCap !== false ? marketCap.every : undefined;
   const rankingFetch =
     cadenceSeconds !== undefined || needsRanking(settings)
-      ? new RankingFetch(context, random, cadenceSeconds)
+      ? new RankingFetch(context, cadenceSeconds)
       : undefined;
   const fetchedIds = await rankingFetch?.waitForFirstTry().catch((error: unknown) => {
     const errorClass = classifyError(error, stats.successCount);
@@ -172,7 +153,7 @@ export async function refreshSelection(
         )
       : [];
   const lookups = readStoredDirectory(reader);
-  const matchedNames = await matchNames(context, options, liquidIndices ?? [], lookups.GWA);
+  const matchedNames = await matchNames(context, liquidIndices ?? [], lookups.GWA);
   const liquidIds = (liquidIndices ?? []).map(({ id }) => id);
 
   const select = async (ranking: readonly string[] | Failure | undefined): Promise<SelectionResult> => {
@@ -185,7 +166,7 @@ export async function refreshSelection(
       // A ranking that lost most of its assets would deselect many series.
       ranking: isShort ? storedIds : rankedIds.length > 0 ? rankedIds : undefined,
     };
-    const targets = await storeTargets(context, settings, directory);
+    const targets = await storeTargets(context, directory);
     for (const { kind, setting, names } of targets.notices)
       if (kind === "shared") log.warn({ setting, names }, "ambiguous names, all matches selected");
     const selectorProblems = targets.streams.flatMap(({ stream }) => {
@@ -220,8 +201,7 @@ function rankingProblems(
  * keep their ids until the next refresh.
  */
 async function matchNames(
-  { client, signal, log }: SyncContext,
-  { settings, reader }: RefreshOptions,
+  { client, reader, settings, signal, log }: SyncContext,
   indices: readonly LiquidIndex[],
   assets: Directory["GWA"],
 ): Promise<ReadonlyMap<string, string>> {
@@ -244,12 +224,8 @@ async function matchNames(
 }
 
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
-async function storeTargets(
-  context: SyncContext,
-  settings: SyncSettings,
-  directory: Directory,
-): Promise<SelectedTargets> {
-  const { ingest, signal } = context;
+async function storeTargets(context: SyncContext, directory: Directory): Promise<SelectedTargets> {
+  const { ingest, settings, signal } = context;
   const at = serviceNow(context);
   const targets = resolveTargets(settings, directory, at);
   for (const selected of targets.streams) {
@@ -325,7 +301,7 @@ class RankingFetch {
   #lastError: unknown;
 
   /** With a cadence the market capitalisations are also stored. */
-  constructor(context: SyncContext, random: Random, cadenceSeconds: number | undefined) {
+  constructor(context: SyncContext, cadenceSeconds: number | undefined) {
     this.#context = context;
     const signal = AbortSignal.any([context.signal, this.#cancellation.signal]);
     const cancellable = { ...context, signal };
@@ -334,7 +310,7 @@ class RankingFetch {
       this.#firstFailure.resolve();
     };
     const fetch = () => fetchMarketCaps(cancellable, cadenceSeconds);
-    this.#ids = retryUntilDone(cancellable, random, fetch, onRetry);
+    this.#ids = retryUntilDone(cancellable, fetch, onRetry);
     // Whoever waits for the ranking gets its failure.
     this.#ids
       .catch(() => {})

@@ -269,8 +269,7 @@ export function selectExchanges(
 
 /** Ends the targets of deselected snapshot keys. No poller would do so, because a switched-off stream has none. */
 export async function endDeselectedSnapshots(
-  { client, clock, ingest, signal }: SyncContext,
-  settings: SyncSettings,
+  { client, clock, ingest, settings, signal }: SyncContext,
   directory: Directory,
 ): Promise<void> {
   const { derivatives, marketCap } = settings.streams;

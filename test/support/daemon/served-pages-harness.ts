@@ -33,9 +33,7 @@ function takeTickers(loaded: LoadedSettings): Promise<unknown> {
   const stopping = new AbortController().signal;
   const session = { clock: systemClock, stopping, random, startWorker: startIngestInProcess };
   const filter = { streams: ["exchange_ticks" as const] };
-  return withSyncSession(loaded, session, silentLog, ({ syncContext, reader }) =>
-    backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter }),
-  );
+  return withSyncSession(loaded, session, silentLog, (syncContext) => backfill(syncContext, filter));
 }
 
 /** A daemon on the system clock, beside its simulator, that serves the pages to all tests of a file. */

@@ -2,7 +2,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
-import { toSyncSettings } from "../../../src/cli/support/session.ts";
 import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
@@ -163,19 +162,13 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       return report;
     },
     checkEnds() {
-      const loaded = load();
-      const { refreshSeconds, concurrency } = toSyncSettings(loaded);
-      return inSession(loaded, session, ({ syncContext, reader }) => {
-        const plan = planEnds(reader, refreshSeconds, clock.now() * 1000);
-        return checkEnds(syncContext, { reader, concurrency }, plan);
+      return inSession(load(), session, (syncContext) => {
+        const { reader, settings } = syncContext;
+        return checkEnds(syncContext, planEnds(reader, settings.refreshSeconds, clock.now() * 1000));
       });
     },
     verify(options = {}) {
-      const loaded = load();
-      const { refreshSeconds, concurrency } = toSyncSettings(loaded);
-      return inSession(loaded, session, ({ syncContext, reader, random }) =>
-        verify(syncContext, { reader, random, refreshSeconds, concurrency, sample: undefined, ...options }),
-      );
+      return inSession(load(), session, (syncContext) => verify(syncContext, options));
     },
   };
 }

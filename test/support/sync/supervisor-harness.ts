@@ -138,13 +138,11 @@ export class SupervisorHarness {
       startWorker: startIngestInProcess,
     });
     const reader = openReader(this.path);
-    const { withdrawals } = this.settings;
-    const context = { client, ingest, clock, log, stats, withdrawals, signal: this.#stop.signal };
+    const { settings } = this;
+    const { signal } = this.#stop;
+    const context = { client, ingest, reader, settings, clock, random, log, stats, signal };
     this.supervisor = new SyncSupervisor(context, {
-      settings: this.settings,
       wsUrl: service.wsUrl,
-      reader,
-      random,
       onFailure: (_, error) => void this.failures.push(error),
       onProblems: (part, problems) => {
         this.problems.set(part, problems);

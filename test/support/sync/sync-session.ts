@@ -1,4 +1,4 @@
-import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
+import { withSyncSession } from "../../../src/cli/support/session.ts";
 import type { LoadedSettings } from "../../../src/config/load-settings.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import { type Log, silentLog } from "../../../src/runtime/log.ts";
@@ -45,7 +45,5 @@ export function runBackfill(
   options: SessionOptions,
   filter: BackfillFilter = {},
 ): Promise<BackfillReport> {
-  return inSession(loaded, options, ({ syncContext, reader, random }) =>
-    backfill(syncContext, { settings: toSyncSettings(loaded), reader, random, filter }),
-  );
+  return inSession(loaded, options, (syncContext) => backfill(syncContext, filter));
 }
