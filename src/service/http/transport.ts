@@ -81,10 +81,9 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
         return Array.isArray(value) ? value[0] : value;
       };
       const isSuccess = response.statusCode >= 200 && response.statusCode < 300;
-      const chunks = countBytes(response.body, (size) => timeout.addReceived(size));
-      const bytes = await concatChunks(chunks, isSuccess ? MAX_BODY_BYTES : MAX_ERROR_BODY_BYTES, isSuccess);
+      const bytes = await readBody(response.body, isSuccess, timeout.addReceived);
       const receivedAt = clock.boottime();
-      const dateHeaderMs = parseHttpDate(header("date") ?? "", clock.now());
+      const dateHeaderMs = parseHttpDate(header("date") ?? "");
       const ageHeaderMs = /^\d+$/.test(header("age") ?? "") ? Number(header("age")) * 1000 : 0;
       const responseAge = server.recordResponse(dateHeaderMs, ageHeaderMs, requestedAt, receivedAt);
       const contentEncoding = (header("content-encoding") ?? "identity").trim().toLowerCase();
@@ -124,30 +123,19 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
   };
 }
 
-async function* countBytes(
+/** Reads a body into one new buffer. Throws if it is too large; of an error page returns the beginning. */
+async function readBody(
   stream: AsyncIterable<Uint8Array>,
-  count: (size: number) => void,
-): AsyncGenerator<Uint8Array> {
-  for await (const chunk of stream) {
-    count(chunk.byteLength);
-    yield chunk;
-  }
-}
-
-/** Reads a stream into one new buffer. Beyond `maxBytes`, throws or, if `shouldThrow` is false, returns the beginning. */
-async function concatChunks(
-  stream: AsyncIterable<Uint8Array>,
-  maxBytes: number,
-  shouldThrow: boolean,
+  isSuccess: boolean,
+  onReceived: (bytes: number) => void,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of stream) {
+    onReceived(chunk.byteLength);
     size += chunk.byteLength;
-    if (size > maxBytes) {
-      if (shouldThrow) throw malformedBodyFailure("larger than the limit");
-      break;
-    }
+    if (isSuccess && size > MAX_BODY_BYTES) throw malformedBodyFailure("larger than the limit");
+    if (!isSuccess && size > MAX_ERROR_BODY_BYTES) break;
     chunks.push(chunk);
   }
   // Not Buffer.concat: small buffers share one slab, and transferring one to a thread would detach the others.
@@ -192,37 +180,22 @@ function watchRoundTrip(
   return { addReceived, cancel: () => cancel() };
 }
 
-const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-
-const imfFixdate = /^[a-z]{3}, (\d{2}) ([a-z]{3}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) gmt$/;
-const rfc850 = /^[a-z]{6,9}, (\d{2})-([a-z]{3})-(\d{2}) (\d{2}):(\d{2}):(\d{2}) gmt$/;
-const asctime = /^[a-z]{3} ([a-z]{3}) ([ \d]\d) (\d{2}):(\d{2}):(\d{2}) (\d{4})$/;
-
-function toMillis(parts: (string | undefined)[]): number | undefined {
-  const [year, month, day, hour, minute, second] = parts;
-  const monthIndex = months.indexOf(month ?? "");
-  const ms = Date.UTC(Number(year), monthIndex, Number(day), Number(hour), Number(minute), Number(second));
-  const isInRange = monthIndex >= 0 && Number(hour) <= 23 && Number(minute) <= 59 && Number(second) <= 60;
-  return isInRange && new Date(ms).getUTCMonth() === monthIndex ? ms : undefined;
-}
+/** The three date formats of HTTP, with the day: IMF-fixdate, RFC 850 and asctime. */
+const httpDates = [
+  /^[a-z]{3}, (\d{2}) [a-z]{3} \d{4} \d{2}:\d{2}:\d{2} gmt$/i,
+  /^[a-z]{6,9}, (\d{2})-[a-z]{3}-\d{2} \d{2}:\d{2}:\d{2} gmt$/i,
+  /^[a-z]{3} [a-z]{3} ([ \d]\d) \d{2}:\d{2}:\d{2} \d{4}$/i,
+];
 
 /**
- * Parses the three date formats of HTTP. `Date.parse` would read asctime, which has no zone, as local time, and garbage
- * such as "7 apples" as a year.
+ * `Date.parse` alone would read asctime, which has no zone, as local time, garbage such as "7 apples" as a year, and 31 February as
+ * a day of March.
  */
-export function parseHttpDate(text: string, nowMs: number): number | undefined {
-  const normalized = text.trim().toLowerCase();
-  let match = imfFixdate.exec(normalized);
-  if (match) return toMillis([match[3], match[2], match[1], match[4], match[5], match[6]]);
-  match = asctime.exec(normalized);
-  if (match) return toMillis([match[6], match[1], match[2], match[3], match[4], match[5]]);
-  match = rfc850.exec(normalized);
-  if (!match) return undefined;
-  // RFC 9110: a two-digit year more than 50 years in the future belongs to the past century.
-  const thisYear = new Date(nowMs).getUTCFullYear();
-  const year = thisYear - (thisYear % 100) + Number(match[3]);
-  const fullYear = year > thisYear + 50 ? year - 100 : year;
-  return toMillis([String(fullYear), match[2], match[1], match[4], match[5], match[6]]);
+export function parseHttpDate(text: string): number | undefined {
+  const given = text.trim();
+  const day = httpDates.map((format) => format.exec(given)?.[1]).find((found) => found !== undefined);
+  const ms = Date.parse(/gmt$/i.test(given) ? given : `${given} GMT`);
+  return day !== undefined && new Date(ms).getUTCDate() === Number(day) ? ms : undefined;
 }
 
 /**
@@ -233,7 +206,7 @@ export function parseRetryAfter(header: string | undefined, respondedAt: number)
   if (header === undefined) return 0;
   const text = header.trim();
   if (/^\d+$/.test(text)) return Math.min(Number(text) * 1000, MAX_SILENCE_MS);
-  const date = parseHttpDate(text, respondedAt);
+  const date = parseHttpDate(text);
   if (date === undefined) return 0;
   return Math.min(Math.max(0, date - respondedAt), MAX_SILENCE_MS);
 }

@@ -43,7 +43,7 @@ export function classifyUpgradeStatus(
   const reason = `http_${status ?? 0}`;
   if (status === 401) return { reason, isTokenRejected: true };
   if (status !== 429 && (status === undefined || status < 500)) return { reason, end: "rejected" };
-  const respondedAt = parseHttpDate(headers.date ?? "", now) ?? now;
+  const respondedAt = parseHttpDate(headers.date ?? "") ?? now;
   return { reason, retryAfterMs: parseRetryAfter(headers["retry-after"], respondedAt) };
 }
 

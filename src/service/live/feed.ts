@@ -5,11 +5,10 @@ import { isLoopback, parseServiceUrl } from "../../model/service-url.ts";
 import type { Micros } from "../../model/time.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
-import type { RecoveryBell } from "../http/client-events.ts";
+import type { AccessToken } from "../auth/access-tokens.ts";
+import type { ServiceClient } from "../client/client.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { percentEncode } from "../http/request.ts";
-import type { ServerClock } from "../http/server-clock.ts";
 import { HOUR_MS, TEN_MINUTES_MS, UNWANTED_BACKOFF } from "../limits.ts";
 import { type CloseReason, isUnwanted, reconnectDelayMs, remainingAttempts } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
@@ -18,8 +17,7 @@ import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
 import {
   type FeedMessage,
-  type Subscription,
-  SubscriptionStates,
+  type SubscriptionStates,
   subscriptionKeysForTick,
   type TrackedSubscription,
 } from "./subscription-states.ts";
@@ -32,18 +30,16 @@ export interface FeedEvent {
   readonly reason?: string;
 }
 
+/** What the feed shares with REST. */
+export type FeedClient = Pick<ServiceClient, "server" | "bell" | "isDown" | "waitForTurn"> & {
+  readonly tokens: Pick<ServiceClient["tokens"], "get" | "refresh" | "reportRejected" | "reportAccepted">;
+};
+
 export interface FeedOptions {
   /** The websocket's address; also the audience of its tokens. */
   readonly wsUrl: string;
-  readonly tokens: FeedTokens;
-  /** The clock of the service, which REST and the feed share. */
-  readonly server: ServerClock;
-  /** Rings when REST or the token endpoint answers again; the feed rings it when it is greeted. */
-  readonly bell: RecoveryBell;
-  /** REST fails, and rings after its first success. */
-  readonly isRestDown: () => boolean;
-  readonly waitForTurn: (signal: AbortSignal) => Promise<void>;
-  readonly subscriptions: readonly Subscription[] | SubscriptionStates;
+  readonly client: FeedClient;
+  readonly subscriptions: SubscriptionStates;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
@@ -100,7 +96,6 @@ class LiveFeed {
   readonly #agent: Agent | undefined;
   readonly #redactor = new SecretRedactor("messages");
   readonly #watchdog: StalenessWatchdog;
-  readonly #subscriptions: SubscriptionStates;
   /** All open connections: two during a swap. */
   readonly #connections = new Set<LiveConnection>();
   #current: LiveConnection | undefined;
@@ -112,14 +107,12 @@ class LiveFeed {
     this.#agent = createProxyAgent(url, process.env);
     const { clock, refreshSeconds, isMarketQuiet, subscriptions } = options;
     this.#options = options;
-    this.#subscriptions =
-      subscriptions instanceof SubscriptionStates ? subscriptions : new SubscriptionStates(subscriptions);
-    this.#subscriptions.reset();
-    const now = () => options.server.nowMicros();
+    subscriptions.reset();
+    const now = () => options.client.server.nowMicros();
     this.queue = new MessageQueue(options.limits ?? DEFAULT_QUEUE_LIMITS, now);
     this.queue.onDrained = () => this.#resumeSockets();
     this.#watchdog = new StalenessWatchdog({
-      subscriptions: this.#subscriptions,
+      subscriptions,
       clock,
       refreshSeconds,
       isMarketQuiet,
@@ -134,7 +127,7 @@ class LiveFeed {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { random, log, isRestDown, bell } = this.#options;
+    const { random, log, subscriptions, client } = this.#options;
     const stop = () => {
       for (const connection of this.#connections) connection.close({ reason: "stopped" });
     };
@@ -142,14 +135,14 @@ class LiveFeed {
     const retryUpgrades = () => {
       for (const connection of this.#connections) connection.retryUpgrade();
     };
-    bell.on("ring", retryUpgrades);
-    const stopListening = this.#subscriptions.onChange(() => {
-      for (const connection of this.#connections)
-        connection.replaceSubscriptions(this.#subscriptions.current);
-    });
-    const stopHearing = this.#subscriptions.onSilent((tracked, since) =>
-      this.#watchdog.reportSilent(tracked, since),
-    );
+    client.bell.on("ring", retryUpgrades);
+    const replaceSubscriptions = () => {
+      for (const connection of this.#connections) connection.replaceSubscriptions(subscriptions.current);
+    };
+    subscriptions.on("change", replaceSubscriptions);
+    const reportSilent = (tracked: TrackedSubscription, since: Micros) =>
+      this.#watchdog.reportSilent(tracked, since);
+    subscriptions.on("silent", reportSilent);
     // Count rejections separately: the first rejection after a long outage must not wait an hour.
     let rejections = 0;
     for (let attempt = 1; !signal.aborted; attempt++) {
@@ -160,14 +153,12 @@ class LiveFeed {
       const { reason, cause, remedy, end = "dropped", retryAfterMs = 0 } = closeReason;
       rejections = isUnwanted(end) ? rejections + 1 : 0;
       // Exchange ticks have no history.
-      const isUrgent = this.#subscriptions.current.some(
-        ({ subscription }) => subscription.source === "exchange",
-      );
-      const outcome = { attempts: attempt, rejections, end, isUrgent, isRestDown: isRestDown() };
+      const isUrgent = subscriptions.current.some(({ subscription }) => subscription.source === "exchange");
+      const outcome = { attempts: attempt, rejections, end, isUrgent, isRestDown: client.isDown() };
       const inMs = closeReason.isRecovered ? 0 : Math.max(retryAfterMs, reconnectDelayMs(outcome, random));
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {
-        this.#subscriptions.disconnect();
+        subscriptions.disconnect();
         this.queue.push({ kind: "disconnected", reason, since: last.lastReceivedTs });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
       const address = addressOf(this.#url);
@@ -179,30 +170,30 @@ class LiveFeed {
       log.warn(fields, "live feed down, reconnecting");
       if (await this.#waitToReconnect(inMs, closeReason, signal)) rejections = 0;
     }
-    stopListening();
-    stopHearing();
-    bell.off("ring", retryUpgrades);
+    subscriptions.off("change", replaceSubscriptions);
+    subscriptions.off("silent", reportSilent);
+    client.bell.off("ring", retryUpgrades);
     signal.removeEventListener("abort", stop);
   }
 
   /** Returns true if the wait ended early because something of the service works again. */
   async #waitToReconnect(ms: number, closeReason: CloseReason, signal: AbortSignal): Promise<boolean> {
-    const { clock, bell, isRestDown, waitForTurn } = this.#options;
+    const { clock, client } = this.#options;
     const { end = "dropped", hasNoToken, retryAfterMs = 0 } = closeReason;
     const recovered = new AbortController();
     const isWoken = hasNoToken || !isUnwanted(end);
     const wake = () => recovered.abort();
-    if (isWoken) bell.on("ring", wake);
+    if (isWoken) client.bell.on("ring", wake);
     const ended = new AbortController();
     const ends = AbortSignal.any([signal, recovered.signal, ended.signal]);
     // The service's own wish comes first, whatever else works again.
     if (retryAfterMs > 0) await clock.sleep(retryAfterMs, signal).catch(() => {});
     const waits = [clock.sleep(ms - retryAfterMs, ends)];
-    if (isWoken && isRestDown()) waits.push(waitForTurn(ends));
+    if (isWoken && client.isDown()) waits.push(client.waitForTurn(ends));
     await Promise.race(waits).catch(() => {});
     ended.abort();
     await Promise.allSettled(waits);
-    bell.off("ring", wake);
+    client.bell.off("ring", wake);
     return recovered.signal.aborted;
   }
 
@@ -210,9 +201,9 @@ class LiveFeed {
   async #stayConnected(
     signal: AbortSignal,
   ): Promise<{ closeReason: CloseReason; last: LiveConnection | undefined }> {
-    const { clock, random, log, tokens, wsUrl, onEvent } = this.#options;
+    const { clock, random, log, client, wsUrl, onEvent } = this.#options;
     onEvent({ kind: "feed", event: "attempt" });
-    const token = await tokens.get(wsUrl, signal).catch((error: unknown) => classifyTokenError(error));
+    const token = await client.tokens.get(wsUrl, signal).catch((error: unknown) => classifyTokenError(error));
     if ("reason" in token) return { closeReason: token, last: undefined };
     let session = this.#connect(token, signal, true);
     let waitMs = connectionLifetimeMs(token, clock.boottime(), random());
@@ -242,7 +233,8 @@ class LiveFeed {
    * that.
    */
   async #swapConnection(session: Session, signal: AbortSignal): Promise<Session | undefined> {
-    const { tokens, wsUrl } = this.#options;
+    const { wsUrl, onEvent } = this.#options;
+    const { tokens, server } = this.#options.client;
     const token = await tokens
       .refresh(wsUrl, signal)
       .catch(() => tokens.get(wsUrl, signal))
@@ -260,14 +252,15 @@ class LiveFeed {
     }
     this.#current = successor.connection;
     session.connection.close({ reason: "superseded" });
-    this.queue.push({ kind: "swapped", at: this.#options.server.nowMicros() });
-    this.#options.onEvent({ kind: "feed", event: "swapped" });
+    this.queue.push({ kind: "swapped", at: server.nowMicros() });
+    onEvent({ kind: "feed", event: "swapped" });
     return successor;
   }
 
   #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
-    const { wsUrl, clock, random, tokens, log, onEvent } = this.#options;
-    const subscriptions = this.#subscriptions.current;
+    const { wsUrl, clock, random, log, onEvent } = this.#options;
+    const { tokens, server, bell } = this.#options.client;
+    const subscriptions = this.#options.subscriptions.current;
     this.#redactor.addSecret(token.text);
     const ready = Promise.withResolvers<void>();
     const closed = Promise.withResolvers<CloseReason>();
@@ -279,14 +272,14 @@ class LiveFeed {
       isTokenFresh: () => clock.boottime() - token.firstSeenAt < TEN_MINUTES_MS,
       clock,
       random,
-      server: this.#options.server,
+      server,
       listener: {
         onGreeting: () => {
-          this.#subscriptions.connect();
-          if (isFirst) this.queue.push({ kind: "connected", at: this.#options.server.nowMicros() });
+          this.#options.subscriptions.isConnected = true;
+          if (isFirst) this.queue.push({ kind: "connected", at: server.nowMicros() });
           onEvent({ kind: "feed", event: "connected" });
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
-          this.#options.bell.emit("ring");
+          bell.emit("ring");
         },
         onTokenAccepted: () => tokens.reportAccepted(wsUrl, token),
         onTick: (source, text) => this.#handleTick(source, text),
@@ -307,9 +300,11 @@ class LiveFeed {
         },
         onClosed: (closeReason) => {
           this.#connections.delete(connection);
-          if (closeReason.isTokenRejected) tokens.reportRejected(wsUrl, token);
-          // Whoever rejects a token answers: REST may do so too.
-          if (closeReason.isTokenRejected) this.#options.bell.emit("ring");
+          if (closeReason.isTokenRejected) {
+            tokens.reportRejected(wsUrl, token);
+            // Whoever rejects a token answers: REST may do so too.
+            bell.emit("ring");
+          }
           onEvent({ kind: "feed", event: "ended", reason: closeReason.reason });
           closed.resolve(closeReason);
         },
@@ -346,7 +341,7 @@ class LiveFeed {
   }
 
   #reportSubscribed({ subscription }: TrackedSubscription): void {
-    this.queue.push({ kind: "subscribed", subscription, at: this.#options.server.nowMicros() });
+    this.queue.push({ kind: "subscribed", subscription, at: this.#options.client.server.nowMicros() });
   }
 
   #reportUnconfirmed(
@@ -397,9 +392,6 @@ export function createProxyAgent(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | un
   if (isLoopback(wsUrl)) return undefined;
   return new Agent({ proxyEnv: env, keepAlive: false });
 }
-
-/** The part of the access tokens that the feed needs. */
-export type FeedTokens = Pick<AccessTokens, "get" | "refresh" | "reportRejected" | "reportAccepted">;
 
 /**
  * How long a connection lives before one with a fresh token replaces it: until the token's last hour.

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import type { Micros } from "../../model/time.ts";
 
 export type SubscriptionState =
@@ -64,16 +65,11 @@ export class TrackedSubscription {
     this.key = subscriptionKey(subscription);
   }
 
-  /** Returns whether the state changed. */
-  apply(event: Exclude<SubscriptionEvent, "confirmed" | "parked">): boolean {
-    return this.#transition(event);
-  }
-
   /** Returns whether the state changed to `live`. */
   confirm(): boolean {
     this.parkedUntil = 0;
     this.isSuspect = false;
-    return this.#transition("confirmed");
+    return this.apply("confirmed");
   }
 
   /** Returns whether the state or the service's code for it changed. */
@@ -83,29 +79,30 @@ export class TrackedSubscription {
     this.watch = undefined;
     const isSameCode = this.#parkedCode === code;
     this.#parkedCode = code;
-    return this.#transition("parked") || !isSameCode;
+    return this.apply("parked") || !isSameCode;
   }
 
-  #transition(event: SubscriptionEvent): boolean {
+  /** Returns whether the state changed. */
+  apply(event: SubscriptionEvent): boolean {
     const before = this.state;
     this.state = nextState(before, event);
     return this.state !== before;
   }
 }
 
-type SilenceListener = (tracked: TrackedSubscription, since: Micros) => void;
-
 /**
- * The subscriptions that the feed requests, in this order, and the state of each. The list may change while
- * the feed runs.
+ * The subscriptions that the feed requests, in this order, and the state of each. The list may change while the feed runs. `silent`:
+ * REST has index ticks that the subscription has not delivered since then, at least of one index.
  */
-export class SubscriptionStates {
+export class SubscriptionStates extends EventEmitter<{
+  change: [];
+  silent: [tracked: TrackedSubscription, since: Micros];
+}> {
   #tracked = new Map<string, TrackedSubscription>();
-  readonly #listeners = new Set<() => void>();
-  readonly #silenceListeners = new Set<SilenceListener>();
   isConnected = false;
 
   constructor(subscriptions: readonly Subscription[] = []) {
+    super();
     this.replace(subscriptions);
   }
 
@@ -128,25 +125,12 @@ export class SubscriptionStates {
     const removed = [...before.values()].filter(({ key }) => !this.#tracked.has(key));
     for (const tracked of removed) tracked.watch = undefined;
     if (removed.length === 0 && this.#tracked.size === before.size) return;
-    for (const listener of this.#listeners) listener();
+    this.emit("change");
   }
 
-  /** Calls the listener after every change of the list. Call the result to stop listening. */
-  onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  /** REST has index ticks that the subscription has not delivered since `since`, at least of one index. */
   reportSilent(subscription: Subscription, since: Micros): void {
     const tracked = this.#tracked.get(subscriptionKey(subscription));
-    if (tracked) for (const listener of this.#silenceListeners) listener(tracked, since);
-  }
-
-  /** Calls the listener with each silence that REST has shown. Call the result to stop listening. */
-  onSilent(listener: SilenceListener): () => void {
-    this.#silenceListeners.add(listener);
-    return () => this.#silenceListeners.delete(listener);
+    if (tracked) this.emit("silent", tracked, since);
   }
 
   /** Call it when a feed starts: discards the states of an earlier feed. */
@@ -154,10 +138,6 @@ export class SubscriptionStates {
     this.isConnected = false;
     for (const { key, subscription } of this.current)
       this.#tracked.set(key, new TrackedSubscription(subscription));
-  }
-
-  connect(): void {
-    this.isConnected = true;
   }
 
   /** Call it when the connection was lost: the next connection has to confirm each subscription again. */

@@ -53,11 +53,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
   const unknown = createUnknownMessageStore(context);
   const messages = followFeed({
     wsUrl: options.wsUrl,
-    tokens: client.tokens,
-    server: client.server,
-    bell: client.bell,
-    isRestDown: () => client.isDown(),
-    waitForTurn: (signal) => client.waitForTurn(signal),
+    client,
     subscriptions: options.subscriptions,
     clock,
     random,

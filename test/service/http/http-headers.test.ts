@@ -57,18 +57,14 @@ describe("Retry-After", () => {
     fc.assert(
       fc.property(fc.date({ min: new Date(0), max: new Date("2099-01-01"), noInvalidDate: true }), (date) => {
         const whole = Math.floor(date.getTime() / 1000) * 1000;
-        expect(parseHttpDate(new Date(whole).toUTCString(), whole)).toBe(whole);
+        expect(parseHttpDate(new Date(whole).toUTCString())).toBe(whole);
       }),
     );
   });
 
   it("B2: a two-digit year means the nearest matching year", () => {
-    expect(parseHttpDate("Sunday, 06-Nov-94 08:49:37 GMT", Date.UTC(2026, 1))).toBe(
-      Date.UTC(1994, 10, 6, 8, 49, 37),
-    );
-    expect(parseHttpDate("Sunday, 01-Mar-26 12:00:07 GMT", Date.UTC(2026, 1))).toBe(
-      Date.UTC(2026, 2, 1, 12, 0, 7),
-    );
+    expect(parseHttpDate("Sunday, 06-Nov-94 08:49:37 GMT")).toBe(Date.UTC(1994, 10, 6, 8, 49, 37));
+    expect(parseHttpDate("Sunday, 01-Mar-26 12:00:07 GMT")).toBe(Date.UTC(2026, 2, 1, 12, 0, 7));
   });
 });
 

@@ -5,24 +5,27 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { ServerClock } from "../../../src/service/http/server-clock.ts";
 import { followFeed } from "../../../src/service/live/feed.ts";
+import { SubscriptionStates } from "../../../src/service/live/subscription-states.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { FakeTokens, gwa, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
 const tick = (n: number) => ({ indexType: "GWA", indexId: "btc", price: String(n) });
 
 const defaults = {
-  tokens: new FakeTokens(new ManualClock()),
-  subscriptions: [gwa],
+  client: {
+    tokens: new FakeTokens(new ManualClock()),
+    server: new ServerClock(systemClock),
+    bell: new EventEmitter<{ ring: [] }>(),
+    isDown: () => false,
+    waitForTurn: () => new Promise<void>(() => {}),
+  },
+  subscriptions: new SubscriptionStates([gwa]),
   clock: systemClock,
   random: () => 0,
   log: silentLog,
   onEvent: () => {},
   refreshSeconds: 30,
   isMarketQuiet: async () => true,
-  server: new ServerClock(systemClock),
-  bell: new EventEmitter<{ ring: [] }>(),
-  isRestDown: () => false,
-  waitForTurn: () => new Promise<void>(() => {}),
 };
 
 describe("the live feed", () => {

@@ -309,7 +309,7 @@ describe("E18: how connections close", () => {
       { rejectUpgrade: (upgrades) => (upgrades <= 2 ? { status: 503, headers } : undefined) },
       {
         bell,
-        isRestDown: () => true,
+        isDown: () => true,
         waitForTurn: (signal) => once(signal, "abort", { signal }).then(() => {}),
       },
     );

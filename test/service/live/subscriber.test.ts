@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { FeedTokens } from "../../../src/service/live/feed.ts";
 import type { Subscription } from "../../../src/service/live/subscription-states.ts";
 import {
   type FeedHarness,
   type FeedHarnessOptions,
+  type FeedTokens,
   gwa,
   kraken,
   lx,

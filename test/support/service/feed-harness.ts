@@ -4,12 +4,16 @@ import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
 import { ServerClock } from "../../../src/service/http/server-clock.ts";
 import {
+  type FeedClient,
   type FeedEvent,
   type FeedOptions,
-  type FeedTokens,
   followFeed,
 } from "../../../src/service/live/feed.ts";
-import type { FeedMessage, Subscription } from "../../../src/service/live/subscription-states.ts";
+import {
+  type FeedMessage,
+  type Subscription,
+  SubscriptionStates,
+} from "../../../src/service/live/subscription-states.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { timeLimit } from "../time-limit.ts";
@@ -18,6 +22,8 @@ import { type ServerBehaviour, WebSocketTestServer } from "./websocket-server.ts
 export const gwa: Subscription = { source: "index", indexType: "GWA" };
 export const lx: Subscription = { source: "index", indexType: "LX" };
 export const kraken: Subscription = { source: "exchange", exchangeId: "kraken" };
+
+export type FeedTokens = FeedClient["tokens"];
 
 /** Issues tokens with characters that a URL must escape. */
 export class FakeTokens implements FeedTokens {
@@ -62,6 +68,12 @@ export class FakeTokens implements FeedTokens {
   }
 }
 
+type FeedReaderOptions = Pick<FeedOptions, "wsUrl"> &
+  Pick<FeedClient, "tokens"> &
+  Partial<Omit<FeedOptions, "subscriptions"> & FeedClient> & {
+    readonly subscriptions?: readonly Subscription[] | SubscriptionStates;
+  };
+
 /** A running feed and all that its reader received. */
 export class FeedReader {
   readonly clock: ManualClock;
@@ -73,16 +85,21 @@ export class FeedReader {
   readonly #stop = new AbortController();
   readonly #reading: Promise<void>;
 
-  constructor(clock: ManualClock, options: Pick<FeedOptions, "wsUrl" | "tokens"> & Partial<FeedOptions>) {
+  constructor(clock: ManualClock, { subscriptions = [gwa], ...options }: FeedReaderOptions) {
     this.clock = clock;
+    const client = {
+      server: new ServerClock(clock),
+      bell: new EventEmitter<{ ring: [] }>(),
+      isDown: () => false,
+      waitForTurn: () => new Promise<void>(() => {}),
+      ...options,
+    };
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
     this.#reading = this.#read(
       followFeed({
-        server: new ServerClock(clock),
-        bell: new EventEmitter(),
-        isRestDown: () => false,
-        waitForTurn: () => new Promise<void>(() => {}),
-        subscriptions: [gwa],
+        client,
+        subscriptions:
+          subscriptions instanceof SubscriptionStates ? subscriptions : new SubscriptionStates(subscriptions),
         clock,
         random: seededRandom(1),
         log: { ...silentLog, info: record, warn: record, error: record },
@@ -123,7 +140,7 @@ export class FeedReader {
   }
 }
 
-export type FeedHarnessOptions = Partial<FeedOptions> & { tokenLifetimeMs?: number };
+export type FeedHarnessOptions = Partial<FeedReaderOptions> & { tokenLifetimeMs?: number };
 
 /** A feed with a test server and fake tokens. */
 export class FeedHarness extends FeedReader {

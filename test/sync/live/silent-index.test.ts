@@ -50,7 +50,7 @@ describe("an index that falls silent while its type is live", () => {
     const { harness, polls } = await startFollowing();
     harness.simulator.setFaults(Fault.missingTick({ query: { name: "ELX" } }));
     let renewals = 0;
-    harness.supervisor?.subscriptions.onSilent(() => renewals++);
+    harness.supervisor?.subscriptions.on("silent", () => renewals++);
     const mutedAt = harness.clock.now();
     const from = harness.requestCount;
     await harness.runUntil(() => polls("ELX", from).length > 0, 4 * PERIOD);

@@ -9,6 +9,7 @@ import { type TimeoutRunner, withTimeout } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
 import { createServiceClient, type ServiceClient } from "../../../service/client/client.ts";
 import { followFeed } from "../../../service/live/feed.ts";
+import { SubscriptionStates } from "../../../service/live/subscription-states.ts";
 import { formatDuration } from "../../output/text.ts";
 import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 import { checkScopes } from "./scope-checks.ts";
@@ -126,12 +127,8 @@ async function checkFeed(
       let ending: string | undefined;
       const messages = followFeed({
         wsUrl,
-        tokens: client.tokens,
-        server: client.server,
-        bell: client.bell,
-        isRestDown: () => client.isDown(),
-        waitForTurn: (signal) => client.waitForTurn(signal),
-        subscriptions: [],
+        client,
+        subscriptions: new SubscriptionStates(),
         clock,
         random: Math.random,
         log: silentLog,
