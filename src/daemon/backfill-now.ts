@@ -1,6 +1,7 @@
 import { Failure } from "../model/failure.ts";
+import { historyStreams } from "../model/streams.ts";
 import { createSilenceTimeout, type SyncContext } from "../sync/context/context.ts";
-import { computeBackfillProgress, countsOf, HISTORY_PROGRESS_STREAMS } from "../sync/context/run-stats.ts";
+import { computeBackfillProgress, countsOf } from "../sync/context/run-stats.ts";
 import { type BackfillFilter, type BackfillReport, backfill } from "../sync/history/backfill.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { DaemonTelemetry } from "./daemon-telemetry.ts";
@@ -32,7 +33,7 @@ export async function backfillNow(
   const report = async () => {
     while (!stopping.signal.aborted) {
       await clock.sleep(PROGRESS_INTERVAL_MS, stopping.signal).catch(() => {});
-      const rows = HISTORY_PROGRESS_STREAMS.reduce((sum, stream) => sum + countsOf(stats, stream).rows, 0);
+      const rows = historyStreams.reduce((sum, stream) => sum + countsOf(stats, stream).rows, 0);
       const percent = computeBackfillProgress(stats, clock.monotonic() - startedAt)?.percent ?? 0;
       if (!stopping.signal.aborted) onProgress(rows, percent);
     }

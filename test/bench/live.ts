@@ -356,7 +356,7 @@ async function fillSeries(
     commit = ingest.call("commitWalkPage", {
       reader: pages.id,
       number: page.number,
-      ...(position.number === 1 ? { walk: settings } : {}),
+      ...settings,
       position: { gap, provenFrom: position.provenFrom },
       isLast: position.end === "exhausted",
       isSilenceConfirmed: false,

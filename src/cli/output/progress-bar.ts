@@ -1,11 +1,7 @@
+import { historyStreams } from "../../model/streams.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { SyncContext } from "../../sync/context/context.ts";
-import {
-  computeProgress,
-  countsOf,
-  HISTORY_PROGRESS_STREAMS,
-  type ProgressCounts,
-} from "../../sync/context/run-stats.ts";
+import { computeProgress, countsOf, type ProgressCounts } from "../../sync/context/run-stats.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { formatNumber } from "./text.ts";
 
@@ -20,9 +16,7 @@ interface Progress {
 /** Shows the progress of a backfill: bars on a terminal, elsewhere a log line every ten seconds. */
 export function showProgress({ clock, stats, log }: SyncContext, stderr: TextOutput): Progress {
   return isTerminal(stderr)
-    ? drawBars(clock, stderr, () =>
-        HISTORY_PROGRESS_STREAMS.map((stream) => [stream, countsOf(stats, stream)]),
-      )
+    ? drawBars(clock, stderr, () => historyStreams.map((stream) => [stream, countsOf(stats, stream)]))
     : logProgress({ clock, stats, log });
 }
 
@@ -33,7 +27,7 @@ export function isTerminal(stream: NodeJS.WritableStream | TextOutput): boolean 
 function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): Progress {
   const startedAt = clock.monotonic();
   return repeat(clock, LOG_INTERVAL_MS, () => {
-    for (const stream of HISTORY_PROGRESS_STREAMS) {
+    for (const stream of historyStreams) {
       const counts = countsOf(stats, stream);
       if (counts.done >= counts.planned) continue;
       const { rowsPerSecond, percent, secondsLeft } = computeProgress(counts, clock.monotonic() - startedAt);

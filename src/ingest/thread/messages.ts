@@ -69,23 +69,16 @@ export interface PageMessage {
   readonly page: SentPage;
 }
 
-/** What a walk says once of all its pages. */
-export interface WalkSettings
-  extends Pick<WalkPage, "series" | "isHead" | "confirmation" | "request" | "shouldCountMissing"> {
-  readonly timing: SeriesTiming;
-}
-
 export interface SeriesTiming extends Pick<WalkPage["rules"], "period" | "settleDelay" | "quietMargin"> {
   /** Length of the history that the service serves; null: unlimited. */
   readonly serviceWindow: Micros | null;
 }
 
-/** What a walk says of each page. `walk`: with the first one that it commits. */
-export interface WalkPageCall
-  extends Pick<WalkPage, "position" | "isLast" | "isSilenceConfirmed" | "acceptsForeign"> {
+/** What a walk says of each page. */
+export interface WalkPageCall extends Omit<WalkPage, "rules"> {
   readonly reader: number;
   readonly number: number;
-  readonly walk?: WalkSettings;
+  readonly timing: SeriesTiming;
 }
 
 /** For calls that were still queued when the thread stopped: none of them was run. */

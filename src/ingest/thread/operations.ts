@@ -56,14 +56,7 @@ import {
   type WalkPageCommitResult,
 } from "../commit/walk-page.ts";
 import { type Page, receivePage } from "../decode/read-page.ts";
-import type {
-  IngestCall,
-  PageMessage,
-  SeriesTiming,
-  StoredReply,
-  WalkPageCall,
-  WalkSettings,
-} from "./messages.ts";
+import type { IngestCall, PageMessage, SeriesTiming, StoredReply, WalkPageCall } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -331,11 +324,10 @@ function inTransaction<A, R>(
 /** The page stays until its transaction is committed. */
 function commitPage(
   { warehouse, pages, committedPages, now, machineNow }: OperationContext,
-  { reader, number, walk: sent, ...position }: WalkPageCall,
+  { reader, number, timing, ...walk }: WalkPageCall,
 ): WalkPageCommitResult {
-  const { page, walk } = pages.get(reader, number, sent);
-  const rules = seriesRules({ now, machineNow }, walk.timing);
-  return commitWalkPage(warehouse, { committedPages, now }, { ...walk, ...position, rules }, page);
+  const rules = seriesRules({ now, machineNow }, timing);
+  return commitWalkPage(warehouse, { committedPages, now }, { ...walk, rules }, pages.get(reader, number));
 }
 
 /** What the rule needs to know about a series at this time. */
@@ -352,40 +344,30 @@ function seriesRules(
   };
 }
 
-interface OpenReader {
-  readonly pages: Map<number, Page>;
-  walk?: WalkSettings;
-}
-
 /** The pages that the scan thread has decoded, by their reader: each stays until its commit, or until the reader is closed. */
 class ReceivedPages {
   readonly #port: MessagePort;
-  readonly #readers = new Map<number, OpenReader>();
+  readonly #readers = new Map<number, Map<number, Page>>();
 
   constructor(port: MessagePort) {
     this.#port = port;
   }
 
-  /**
-   * The page of a walk, and what the walk says once, with the first page that it commits. The scan thread sends a page before
-   * anyone can name it, so it has arrived.
-   */
-  get(reader: number, number: number, walk: WalkSettings | undefined) {
-    const open = this.#open(reader);
-    open.walk ??= walk;
-    const page = open.pages.get(number);
-    if (!page || !open.walk) throw new Error("a page must be read before it is committed");
-    return { page, walk: open.walk };
+  /** The page of a walk. The scan thread sends a page before anyone can name it, so it has arrived. */
+  get(reader: number, number: number): Page {
+    const page = this.#open(reader).get(number);
+    if (!page) throw new Error("a page must be read before it is committed");
+    return page;
   }
 
   /** All pages of a list. */
   list<S extends Stream>(_stream: S, reader: number): Page<S>[] {
-    return [...this.#open(reader).pages.values()] as Page<S>[];
+    return [...this.#open(reader).values()] as Page<S>[];
   }
 
   /** Frees the page and those before it: the garbage collector would run three times a second for the columns. */
   drop(reader: number, upTo = Number.POSITIVE_INFINITY): void {
-    const { pages } = this.#open(reader);
+    const pages = this.#open(reader);
     for (const [number, page] of pages) {
       if (number > upTo) continue;
       page.columns?.ts.buffer.transfer(0);
@@ -398,17 +380,17 @@ class ReceivedPages {
     this.#readers.delete(reader);
   }
 
-  #open(reader: number): OpenReader {
+  #open(reader: number): Map<number, Page> {
     for (let next = receiveMessageOnPort(this.#port); next; next = receiveMessageOnPort(this.#port)) {
       const { reader: owner, number, page } = next.message as PageMessage;
-      this.#find(owner).pages.set(number, receivePage(page));
+      this.#find(owner).set(number, receivePage(page));
     }
     return this.#find(reader);
   }
 
-  #find(reader: number): OpenReader {
-    const open = this.#readers.get(reader) ?? { pages: new Map() };
-    this.#readers.set(reader, open);
-    return open;
+  #find(reader: number): Map<number, Page> {
+    const pages = this.#readers.get(reader) ?? new Map<number, Page>();
+    this.#readers.set(reader, pages);
+    return pages;
   }
 }

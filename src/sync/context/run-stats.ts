@@ -1,4 +1,4 @@
-import { type Stream, streamOfEndpoint } from "../../model/streams.ts";
+import { historyStreams, type Stream, streamOfEndpoint } from "../../model/streams.ts";
 import type { PageAlarm } from "../../rule/interpret.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
@@ -98,9 +98,6 @@ export class RunStats {
   }
 }
 
-/** The streams whose history is walked: their progress can be estimated. */
-export const HISTORY_PROGRESS_STREAMS = ["index_ticks", "ohlcv"] as const satisfies readonly Stream[];
-
 /** The progress of one piece of work. `done` and `planned` have the same unit. */
 export interface ProgressCounts {
   readonly rows: number;
@@ -133,9 +130,9 @@ const MIN_ESTIMATED_MS = 20_000;
  * stream whose turn comes last says nothing about the time left, which is null until enough is done to know.
  */
 export function computeBackfillProgress(stats: RunStats, ms: number) {
-  const streams = HISTORY_PROGRESS_STREAMS.map((stream) => stats.forStream(stream)).filter(
-    ({ plannedMicros }) => plannedMicros > 0,
-  );
+  const streams = historyStreams
+    .map((stream) => stats.forStream(stream))
+    .filter(({ plannedMicros }) => plannedMicros > 0);
   if (streams.length === 0) return undefined;
   const { percent, rowsPerSecond, secondsLeft } = computeProgress(
     {

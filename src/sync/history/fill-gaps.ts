@@ -53,7 +53,7 @@ const MIN_MEASURED_REQUESTS = 50;
  */
 export async function fillGaps(context: SyncContext, filter: GapFilter): Promise<FillResult> {
   const { reader, random, settings, clock, ingest, stats, signal, log } = context;
-  const failures = new Map<string, FailureCount>();
+  const failures = new Map<string, { count: number; isGivenUp: boolean }>();
   const notFound = new NotFoundAnswers(context);
   const parked = new Map<string, Problem>();
   /** Why a series stayed open, for the report and the view `gaps`. */
@@ -155,25 +155,12 @@ function countRequests(stats: RunStats): number {
   return stats.forStream("index_ticks").requests + stats.forStream("ohlcv").requests;
 }
 
-interface FailureCount {
-  count: number;
-  isGivenUp: boolean;
-}
-
 /** A walk whose range stayed open. */
 interface OpenWalk {
   readonly walk: SliceWalk;
   readonly error: unknown;
   /** The service was answering, so the failure counts towards the maximum number of tries. */
   readonly countsAsTry: boolean;
-}
-
-interface RoundResult {
-  readonly failed: readonly OpenWalk[];
-  /** The service must repeat what it says about stored rows. */
-  readonly unconfirmed: readonly OpenWalk[];
-  readonly clamped: readonly SliceWalk[];
-  readonly hasReopened: boolean;
 }
 
 interface FillRound {
@@ -183,12 +170,10 @@ interface FillRound {
   readonly notFound: NotFoundAnswers;
 }
 
-async function runRound(
-  context: SyncContext,
-  { plan, walks, parked, notFound }: FillRound,
-): Promise<RoundResult> {
+async function runRound(context: SyncContext, { plan, walks, parked, notFound }: FillRound) {
   const { reader, settings, ingest, stats, signal } = context;
   const failed: OpenWalk[] = [];
+  /** The service must repeat what it says about stored rows. */
   const unconfirmed: OpenWalk[] = [];
   const clamped: SliceWalk[] = [];
   const unblocked: LedgerKey[] = [];

@@ -64,7 +64,7 @@ export async function checkNight(
 export async function checkEnds(context: SyncContext, ends: readonly SliceWalk[]): Promise<EndChecks> {
   const failures: string[] = [];
   await runConcurrently(ends, context.settings.concurrency, async (end) => {
-    const outcome = await runWalk(context, end, { progress: new FirstPageOnly(end.range.from) });
+    const outcome = await runWalk(context, end, { progress: firstPageOnly(end.range.from) });
     // An index that does not exist has nothing older.
     if ("error" in outcome) failures.push(failureCode(outcome.error));
   });
@@ -83,18 +83,17 @@ function countReopened(reader: Connection, ends: readonly SliceWalk[]): number {
 }
 
 /** Ends a walk after its first page, and before it if the service has nothing there. */
-class FirstPageOnly implements WalkProgress {
-  from: Micros;
-  readonly isExploring = true;
-  readonly pageSize = 1;
-
-  constructor(from: Micros) {
-    this.from = from;
-  }
-
-  extend(): void {}
-
-  onPage(): void {
-    this.from = Number.POSITIVE_INFINITY;
-  }
+function firstPageOnly(start: Micros): WalkProgress {
+  let from = start;
+  return {
+    get from() {
+      return from;
+    },
+    isExploring: true,
+    pageSize: 1,
+    extend: () => {},
+    onPage() {
+      from = Number.POSITIVE_INFINITY;
+    },
+  };
 }

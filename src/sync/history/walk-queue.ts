@@ -16,13 +16,6 @@ interface WalkQueueOptions {
   readonly findOldestRow: (series: WalkedSeries) => Micros | undefined;
 }
 
-/** A walk in progress. Its range shrinks when another worker takes over a part, and grows into waiting slices. */
-export interface ActiveWalk extends WalkProgress {
-  readonly walk: SliceWalk;
-  /** Everything from here up has been received. */
-  readonly position: Micros;
-}
-
 /** How a walk ended. */
 interface WalkEnd {
   /** `empty`: an exploring walk found nothing. */
@@ -59,7 +52,7 @@ const MAX_EMPTY_EXPLORATIONS = 2;
 class QueuedSeries {
   /** Newest first, disjoint. */
   waiting: SliceWalk[];
-  readonly active = new Set<QueuedWalk>();
+  readonly active = new Set<ActiveWalk>();
   /** The service has a row at this timestamp: a request at or after it returns rows. */
   oldestRow: Micros | undefined;
   /** A request at this timestamp returned nothing. */
@@ -142,7 +135,8 @@ function mergeAdjacent(slices: readonly SliceWalk[]): SliceWalk[] {
   return merged;
 }
 
-class QueuedWalk implements ActiveWalk {
+/** A walk in progress. Its range shrinks when another worker takes over a part, and grows into waiting slices. */
+export class ActiveWalk implements WalkProgress {
   readonly walk: SliceWalk;
   readonly series: QueuedSeries;
   readonly #queue: WalkQueue;
@@ -254,8 +248,7 @@ export class WalkQueue {
   }
 
   /** The walk has ended. */
-  finish(walk: ActiveWalk, { kind, hasFoundEnd = false }: WalkEnd): WalkEndResult {
-    const active = walk as QueuedWalk;
+  finish(active: ActiveWalk, { kind, hasFoundEnd = false }: WalkEnd): WalkEndResult {
     const { series, from, position } = active;
     series.active.delete(active);
     series.overlapPages += Math.min(1, Math.max(0, from - position) / series.pageLength);
@@ -278,14 +271,14 @@ export class WalkQueue {
     return { settled, isSeriesFilled: isFinished && series.failures === 0 };
   }
 
-  #start(series: QueuedSeries, walk: SliceWalk, isExploring = false): QueuedWalk {
-    const active = new QueuedWalk(this, series, walk, isExploring);
+  #start(series: QueuedSeries, walk: SliceWalk, isExploring = false): ActiveWalk {
+    const active = new ActiveWalk(this, series, walk, isExploring);
     series.active.add(active);
     return active;
   }
 
   /** The most urgent slice that surely has rows, or is the newest of a series without a walk. */
-  #takeWaiting(): QueuedWalk | undefined {
+  #takeWaiting(): ActiveWalk | undefined {
     let best: { series: QueuedSeries; slice: SliceWalk; isExploring: boolean } | undefined;
     for (const series of this.#series) {
       const ends = new Set([...series.active].map(({ from }) => from));
@@ -318,8 +311,8 @@ export class WalkQueue {
   }
 
   /** Halves the walk that has most pages left where the series surely has rows. */
-  #split(): QueuedWalk | undefined {
-    let best: { active: QueuedWalk; pages: number } | undefined;
+  #split(): ActiveWalk | undefined {
+    let best: { active: ActiveWalk; pages: number } | undefined;
     for (const { active: walks, oldestRow, pageLength, maySplit } of this.#series) {
       if (oldestRow === undefined || !maySplit) continue;
       for (const active of walks) {
@@ -335,7 +328,7 @@ export class WalkQueue {
   }
 
   /** Looks for rows below the oldest known one, with few requests: at the bottom first, then in growing steps. */
-  #explore(): QueuedWalk | undefined {
+  #explore(): ActiveWalk | undefined {
     for (const series of this.#series) {
       const { oldestRow, pageLength, emptyUntil, emptyExplorations, knownPages } = series;
       if (oldestRow === undefined || series.isExploring || emptyExplorations >= MAX_EMPTY_EXPLORATIONS)
@@ -357,7 +350,7 @@ export class WalkQueue {
   }
 
   /** Starts a walk at `ts`, within the range of another walk or within a waiting slice below it. */
-  #takeOver(active: QueuedWalk, ts: Micros, isExploring: boolean): QueuedWalk {
+  #takeOver(active: ActiveWalk, ts: Micros, isExploring: boolean): ActiveWalk {
     const { series, walk } = active;
     if (ts > active.from) {
       const range = { from: active.from, to: ts };
@@ -372,7 +365,7 @@ export class WalkQueue {
   }
 
   /** The walk above goes on with what the exploring walk left. */
-  #returnUnexplored({ series, walk, from }: QueuedWalk): void {
+  #returnUnexplored({ series, walk, from }: ActiveWalk): void {
     series.emptyExplorations++;
     series.emptyUntil = Math.max(series.emptyUntil, walk.range.to);
     series.add(walk, { from, to: walk.range.to });

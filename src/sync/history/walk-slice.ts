@@ -1,4 +1,5 @@
 import type { WalkPageCommitResult, WalkPosition } from "../../ingest/commit/walk-page.ts";
+import type { AppliedClaims } from "../../ingest/commit/write-page.ts";
 import type { SeriesTiming } from "../../ingest/thread/messages.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
@@ -47,30 +48,7 @@ const priorityByUrgency = {
 };
 
 /** What a walk found, compared with the stored rows. */
-export interface SliceResult {
-  /** Records of the range that were not stored; counted only in a comparison. */
-  readonly missing: number;
-  readonly changed: number;
-  /** Rows with the same figures, but other undocumented properties. */
-  readonly extraChanged: number;
-  readonly withdrawn: number;
-  /** Stored rows that the service claims not to have, and must say so again: they stay, and are open. */
-  readonly unconfirmed: number;
-  /** From the oldest page with a difference to the newest; undefined: nothing differs. */
-  readonly differing: TimeRange | undefined;
-  /** Records received, including those outside the range. */
-  readonly received: number;
-  /** The page contradicted an earlier claim of the service, so another range was reopened. */
-  readonly hasReopened: boolean;
-  /** The upper part of the range stays open: the service has shown no record above it so far. */
-  readonly isUnpublished: boolean;
-  /** The service says that nothing is older: what is below is settled, or a pending claim. */
-  readonly hasFoundEnd: boolean;
-  /** Set if stored rows are older than everything that the service still serves: its oldest record. */
-  readonly endsAt: Micros | undefined;
-  /** An exploring walk found nothing; the range is still open. */
-  readonly isUnexplored: boolean;
-}
+export type SliceResult = Readonly<Awaited<ReturnType<typeof walkSlice>>>;
 
 export interface WalkOptions {
   /** Called once the walk has a page with records. */
@@ -90,35 +68,37 @@ export async function walkSlice(
   context: SyncContext,
   slice: SliceWalk,
   { onServed, onFound, progress, isComparison = false }: WalkOptions = {},
-): Promise<SliceResult> {
+) {
   const { client, ingest, stats, signal, log } = context;
   const { key, indexType, indexId, name, serviceWindow, settleDelay, cadence } = slice.series;
   const { stream } = key;
   const series: Series = { stream, indexType, indexId };
   const walk = buildWalk(context, slice, progress);
   const pages = ingest.openPages({ stream, series, cadence });
-  const settings = {
-    series,
-    isHead: slice.isHead,
-    timing: timingOf(slice.series),
-    confirmation: context.settings.withdrawals,
-    request: describeRequest(walk.endpoint, walk.filters),
-    shouldCountMissing: isComparison,
-  };
+  const request = describeRequest(walk.endpoint, walk.filters);
   const { to } = slice.range;
   let provenFrom = to;
-  let differing: TimeRange | undefined;
   const counts = {
+    /** Records of the range that were not stored; counted only in a comparison. */
     missing: 0,
     changed: 0,
+    /** Rows with the same figures, but other undocumented properties. */
     extraChanged: 0,
     withdrawn: 0,
+    /** Stored rows that the service claims not to have, and must say so again: they stay, and are open. */
     unconfirmed: 0,
+    /** From the oldest page with a difference to the newest; undefined: nothing differs. */
+    differing: undefined as TimeRange | undefined,
+    /** Records received, including those outside the range. */
     received: 0,
     foreign: 0,
+    /** A page contradicted an earlier claim of the service, so another range was reopened. */
     hasReopened: false,
+    /** The upper part of the range stays open: the service has shown no record above it so far. */
     isUnpublished: false,
+    /** The service says that nothing is older: what is below is settled, or a pending claim. */
     hasFoundEnd: false,
+    /** Set if stored rows are older than everything that the service still serves: its oldest record. */
     endsAt: undefined as Micros | undefined,
   };
 
@@ -140,11 +120,16 @@ export async function walkSlice(
       {
         reader: pages.id,
         number,
+        series,
         position: toWalkPosition(position, { from, to }),
         isLast,
+        isHead: slice.isHead,
         isSilenceConfirmed: position.isSilenceConfirmed,
         acceptsForeign: position.acceptsForeign,
-        ...(position.number === 1 ? { walk: settings } : {}),
+        timing: timingOf(slice.series),
+        confirmation: context.settings.withdrawals,
+        request,
+        shouldCountMissing: isComparison,
       },
       signal,
     );
@@ -165,7 +150,7 @@ export async function walkSlice(
     counts.unconfirmed += unconfirmed;
     if (committed.missing + changed + committed.withdrawn + unconfirmed > 0 || committed.hasReopened) {
       const page = committed.proven ?? { from, to };
-      differing = { from: page.from, to: differing?.to ?? page.to };
+      counts.differing = { from: page.from, to: counts.differing?.to ?? page.to };
     }
     counts.hasReopened ||= committed.hasReopened;
     counts.isUnpublished ||= committed.isUnpublished;
@@ -199,7 +184,8 @@ export async function walkSlice(
       code: "unproven",
       remedy: "the range stays open and is fetched again",
     });
-  return { ...counts, differing, isUnexplored };
+  /** `isUnexplored`: an exploring walk found nothing; the range is still open. */
+  return { ...counts, isUnexplored };
 }
 
 /** What the ingest thread needs to know about the series of a slice. */
@@ -216,13 +202,7 @@ const believedMessages: Readonly<Partial<Record<ClaimKind, string>>> = {
 export function reportClaims(
   { log }: SyncContext,
   { key, indexType, name }: WalkedSeries,
-  {
-    pending,
-    believed,
-    learnedOffset,
-  }: Pick<WalkPageCommitResult, "pending" | "believed"> & {
-    readonly learnedOffset?: Micros | undefined;
-  },
+  { pending, believed, learnedOffset }: AppliedClaims & Partial<WalkPageCommitResult>,
 ): void {
   const describe = ({ range: { from, to }, rows, answers }: StoredClaim) => ({
     stream: key.stream,

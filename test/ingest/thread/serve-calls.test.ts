@@ -73,7 +73,7 @@ const timing = {
   serviceWindow: null,
 };
 const toCall = (hour: TimeRange, number: number): WalkPageCall => ({
-  ...{ reader: 1, number, walk: { series, isHead, confirmation, request, timing } },
+  ...{ reader: 1, number, series, isHead, confirmation, request, timing },
   ...{ position: { gap: hour, provenFrom: hour.to }, isLast: false, isSilenceConfirmed: false },
 });
 const commits = hours.map((hour, at) => ["commitWalkPage", toCall(hour, at + 1)] as const);

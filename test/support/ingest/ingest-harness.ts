@@ -60,16 +60,14 @@ export function startIngestThread(options: { path?: string; log?: Log } = {}) {
 /** Decodes a page, and returns what commits it, as a walk does. */
 export async function readPage(
   ingest: IngestThread,
-  { rules, confirmation, request, series, isHead, shouldCountMissing, ...page }: Omit<WalkPage, "isLast">,
+  { rules, ...page }: Omit<WalkPage, "isLast">,
   body: ResponseBody,
 ) {
-  const pages = ingest.openPages({ stream: series.stream, series });
+  const pages = ingest.openPages({ stream: page.series.stream, series: page.series });
   const { number, ...read } = await pages.read(body);
   const { period, settleDelay, quietMargin } = rules;
   const timing = { period, settleDelay, quietMargin, serviceWindow: null };
-  const counting = shouldCountMissing ? { shouldCountMissing } : {};
-  const walk = { series, isHead, confirmation, request, timing, ...counting };
-  const call = { ...page, isLast: read.nextId === undefined, reader: pages.id, number, walk };
+  const call = { ...page, isLast: read.nextId === undefined, reader: pages.id, number, timing };
   return async () => ({ ...read, ...(await ingest.call("commitWalkPage", call)) });
 }
 
