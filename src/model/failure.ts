@@ -201,6 +201,10 @@ export class Failure extends Error {
   }
 }
 
+/** The operator or the caller gave something wrong: a flag, an argument, an option. */
+export const usageFailure = (message: string, remedy: string) =>
+  new Failure(message, { code: "usage", remedy });
+
 /** The code of a failure; `unexpected` for any other error. */
 export function failureCode(error: unknown): FailureCode | "unexpected" {
   return error instanceof Failure ? error.code : "unexpected";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { exitCode, Failure, usageFailure } from "../../model/failure.ts";
 import { describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { BackfillReport } from "../../sync/history/backfill.ts";
@@ -7,7 +7,7 @@ import type { NightlyResult } from "../../sync/history/nightly-check.ts";
 import { isTerminal, showProgress } from "../output/progress-bar.ts";
 import { printReport, problemsPart, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
 import { formatDuration, formatNumber, pluralize, wrapText } from "../output/text.ts";
-import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
+import { type CommandContext, incompleteFailure } from "../support/context.ts";
 import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
 import {
   ADOPT_OPTION,

@@ -1,12 +1,13 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { suggestWord } from "../../model/did-you-mean.ts";
+import { usageFailure } from "../../model/failure.ts";
 import { indexTypes } from "../../model/stream-columns.ts";
 import { streams } from "../../model/streams.ts";
 import { logLevels } from "../../telemetry/logger.ts";
 import { type CommandDoc, describeCommands, type OptionDoc } from "../output/command-table.ts";
 import { QUERY_FORMATS } from "../output/row-formats.ts";
-import { type CommandContext, usageFailure } from "../support/context.ts";
+import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
 const COMPLETION_SHELLS = ["bash", "zsh", "fish"] as const;

@@ -1,11 +1,12 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import type { ExportResult } from "../../export/export-warehouse.ts";
+import { usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_SECOND, type Micros, parseDuration } from "../../model/time.ts";
 import type { ProgressCounts } from "../../sync/context/run-stats.ts";
 import { drawBars, isTerminal } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";
-import { type CommandContext, programVersion, usageFailure } from "../support/context.ts";
+import { type CommandContext, programVersion } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,

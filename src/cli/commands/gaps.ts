@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { remedyFor } from "../../library/incomplete-failure.ts";
-import { Failure } from "../../model/failure.ts";
+import { Failure, usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { type GapReport, hasLedger } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
-import { type CommandContext, usageFailure } from "../support/context.ts";
+import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn, toConfirmationRules } from "../support/flags.ts";
 import {
   addSelectionFlags,

@@ -3,10 +3,10 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import type { Command } from "commander";
 import { type LoadedSettings, settingAt } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
-import { errorCode } from "../../model/failure.ts";
+import { errorCode, usageFailure } from "../../model/failure.ts";
 import { packageFolder, programFile } from "../../runtime/child-process.ts";
 import { createFolder } from "../../warehouse/sqlite/disk.ts";
-import { type CommandContext, usageFailure } from "../support/context.ts";
+import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
 const SHIPPED_CONFIG = join(packageFolder, "config");

@@ -1,9 +1,9 @@
 import { suggestWord } from "../../model/did-you-mean.ts";
+import { usageFailure } from "../../model/failure.ts";
 import { readUndescribedColumns, readUserRelations } from "../../warehouse/query/query.ts";
 import { publicDocs, relationDocs } from "../../warehouse/schema/column-docs.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatDescriptionTable, wrapText } from "../output/text.ts";
-import { usageFailure } from "../support/context.ts";
 
 /** Lists every relation that users query, including views that they added to the warehouse. */
 export function describeRelations(reader: Connection | undefined, asJson: boolean): string {

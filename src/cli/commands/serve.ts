@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
-import { type CommandContext, programVersion, usageFailure } from "../support/context.ts";
+import { usageFailure } from "../../model/failure.ts";
+import { type CommandContext, programVersion } from "../support/context.ts";
 import {
   addSettingsFlags,
   createCommandLogger,

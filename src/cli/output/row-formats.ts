@@ -1,5 +1,5 @@
+import { usageFailure } from "../../model/failure.ts";
 import { textRenderers, toCellText } from "../../model/row-text.ts";
-import { usageFailure } from "../support/context.ts";
 import { type Alignment, formatTable } from "./text.ts";
 
 export const QUERY_FORMATS = ["table", "csv", "json", "ndjson"] as const;

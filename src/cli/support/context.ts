@@ -38,11 +38,6 @@ export function incompleteFailure(message: string, remedy = "the report lists wh
   return new Failure(message, { family: "operator", code: "incomplete", remedy });
 }
 
-/** The operator gave a wrong flag or argument. */
-export function usageFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "usage", remedy });
-}
-
 /** To a cron job, exit code 0 means that everything selected is synced. */
 export function unfinishedFailure(why: unknown, otherwise: string): Failure {
   return new Failure(`${why instanceof Error ? why.message : otherwise} before its work was done`, {

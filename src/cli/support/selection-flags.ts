@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { findTimeZone, utcZone } from "../../library/reading/time-zone.ts";
 import { suggestWord } from "../../model/did-you-mean.ts";
+import { usageFailure } from "../../model/failure.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { RunFilter } from "../../sync/history/run-filter.ts";
-import { usageFailure } from "./context.ts";
 
 /** The flags that limit a command to a part of the warehouse, as commander returns them. */
 export interface SelectionFlags {

@@ -1,4 +1,4 @@
-import { Failure } from "../../model/failure.ts";
+import { type Failure, usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros, parseDuration } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { OFFSET_BLOCK_MICROS, type TimeZone, utcZone } from "./time-zone.ts";
@@ -36,7 +36,7 @@ export function createBarGrid(every: string, zone: TimeZone = utcZone): BarGrid 
 }
 
 export function lengthFailure(message: string): Failure {
-  return new Failure(message, { code: "usage", remedy: "give a length such as 30s, 10m, 1h, 1d or 1w" });
+  return usageFailure(message, "give a length such as 30s, 10m, 1h, 1d or 1w");
 }
 
 type GridFunctions = Pick<BarGrid, "startOf" | "endOf">;

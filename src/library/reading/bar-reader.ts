@@ -4,7 +4,7 @@ import {
   emptyDetails,
   toTickFigures,
 } from "../../model/answers/bar-aggregate.ts";
-import { Failure } from "../../model/failure.ts";
+import { usageFailure } from "../../model/failure.ts";
 import { DEFAULT_CADENCE, type RowStream } from "../../model/streams.ts";
 import { barWidths, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -42,10 +42,7 @@ function hasKeptBars({ stream, figure, over }: KeyedSeries): boolean {
 /** Default: ticks, if the warehouse has any of the series; else its daily bars. */
 export function chooseSource(series: KeyedSeries, given?: BarSource): BarSource {
   if (given === "ohlcv" && !hasKeptBars(series))
-    throw new Failure(`${series.name} has no daily bars of ${series.figure}`, {
-      code: "usage",
-      remedy: "leave out --source",
-    });
+    throw usageFailure(`${series.name} has no daily bars of ${series.figure}`, "leave out --source");
   return (
     given ?? (series.has_ticks === 0 && series.has_ohlcv === 1 && hasKeptBars(series) ? "ohlcv" : "ticks")
   );
@@ -60,7 +57,11 @@ export function* readBars(
   const { key } = series;
   const { grid, source, running } = options;
   const range = alignToBars(grid, options.range);
-  if (!canBuild(options)) throw onlyDailyBars(series.name);
+  if (!canBuild(options))
+    throw usageFailure(
+      `${series.name} has daily bars only, whose days are those of UTC`,
+      "ask for bars of 1d, or a multiple of it, in UTC",
+    );
   if (key === null || range.from >= range.to) return;
   const toRow = rowMaker(connection, series, { grid, range, source });
   const present = readPresentTs(connection);
@@ -270,11 +271,4 @@ const periodSql = `SELECT period FROM targets WHERE stream = ? AND series IN (?,
 /** The refresh period of a series, as the views compute it. */
 function readPeriod(connection: Connection, { stream, ledgerKeys }: KeyedSeries): Micros {
   return connection.findValue<Micros>(periodSql, [stream, ...ledgerKeys]) ?? DEFAULT_CADENCE;
-}
-
-function onlyDailyBars(name: string): Failure {
-  return new Failure(`${name} has daily bars only, whose days are those of UTC`, {
-    code: "usage",
-    remedy: "ask for bars of 1d, or a multiple of it, in UTC",
-  });
 }

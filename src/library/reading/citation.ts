@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { Failure } from "../../model/failure.ts";
+import { usageFailure } from "../../model/failure.ts";
 import { formatTimestamp, type Micros, parseTimestamp } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
@@ -79,12 +79,12 @@ export function askFor(
   },
 ): Question {
   const { of, every, tz, running, requireComplete } = asked;
-  if (running) throw usage("a bar in progress cannot be cited", "leave out --running");
+  if (running) throw usageFailure("a bar in progress cannot be cited", "leave out --running");
   const present = readPresentTs(connection);
   const grid = every === undefined ? undefined : createBarGrid(every, findTimeZone(tz));
   const froms = new Set(plans.map(({ range }) => range.from));
   if (requireComplete && froms.size > 1)
-    throw usage("the series begin at several times", "give the start of what is cited with --from");
+    throw usageFailure("the series begin at several times", "give the start of what is cited with --from");
   const over = grid ? grid.startOf(present) : present;
   return {
     ...questionOf(connection, plans),
@@ -109,7 +109,7 @@ export function askAsOf(
   if (schedule !== undefined && from !== undefined && last !== undefined)
     return { ...question, tz, at: schedule, from, to: last + 1 };
   if (moments.length > MAX_MOMENTS)
-    throw usage(
+    throw usageFailure(
       `a citation has at most ${MAX_MOMENTS} moments`,
       "cite a part of them, or one a day with --at",
     );
@@ -268,7 +268,7 @@ export function parseCitation(text: string): Citation {
   const isWhole = kind === "asof" ? at !== undefined : hasRange && (kind === "ticks" || every !== undefined);
   const isDigest = Number.isSafeInteger(rows) && /^[0-9a-f]{64}$/.test(sha256);
   if (start < 0 || !isKind || ids.length === 0 || !isDigest || !isWhole)
-    throw usage("that is no whole citation", "give the line as --cite printed it, from mds1 on");
+    throw usageFailure("that is no whole citation", "give the line as --cite printed it, from mds1 on");
   return {
     ...{ kind, names: list(names), ids, of: given.get("of"), over: given.get("over"), every },
     ...{ tz: given.get("tz"), from, to, knownAt: time(given.get("known-at")), rows, sha256, state },
@@ -277,8 +277,4 @@ export function parseCitation(text: string): Citation {
     isComplete: given.get("complete") === "yes",
     marks: given.get("marks")?.match(new RegExp(`.{${MARK_DIGITS}}`, "g")) ?? [],
   };
-}
-
-function usage(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "usage", remedy });
 }

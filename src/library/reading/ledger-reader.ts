@@ -1,4 +1,4 @@
-import { Failure } from "../../model/failure.ts";
+import { usageFailure } from "../../model/failure.ts";
 import type { GapRow } from "../../model/status/gap-state.ts";
 import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
@@ -54,10 +54,10 @@ function isOf({ stream, index_id }: CoverageRow, { id, stream: only, ledgerId = 
 function findStream(name: string): Stream {
   const stream = streams.find((known) => known === name);
   if (stream !== undefined && hasLedger(stream)) return stream;
-  throw new Failure(`the ledger has no stream ${name}`, {
-    code: "usage",
-    remedy: `give one of ${streams.filter(hasLedger).join(", ")}`,
-  });
+  throw usageFailure(
+    `the ledger has no stream ${name}`,
+    `give one of ${streams.filter(hasLedger).join(", ")}`,
+  );
 }
 
 function clip(row: CoverageRow, from: Micros, to: Micros): CoverageRow {

@@ -1,5 +1,5 @@
 import { parseQueryValue } from "../../model/answers/query.ts";
-import { Failure } from "../../model/failure.ts";
+import { type Failure, usageFailure } from "../../model/failure.ts";
 import {
   MICROS_PER_DAY,
   type Micros,
@@ -52,10 +52,10 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
   const from = options.from === undefined ? undefined : readTime(options.from, now, zone);
   const to = options.to === undefined ? undefined : readTime(options.to, now, zone);
   if (options.requireComplete && to === undefined && connection.knownAt)
-    throw new Failure("whether an earlier state was complete needs the end of the range", {
-      code: "usage",
-      remedy: "give it with --to",
-    });
+    throw usageFailure(
+      "whether an earlier state was complete needs the end of the range",
+      "give it with --to",
+    );
   if (from !== undefined && to !== undefined && from >= to) throw emptyRange();
   const all = resolveSeries(connection, options.names, options).map((series) => ({
     series,
@@ -167,17 +167,14 @@ export function readTime(input: TimeInput, now: Micros, zone: TimeZone = utcZone
   const isLikelyMillis =
     typeof input === "number" && ts !== undefined && ts !== 0 && Math.abs(ts) < MIN_MICROS;
   if (ts !== undefined && Number.isSafeInteger(ts) && !isLikelyMillis) return ts;
-  throw new Failure(`${String(input)} is not a time`, {
-    code: "usage",
-    remedy: isLikelyMillis ? "give microseconds since 1970, or a Date" : `give ${USER_TIME_FORMS}`,
-  });
+  throw usageFailure(
+    `${String(input)} is not a time`,
+    isLikelyMillis ? "give microseconds since 1970, or a Date" : `give ${USER_TIME_FORMS}`,
+  );
 }
 
 function emptyRange(): Failure {
-  return new Failure("the range is empty: its start is not before its end", {
-    code: "usage",
-    remedy: "a range is [from, to)",
-  });
+  return usageFailure("the range is empty: its start is not before its end", "a range is [from, to)");
 }
 
 /** The moments that a user asks for: one, a list, or one a day. */
@@ -192,7 +189,7 @@ export function readMoments(
   const { at, from, to = "now" } = input;
   const clock = /^\d\d:\d\d(:\d\d)?$/.test(at) ? parseDateOrTimestamp(`1970-01-01 ${at}`) : undefined;
   if (clock === undefined || clock >= MICROS_PER_DAY)
-    throw new Failure(`${at} is not a time of day`, { code: "usage", remedy: "give a time such as 09:30" });
+    throw usageFailure(`${at} is not a time of day`, "give a time such as 09:30");
   const [first, end] = [readTime(from, now, zone), readTime(to, now, zone)];
   if (first >= end) throw emptyRange();
   const moments: Micros[] = [];
@@ -209,10 +206,7 @@ export function readQueryValues(values: QueryValues, now: Micros): QueryValues {
     if (typeof value !== "string" || !value.startsWith("@")) return [name, value];
     const ts = parseQueryValue(value, now);
     if (ts === undefined)
-      throw new Failure(`:${name} cannot be ${value}`, {
-        code: "usage",
-        remedy: `after @ give ${USER_TIME_FORMS}`,
-      });
+      throw usageFailure(`:${name} cannot be ${value}`, `after @ give ${USER_TIME_FORMS}`);
     return [name, ts];
   };
   return Object.fromEntries(Object.entries(values).map(read));

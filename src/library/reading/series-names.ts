@@ -1,4 +1,4 @@
-import { Failure } from "../../model/failure.ts";
+import { Failure, usageFailure } from "../../model/failure.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
   describeChoices,
@@ -84,7 +84,7 @@ export function resolveSeries(
   names: readonly string[],
   { indexType, of, over: divisor }: SeriesOptions = {},
 ): KeyedSeries[] {
-  if (names.length === 0) throw usage("no series is given", "name one, such as BTC, BTC/USD or BLX");
+  if (names.length === 0) throw usageFailure("no series is given", "name one, such as BTC, BTC/USD or BLX");
   const type = indexType === undefined ? undefined : readIndexType(indexType);
   const known = new KnownNames(connection);
   const resolved = names.map((name) => resolveName(connection, known, name, type));
@@ -109,7 +109,7 @@ function resolveName(
     .filter(({ indexType, stream }) => indexType !== null || stream !== undefined)
     .map((named) => ({ named, series: readKeyed(connection, named) }));
   if (all.length === 0)
-    throw usage(`${name} is an exchange`, `give one of its markets too, such as ${name}:BTC/USD`);
+    throw usageFailure(`${name} is an exchange`, `give one of its markets too, such as ${name}:BTC/USD`);
   const stored = all.filter(({ series }) => hasRows(series));
   const choices = stored.length > 0 ? stored : all;
   const [only] = choices;
@@ -162,10 +162,6 @@ function readKeyed(connection: Connection, named: KnownSeries): Omit<KeyedSeries
 function readIndexType(text: string): IndexType {
   const type = indexTypes.find((known) => known === text.toUpperCase());
   if (type === undefined)
-    throw usage(`there is no index type ${text}`, `give one of ${indexTypes.join(", ")}`);
+    throw usageFailure(`there is no index type ${text}`, `give one of ${indexTypes.join(", ")}`);
   return type;
-}
-
-function usage(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "usage", remedy });
 }

@@ -1,4 +1,4 @@
-import { Failure } from "../../model/failure.ts";
+import { usageFailure } from "../../model/failure.ts";
 import {
   formatTimestamp,
   MICROS_PER_DAY,
@@ -53,10 +53,10 @@ export function findTimeZone(name = "UTC"): TimeZone {
       second: "2-digit",
     });
   } catch {
-    throw new Failure(`there is no time zone ${name}`, {
-      code: "usage",
-      remedy: "give a name such as Europe/Berlin or America/New_York",
-    });
+    throw usageFailure(
+      `there is no time zone ${name}`,
+      "give a name such as Europe/Berlin or America/New_York",
+    );
   }
   return createZone((ms) => readOffset(format, ms));
 }

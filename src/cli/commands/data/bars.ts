@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { BarSource } from "../../../library/rows.ts";
-import { type CommandContext, usageFailure } from "../../support/context.ts";
+import { usageFailure } from "../../../model/failure.ts";
+import type { CommandContext } from "../../support/context.ts";
 import { addSettingsFlags } from "../../support/flags.ts";
 import { addOutputFlags, type OutputFlags, readDataFormat } from "./data-output.ts";
 import { barOutput, selectColumns } from "./output-columns.ts";

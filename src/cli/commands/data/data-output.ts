@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
+import { usageFailure } from "../../../model/failure.ts";
 import { drawBars, isTerminal } from "../../output/progress-bar.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../../output/row-formats.ts";
 import { formatElapsed, pluralize } from "../../output/text.ts";
 import { writeAtomically, writePieces, writeTextFile } from "../../output/write-output.ts";
-import { type CommandContext, usageFailure } from "../../support/context.ts";
+import type { CommandContext } from "../../support/context.ts";
 import type { Cell, OutputColumn } from "./output-columns.ts";
 
 const DATA_FORMATS = [...QUERY_FORMATS, "parquet"] as const;
