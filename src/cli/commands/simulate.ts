@@ -2,10 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
 import type { Command } from "commander";
-import { integerOption, type Option } from "../../config/option-types.ts";
-import { errorCode, failureCode } from "../../model/failure.ts";
+import { integerOption } from "../../config/option-types.ts";
+import { errorCode, failureCode, usageFailure } from "../../model/failure.ts";
 import type { Simulator } from "../../simulator/simulator.ts";
-import { ChildExit, type CommandContext, usageFailure } from "../support/context.ts";
+import { ChildExit, type CommandContext } from "../support/context.ts";
+import { readFlag } from "../support/flags.ts";
 
 interface SimulateFlags {
   port: string;
@@ -13,10 +14,8 @@ interface SimulateFlags {
   refreshSeconds: string;
 }
 
-const NUMBER_OPTIONS = {
-  port: integerOption("port to listen on; 0: any free port", 0, 0, 65_535),
-  "refresh-seconds": integerOption("how often the market moves", 30, 1, 3600),
-};
+const PORT = integerOption("port to listen on; 0: any free port", 0, 0, 65_535);
+const REFRESH_SECONDS = integerOption("how often the market moves", 30, 1, 3600);
 
 /** A daemon takes up to five seconds to stop. */
 const GROUP_STOP_TIMEOUT_MS = 5_000;
@@ -34,9 +33,9 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
     )
     .usage("[options] [-- command...]")
     .argument("[command...]", "after --: the command to run, with its arguments")
-    .option("--port <n>", NUMBER_OPTIONS.port.help, "0")
+    .option("--port <n>", PORT.help, "0")
     .option("--size <size>", "demo: a dozen assets; real: 1,500 assets, 6,000 markets, 200 exchanges", "demo")
-    .option("--refresh-seconds <n>", NUMBER_OPTIONS["refresh-seconds"].help, "30")
+    .option("--refresh-seconds <n>", REFRESH_SECONDS.help, "30")
     .action(async (command: string[], flags: SimulateFlags) => {
       const simulator = await startOrReject(flags);
       const settings = {
@@ -96,27 +95,18 @@ function signalGroup(leader: ChildProcess | undefined, signal: NodeJS.Signals | 
 }
 
 async function startOrReject(flags: SimulateFlags): Promise<Simulator> {
-  const size =
-    SIZES.find((name) => name === flags.size) ?? rejectFlag("--size", flags.size, SIZES.join(" or "));
-  const port = readNumber("port", flags.port);
-  const refreshSeconds = readNumber("refresh-seconds", flags.refreshSeconds);
+  const size = SIZES.find((name) => name === flags.size);
+  if (!size) throw usageFailure(`--size cannot be ${flags.size}`, `give ${SIZES.join(" or ")}`);
+  const port = readFlag("--port", flags.port, PORT);
+  const refreshSeconds = readFlag("--refresh-seconds", flags.refreshSeconds, REFRESH_SECONDS);
   // Loaded lazily, so that other commands do not load the simulator.
   const { startSimulator } = await import("../../simulator/simulator.ts");
   try {
     // On one machine, compressing costs more than it saves.
     return await startSimulator({ size, port, refreshSeconds, quirks: { compression: "none" } });
   } catch (error) {
-    if (failureCode(error) === "http_port") return rejectFlag("--port", String(port), "a free port, or 0");
+    if (failureCode(error) === "http_port")
+      throw usageFailure(`--port cannot be ${port}`, "give a free port, or 0");
     throw error;
   }
-}
-
-function readNumber(flag: keyof typeof NUMBER_OPTIONS, text: string): number {
-  const option: Option<number> = NUMBER_OPTIONS[flag];
-  const result = option.parse(text);
-  return "value" in result ? result.value : rejectFlag(`--${flag}`, text, result.expected);
-}
-
-function rejectFlag(flag: string, value: string, expected: string): never {
-  throw usageFailure(`${flag} cannot be ${value}`, `give ${expected}`);
 }

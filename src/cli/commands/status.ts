@@ -57,7 +57,9 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
         stdout.write(`${flags.json ? JSON.stringify(status, null, 2) : formatStatus(status)}\n`);
         return;
       }
-      const show = flags.json ? showAsJsonLines(stdout) : showInPlace(stdout, formatStatus);
+      const show = flags.json
+        ? (status: StatusReport) => void stdout.write(`${JSON.stringify(status)}\n`)
+        : showInPlace(stdout, formatStatus);
       while (!stopping.aborted) {
         show(await read());
         await clock.sleep(WATCH_INTERVAL_MS, stopping).catch(() => {});
@@ -65,18 +67,12 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
     });
 }
 
-type ShowStatus = (status: StatusReport) => void;
-
-function showAsJsonLines(stdout: NodeJS.WritableStream): ShowStatus {
-  return (status) => void stdout.write(`${JSON.stringify(status)}\n`);
-}
-
 /** On a terminal each status replaces the one before; elsewhere it is appended. */
-function showInPlace(stdout: NodeJS.WritableStream, text: (status: StatusReport) => string): ShowStatus {
-  if (!isTerminal(stdout)) return (status) => void stdout.write(`${text(status)}\n\n`);
+function showInPlace(stdout: NodeJS.WritableStream, text: (status: StatusReport) => string) {
+  if (!isTerminal(stdout)) return (status: StatusReport) => void stdout.write(`${text(status)}\n\n`);
   const rows = (stdout as NodeJS.WriteStream).rows ?? 24;
   let linesShown = 0;
-  return (status) => {
+  return (status: StatusReport) => {
     // Lines that have scrolled away cannot be redrawn; the last line stays free for the cursor.
     const lines = text(status)
       .split("\n")

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { integerOption } from "../../config/option-types.ts";
+import { usageFailure } from "../../model/failure.ts";
 import { type Confirmations, describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, formatToSecond, MICROS_PER_MS } from "../../model/time.ts";
 import type { VerifyResult } from "../../sync/history/verify.ts";
@@ -14,13 +15,14 @@ import { openReader, withReader } from "../../warehouse/reader.ts";
 import { openWriter } from "../../warehouse/writer.ts";
 import { listPart, printReport, problemsPart, type ReportPart } from "../output/report.ts";
 import { formatNumber, pluralize, wrapText } from "../output/text.ts";
-import { type CommandContext, incompleteFailure, usageFailure } from "../support/context.ts";
+import { type CommandContext, incompleteFailure } from "../support/context.ts";
 import {
   ADOPT_OPTION,
   addSettingsFlags,
   createCommandLogger,
   loadSettingsAndWarn,
   logLevelOption,
+  readFlag,
 } from "../support/flags.ts";
 
 interface VerifyFlags {
@@ -66,7 +68,7 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       const loaded = loadSettingsAndWarn(command, context);
       if (flags.ledger) return auditWarehouse(loaded.settings.warehouse.path, flags, context);
       if (flags.repair) throw usageFailure("--repair needs --ledger", "without it verify always repairs");
-      const sample = flags.all ? undefined : readSample(flags.sample);
+      const sample = flags.all ? undefined : readFlag("--sample", flags.sample, SAMPLE_OPTION);
       const log = createCommandLogger(flags.logLevel, context.stderr);
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
@@ -111,12 +113,6 @@ function repairFindings(path: string, findings: readonly AuditFinding[], { clock
   } finally {
     warehouse.close();
   }
-}
-
-function readSample(text: string): number {
-  const result = SAMPLE_OPTION.parse(text);
-  if ("value" in result) return result.value;
-  throw usageFailure(`--sample cannot be ${text}`, `give ${result.expected}`);
 }
 
 function describeVerified(

@@ -1,12 +1,14 @@
 import { type Command, Option } from "commander";
 import { type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
+import type { Option as Setting } from "../../config/option-types.ts";
+import { usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createLogger, type LogLevel, logLevels } from "../../telemetry/logger.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { ensureTempFolder } from "../../warehouse/sqlite/disk.ts";
-import { type CommandContext, SETTINGS_HEADING, usageFailure } from "./context.ts";
+import { type CommandContext, SETTINGS_HEADING } from "./context.ts";
 
 /** How often the service must repeat that it has nothing, in the units of the sync. */
 export function toConfirmationRules({ sync: { withdrawals } }: LoadedSettings["settings"]) {
@@ -24,6 +26,13 @@ export function createCommandLogger(level: string, stderr: TextOutput): Log {
     throw usageFailure(`--log-level cannot be ${level}`, `give one of ${logLevels.join(", ")}`);
   }
   return createLogger(known, stderr);
+}
+
+/** Reads the value of a flag that no setting has. */
+export function readFlag<T>(flag: string, text: string, option: Pick<Setting<T>, "parse">): T {
+  const result = option.parse(text);
+  if ("value" in result) return result.value;
+  throw usageFailure(`${flag} cannot be ${text}`, `give ${result.expected}`);
 }
 
 /** The sections of the settings that have flags. */

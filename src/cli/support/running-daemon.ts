@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
-import type { ServiceCondition } from "../../model/status/service-condition.ts";
-import type { ShareStatus } from "../../model/status/share-status.ts";
+import type { StatusReport } from "../../model/status/warehouse-status.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { withTimeout } from "../../runtime/timeouts.ts";
 
 interface AskDaemonOptions {
   readonly clock: Clock;
@@ -13,15 +13,8 @@ interface AskDaemonOptions {
 const DAEMON_TIMEOUT_MS = 2_000;
 const anyAddress: ReadonlySet<string> = new Set(["0.0.0.0", "::"]);
 
-/** What a running daemon adds to the status of its warehouse. */
-export interface RunningDaemonStatus {
-  /** How the service bears the requests; null: no daemon runs. */
-  readonly service: ServiceCondition | null;
-  /** Why the daemon is unhealthy, as `/healthz` says it; null: it is healthy, or none runs. */
-  readonly problem: string | null;
-  /** How forwarding goes; null without a daemon or a shared warehouse. */
-  readonly shared: ShareStatus | null;
-}
+/** What a running daemon adds to the status of its warehouse; null without one. */
+type RunningDaemonStatus = Required<Pick<StatusReport, "service" | "problem" | "shared">>;
 
 const noDaemon: RunningDaemonStatus = { service: null, problem: null, shared: null };
 
@@ -29,31 +22,19 @@ const noDaemon: RunningDaemonStatus = { service: null, problem: null, shared: nu
 export async function askRunningDaemon(options: AskDaemonOptions): Promise<RunningDaemonStatus> {
   const { clock, http, warehousePath } = options;
   if (http.port === 0) return noDaemon;
-  // Loaded lazily, because `status` is often run in a loop.
-  const { createTransport } = await import("../../service/http/transport.ts");
-  const { ServerClock } = await import("../../service/http/server-clock.ts");
-  const { decodeBody } = await import("../../model/response-body.ts");
   const host = anyAddress.has(http.host) ? "127.0.0.1" : http.host;
-  const origin = `http://${host.includes(":") ? `[${host}]` : host}:${http.port}`;
-  const transport = createTransport({ clock, server: new ServerClock(clock) });
-  try {
-    const request = { method: "GET", origin, path: "/api/status", headers: {} } as const;
-    const response = await transport.send({ ...request, timeoutMs: DAEMON_TIMEOUT_MS });
-    if (response.status !== 200) return noDaemon;
-    const status = JSON.parse(new TextDecoder().decode(decodeBody(response.body))) as {
-      warehouse?: string;
-    } & Partial<RunningDaemonStatus>;
-    // Another daemon may have taken the port.
-    const isSameWarehouse = resolve(status.warehouse ?? "") === resolve(warehousePath);
-    if (!isSameWarehouse) return noDaemon;
-    // A daemon of an older version does not report all of it.
-    const service = status.service
-      ? { ...{ throttled: false, recent_failures: {}, limit: null, limit_since: null }, ...status.service }
-      : null;
-    return { service, problem: status.problem ?? null, shared: status.shared ?? null };
-  } catch {
-    return noDaemon;
-  } finally {
-    await transport.close();
-  }
+  const address = `http://${host.includes(":") ? `[${host}]` : host}:${http.port}/api/status`;
+  const read = async (signal: AbortSignal) => {
+    const response = await fetch(address, { signal });
+    return response.ok ? ((await response.json()) as Partial<StatusReport>) : undefined;
+  };
+  const limits = { clock, ms: DAEMON_TIMEOUT_MS, stopping: new AbortController().signal };
+  const status = await withTimeout(limits, read).catch(() => undefined);
+  // Another daemon may have taken the port.
+  if (!status || resolve(status.warehouse ?? "") !== resolve(warehousePath)) return noDaemon;
+  // A daemon of an older version does not report all of it.
+  const service = status.service
+    ? { ...{ throttled: false, recent_failures: {}, limit: null, limit_since: null }, ...status.service }
+    : null;
+  return { service, problem: status.problem ?? null, shared: status.shared ?? null };
 }

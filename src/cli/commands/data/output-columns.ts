@@ -1,7 +1,7 @@
 import type { TableColumn } from "../../../export/parquet-table.ts";
 import type { AsOfRow, BarRow, TickRow } from "../../../library/rows.ts";
 import { suggestWord } from "../../../model/did-you-mean.ts";
-import { usageFailure } from "../../support/context.ts";
+import { usageFailure } from "../../../model/failure.ts";
 
 /** A value of an output row. */
 export type Cell = string | number | null;
@@ -32,15 +32,22 @@ function defineColumns<
 
 const names = { index_type: "text", index_id: "text", name: "text" } as const;
 const labels = { ...names, ts: "integer", time: "text" } as const;
+const remarks = { quality: "text", source: "text" } as const;
+
+/** Each figure with its exact digits. */
+function decimals<const Name extends string>(...figures: readonly Name[]) {
+  type Decimals = { readonly [N in Name]: "real" } & { readonly [N in Name as `${N}_exact`]: "text" };
+  return Object.fromEntries(
+    figures.flatMap((name) => [
+      [name, "real"],
+      [`${name}_exact`, "text"],
+    ]),
+  ) as Decimals;
+}
 
 export const tickOutput = defineColumns<TickRow>({
   ...labels,
-  price: "real",
-  price_exact: "text",
-  volume: "real",
-  volume_exact: "text",
-  tick_volume: "real",
-  tick_volume_exact: "text",
+  ...decimals("price", "volume", "tick_volume"),
   is_settled: "flag",
   source: "text",
   quality: "text",
@@ -49,22 +56,12 @@ export const tickOutput = defineColumns<TickRow>({
 
 export const barOutput = defineColumns<BarRow>({
   ...labels,
-  open: "real",
-  open_exact: "text",
-  high: "real",
-  high_exact: "text",
-  low: "real",
-  low_exact: "text",
-  close: "real",
-  close_exact: "text",
-  volume_24h: "real",
-  volume_24h_exact: "text",
+  ...decimals("open", "high", "low", "close", "volume_24h"),
   n_ticks: "integer",
   expected_ticks: "integer",
   coverage: "real",
   is_complete: "flag",
-  quality: "text",
-  source: "text",
+  ...remarks,
 });
 
 export const asOfOutput = defineColumns<AsOfRow>({
@@ -73,14 +70,10 @@ export const asOfOutput = defineColumns<AsOfRow>({
   at: "text",
   ts: "integer",
   time: "text",
-  price: "real",
-  price_exact: "text",
-  volume: "real",
-  volume_exact: "text",
+  ...decimals("price", "volume"),
   age_seconds: "real",
   is_complete: "flag",
-  quality: "text",
-  source: "text",
+  ...remarks,
 });
 
 /** The columns of `--columns`, in their order; all without it. */

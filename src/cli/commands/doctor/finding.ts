@@ -1,4 +1,14 @@
 import { type ExitCode, exitCode, Failure } from "../../../model/failure.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
+import type { ServiceClient } from "../../../service/client/client.ts";
+
+/** The service, as the checks ask it: each question has a few seconds. */
+export interface ServiceProbe {
+  readonly client: ServiceClient;
+  readonly clock: Clock;
+  readonly runWithTimeout: TimeoutRunner;
+}
 
 /** The result of one check. A warning informs the operator; a problem keeps something from working. */
 export interface Finding {

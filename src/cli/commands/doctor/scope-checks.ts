@@ -4,12 +4,10 @@ import type { Selector } from "../../../model/selector.ts";
 import { indexTypes } from "../../../model/stream-columns.ts";
 import { type HistoryStream, type Stream, streamTable } from "../../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
-import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
 import { findMissingScopes } from "../../../service/auth/parking.ts";
-import type { ServiceClient } from "../../../service/client/client.ts";
 import { guessMissingScope, type ServiceRequest } from "../../../service/http/request.ts";
-import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
+import { type Finding, okFinding, problemFinding, type ServiceProbe, warningFinding } from "./finding.ts";
 
 interface ScopeProbe {
   readonly stream: Stream;
@@ -23,16 +21,16 @@ interface ScopeProbe {
  * response except 403 passes.
  */
 export async function checkScopes(
-  client: ServiceClient,
+  probe: ServiceProbe,
   sync: Settings["sync"],
   rest: AccessToken,
   feed: AccessToken | undefined,
-  runWithTimeout: TimeoutRunner,
 ): Promise<Finding[]> {
-  const probes = probesFor(sync, formatTimestamp(Math.floor(client.serverNow() ?? 0) * MICROS_PER_MS));
+  const now = Math.floor(probe.client.serverNow() ?? 0) * MICROS_PER_MS;
+  const probes = probesFor(sync, formatTimestamp(now));
   const refused = await Promise.all(
     probes.map(async ({ request }) =>
-      (await isForbidden(client, request, runWithTimeout)) ? guessMissingScope(request, rest.scopes) : [],
+      (await isForbidden(probe, request)) ? guessMissingScope(request, rest.scopes) : [],
     ),
   );
   const missing = new Map<Stream, Set<string>>();
@@ -65,9 +63,8 @@ function missingScopeFinding(stream: Stream, scopes: readonly string[]): Finding
 }
 
 async function isForbidden(
-  client: ServiceClient,
+  { client, runWithTimeout }: ServiceProbe,
   request: ServiceRequest,
-  runWithTimeout: TimeoutRunner,
 ): Promise<boolean> {
   try {
     await runWithTimeout((signal) => client.request({ ...request, maxAttempts: 1, signal }, async () => {}));

@@ -3,7 +3,6 @@ import type { ServiceSettings } from "../../../config/service-settings.ts";
 import { exitCode, Failure } from "../../../model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../model/response-body.ts";
 import { CLOCK_TOLERANCE_MS } from "../../../model/time.ts";
-import type { Clock } from "../../../runtime/clock.ts";
 import { silentLog } from "../../../runtime/log.ts";
 import { type TimeoutRunner, withTimeout } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
@@ -11,22 +10,18 @@ import { createServiceClient, type ServiceClient } from "../../../service/client
 import { followFeed } from "../../../service/live/feed.ts";
 import { SubscriptionStates } from "../../../service/live/subscription-states.ts";
 import { formatDuration } from "../../output/text.ts";
-import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
+import type { CommandContext } from "../../support/context.ts";
+import { type Finding, okFinding, problemFinding, type ServiceProbe, warningFinding } from "./finding.ts";
 import { checkScopes } from "./scope-checks.ts";
 
 const CHECK_TIMEOUT_MS = 5_000;
 const NETWORK_REMEDY = "check the address, the network, and any proxy or firewall";
 
-interface ServiceCheckContext {
-  readonly clock: Clock;
-  readonly stopping: AbortSignal;
-}
-
 /** Checks tokens, scopes, clock, and whether REST and websocket can be reached. */
 export async function checkService(
   service: ServiceSettings,
   sync: Settings["sync"],
-  { clock, stopping }: ServiceCheckContext,
+  { clock, stopping }: Pick<CommandContext, "clock" | "stopping">,
   /** More checks; without a client if the service grants no token. */
   checkWithClient: (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) => Promise<Finding[]>,
 ): Promise<Finding[]> {
@@ -39,15 +34,16 @@ export async function checkService(
   });
   const runWithTimeout: TimeoutRunner = (work) =>
     withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work);
+  const probe = { client, clock, runWithTimeout };
   try {
     const [rest, feed] = await Promise.all([
-      checkToken("REST token", service.baseUrl, client, runWithTimeout),
-      checkToken("live token", service.wsUrl, client, runWithTimeout),
+      checkToken("REST token", service.baseUrl, probe),
+      checkToken("live token", service.wsUrl, probe),
     ]);
     const [restFindings, scopeFindings, feedFindings, otherFindings] = await Promise.all([
-      rest.token ? checkRest(service.baseUrl, client, runWithTimeout) : [],
-      rest.token ? checkScopes(client, sync, rest.token, feed.token, runWithTimeout) : [],
-      feed.token ? checkFeed(service, client, clock, runWithTimeout) : [],
+      rest.token ? checkRest(service.baseUrl, probe) : [],
+      rest.token ? checkScopes(probe, sync, rest.token, feed.token) : [],
+      feed.token ? checkFeed(service, probe) : [],
       checkWithClient(rest.token && client, runWithTimeout),
     ]);
     return [
@@ -67,8 +63,7 @@ export async function checkService(
 async function checkToken(
   check: string,
   audience: string,
-  client: ServiceClient,
-  runWithTimeout: TimeoutRunner,
+  { client, runWithTimeout }: ServiceProbe,
 ): Promise<{ finding: Finding; token?: AccessToken }> {
   try {
     const token = await runWithTimeout((signal) => client.tokens.get(audience, signal));
@@ -88,11 +83,7 @@ function withAudienceRemedy(finding: Finding, restToken: AccessToken | undefined
   return { ...finding, remedy: "check service.wsUrl: it is the audience of this token" };
 }
 
-async function checkRest(
-  baseUrl: string,
-  client: ServiceClient,
-  runWithTimeout: TimeoutRunner,
-): Promise<Finding[]> {
+async function checkRest(baseUrl: string, { client, runWithTimeout }: ServiceProbe): Promise<Finding[]> {
   try {
     await runWithTimeout((signal) =>
       client.request({ endpoint: "/asset", query: { symbol: "BTC" }, maxAttempts: 1, signal }, assertList),
@@ -117,9 +108,7 @@ async function assertList(body: ResponseBody): Promise<void> {
 /** Connects and waits for the greeting, without any subscription. */
 async function checkFeed(
   { wsUrl, refreshSeconds }: ServiceSettings,
-  client: ServiceClient,
-  clock: Clock,
-  runWithTimeout: TimeoutRunner,
+  { client, clock, runWithTimeout }: ServiceProbe,
 ): Promise<Finding[]> {
   const done = new AbortController();
   try {
