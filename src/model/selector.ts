@@ -40,66 +40,46 @@ export function resolveSelector(
   candidates: readonly SelectorCandidate[],
   ranking: readonly string[] | undefined,
 ): Selection {
-  const everything = {
-    ids: candidates.map(({ id }) => id),
-    unknownNames: [],
-    suggestions: {},
-    ambiguousNames: [],
-    missing: candidates.length === 0 ? ("candidates" as const) : null,
-  };
+  const select = (
+    selected: readonly SelectorCandidate[],
+    missing: Selection["missing"] = null,
+  ): Selection => ({
+    ...{ ids: selected.map(({ id }) => id), missing },
+    ...{ unknownNames: [], suggestions: {}, ambiguousNames: [] },
+  });
+  const unlessEmpty = ({ length }: readonly SelectorCandidate[]) => (length === 0 ? "candidates" : null);
   switch (selector.kind) {
     case "all":
-      return everything;
+      return select(candidates, unlessEmpty(candidates));
     case "none":
-      return { ...everything, ids: [], missing: null };
-    case "top":
-      return selectTop(selector.count, candidates, ranking);
-    case "list":
-      return selectListed(selector.names, candidates);
+      return select([]);
+    case "top": {
+      const top = new Set(ranking?.slice(0, selector.count));
+      const selected = candidates.filter(
+        ({ rankingAssetId }) => rankingAssetId === undefined || top.has(rankingAssetId),
+      );
+      const needsRanking = candidates.some(({ rankingAssetId }) => rankingAssetId !== undefined);
+      const hasNoRanking = ranking === undefined && needsRanking;
+      return select(selected, hasNoRanking ? "ranking" : unlessEmpty(selected));
+    }
+    case "list": {
+      const index = new NameIndex(candidates);
+      const found = new Map(selector.names.map((name) => [name, index.find(name)]));
+      const namesOf = (isMeant: (count: number) => boolean) =>
+        selector.names.filter((name) => isMeant(found.get(name)?.length ?? 0));
+      const unknownNames = namesOf((count) => count === 0);
+      const suggestions = unknownNames.flatMap((name) => {
+        const closest = index.suggest(name);
+        return closest === undefined ? [] : [[name, closest] as const];
+      });
+      const selected = new Set([...found.values()].flat());
+      return {
+        ...select(candidates.filter((candidate) => selected.has(candidate))),
+        ...{ unknownNames, suggestions: Object.fromEntries(suggestions) },
+        ambiguousNames: namesOf((count) => count > 1),
+      };
+    }
   }
-}
-
-function selectTop(
-  count: number,
-  candidates: readonly SelectorCandidate[],
-  ranking: readonly string[] | undefined,
-): Selection {
-  const topAssetIds = new Set(ranking?.slice(0, count));
-  const selected = candidates.filter(
-    ({ rankingAssetId }) => rankingAssetId === undefined || topAssetIds.has(rankingAssetId),
-  );
-  const needsRanking = candidates.some(({ rankingAssetId }) => rankingAssetId !== undefined);
-  return {
-    ids: selected.map(({ id }) => id),
-    unknownNames: [],
-    suggestions: {},
-    ambiguousNames: [],
-    missing: ranking === undefined && needsRanking ? "ranking" : selected.length === 0 ? "candidates" : null,
-  };
-}
-
-function selectListed(names: readonly string[], candidates: readonly SelectorCandidate[]): Selection {
-  const index = new NameIndex(candidates);
-  const selected = new Set<SelectorCandidate>();
-  const unknownNames: string[] = [];
-  const ambiguousNames: string[] = [];
-  for (const name of names) {
-    const found = index.find(name);
-    if (found.length === 0) unknownNames.push(name);
-    if (found.length > 1) ambiguousNames.push(name);
-    for (const candidate of found) selected.add(candidate);
-  }
-  const suggestions = unknownNames.flatMap((name) => {
-    const closest = index.suggest(name);
-    return closest === undefined ? [] : [[name, closest] as const];
-  });
-  return {
-    ids: candidates.filter((candidate) => selected.has(candidate)).map(({ id }) => id),
-    unknownNames,
-    suggestions: Object.fromEntries(suggestions),
-    ambiguousNames,
-    missing: null,
-  };
 }
 
 /** Unknown names, each with its suggestion: `BCT (did you mean BTC?), XYZ`. */

@@ -10,7 +10,7 @@ export const DAYS_PER_YEAR = 365;
 export const CLOCK_TOLERANCE_MS = 2_000;
 
 const ZERO = 48;
-const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+const MS_PER_DAY = MICROS_PER_DAY / MICROS_PER_MS;
 
 /** The value of the `count` ASCII digits at `at`; NaN if one is no digit. */
 function parseDigits(text: string, at: number, count: number): number {
@@ -23,33 +23,17 @@ function parseDigits(text: string, at: number, count: number): number {
   return value;
 }
 
-/** Days since 1970-01-01 of a proleptic Gregorian date. */
-function daysFromCivil(year: number, month: number, day: number): number {
-  const shifted = month <= 2 ? year - 1 : year;
-  const era = Math.floor(shifted / 400);
-  const yearOfEra = shifted - era * 400;
-  const dayOfYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1;
-  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
-  return era * 146_097 + dayOfEra - 719_468;
-}
-
-function isLeapYear(year: number): boolean {
-  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
-}
-
 // The last parsed date is cached: pages carry thousands of timestamps of the same day.
 let cachedDate = "";
 let cachedDays = Number.NaN;
 
 function parseDateDays(date: string): number {
   if (date === cachedDate) return cachedDays;
-  const year = parseDigits(date, 0, 4);
-  const month = parseDigits(date, 5, 2);
-  const day = parseDigits(date, 8, 2);
-  const length = month === 2 && isLeapYear(year) ? 29 : (daysInMonth[month - 1] ?? 0);
-  const valid = date.charAt(4) === "-" && date.charAt(7) === "-" && day >= 1 && day <= length;
+  const start = new Date(`${date}T00:00:00Z`);
+  // V8 reads 30 February as 2 March.
+  const isDay = !Number.isNaN(start.getTime()) && start.toISOString().startsWith(date);
   cachedDate = date;
-  cachedDays = valid ? daysFromCivil(year, month, day) : Number.NaN;
+  cachedDays = isDay ? start.getTime() / MS_PER_DAY : Number.NaN;
   return cachedDays;
 }
 

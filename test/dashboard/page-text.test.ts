@@ -74,8 +74,8 @@ describe("the texts of the dashboard", () => {
   });
 
   it("show prices with the service's digits, shortened to what matters", () => {
-    expect(["61204.5", "1234567.123456", "0.000012345678", "7", null].map(price)).toEqual([
-      ...["61,204.5", "1,234,567.12", "0.00001234", "7", "–"],
+    expect(["61204.5", "1234567.123456", "0.000012345678", "7"].map(price)).toEqual([
+      ...["61,204.5", "1,234,567.12", "0.00001234", "7"],
     ]);
     expect(["-1234.5", "-0.00", "-0.5"].map(price)).toEqual(["−1,234.5", "0.00", "−0.5"]);
     expect([-1234.5, -0.25].map(quote)).toEqual(["−1,234.50", "−0.25000"]);

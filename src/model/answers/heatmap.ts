@@ -1,3 +1,5 @@
+import type { GapRow } from "../status/gap-state.ts";
+
 /** The order of the parts in a `CellRun`. Time in none of these states was never selected. */
 export const cellStates = ["covered", "unconfirmed", "open", "lost"] as const;
 export type CellState = (typeof cellStates)[number];
@@ -59,20 +61,11 @@ export interface SeriesMatch extends SeriesId {
   readonly match: "exact" | "part" | "similar";
 }
 
-/** All gaps of one ledger key with the same state and reason. */
-export interface GapSummary {
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-  readonly name: string | null;
+/** All gaps of one ledger key with the same state and reason. `lost_at`: when the first of them leaves the service's window. */
+export interface GapSummary extends Omit<GapRow, "from_ts" | "to_ts" | "state"> {
   readonly state: "open" | "lost";
-  readonly reason: string;
   readonly ranges: number;
   readonly seconds: number;
-  readonly from_time: string;
-  readonly to_time: string;
-  /** When the first of them leaves the service's window. */
-  readonly lost_at: string | null;
 }
 
 /** Open gaps before lost ones, the longest first. What is `unconfirmed` is left out. */
