@@ -94,14 +94,10 @@ export interface ExportOptions {
   readonly fileSystem?: FileSystemInfo | undefined;
 }
 
-export interface ExportResult {
+export interface ExportResult
+  extends Pick<Manifest, "warehouse" | "known_at" | "exported_at" | "rows" | "bytes"> {
   readonly folder: string;
-  readonly warehouse: string;
-  readonly known_at?: string;
-  readonly exported_at: string;
   readonly files: number;
-  readonly rows: number;
-  readonly bytes: number;
   readonly files_written: number;
   readonly rows_written: number;
   readonly bytes_written: number;
@@ -182,7 +178,7 @@ async function exportTo(
     // Read the ledger first: all rows that it covers now are among the rows that are read later.
     const start = await readStart(connection);
     await assertNoOnlyCopy(writer, store, start.ledger);
-    await writeFiles(fileWriter, start, { connection, writer, store, previous, since });
+    await writeFiles(fileWriter, start, since);
     // What this export did not read is known from the previous one.
     const isNewest = connection.knownAt === undefined;
     const state = since === undefined && isNewest ? start.state : previous?.state;
@@ -300,20 +296,9 @@ function readStart(connection: Connection) {
 async function writeFiles(
   fileWriter: FileWriter,
   { ledger, state }: Awaited<ReturnType<typeof readStart>>,
-  {
-    connection,
-    writer,
-    store,
-    previous,
-    since,
-  }: {
-    connection: Connection;
-    writer: ParquetWriter;
-    store: ExportStore;
-    previous: Manifest | undefined;
-    since: Micros | undefined;
-  },
+  since: Micros | undefined,
 ): Promise<void> {
+  const { connection, writer, store, previous } = fileWriter.options;
   const readSince = new Map<string, Micros>();
   const isUnchanged = compareStates(connection, previous?.state, state);
   for (const stream of exportStreams) {

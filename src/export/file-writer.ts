@@ -47,17 +47,17 @@ function digestOfLabels(labels: readonly (readonly (string | null)[])[]): string
 export class FileWriter {
   readonly files: ManifestFile[] = [];
   readonly written: ManifestFile[] = [];
-  readonly #options: FileWriterOptions;
+  readonly options: FileWriterOptions;
   readonly #previousFiles: ReadonlyMap<string, ManifestFile>;
 
   constructor(options: FileWriterOptions) {
-    this.#options = options;
+    this.options = options;
     this.#previousFiles = new Map(options.previous?.files.map((file) => [filePath(file), file]));
   }
 
   /** Reuses a file of the previous export without reading its period from the warehouse. */
   reusePrevious(file: ManifestFile): void {
-    if (this.#options.store.hasFile(file)) this.files.push(file);
+    if (this.options.store.hasFile(file)) this.files.push(file);
   }
 
   /**
@@ -65,7 +65,7 @@ export class FileWriter {
    * names.
    */
   async writePeriod(period: ExportPeriod, isUnchanged: boolean): Promise<void> {
-    const { connection, writer, onRows } = this.#options;
+    const { connection, writer, onRows } = this.options;
     const { stream } = period;
     const isWhole = period.slice === period.period;
     const place = {
@@ -108,19 +108,19 @@ export class FileWriter {
     facts: Pick<FileFacts, "relation" | "partition" | "slice" | "fingerprint">,
   ): ManifestFile | undefined {
     const old = this.#previousFiles.get(filePath(facts));
-    if (!old || old.fingerprint !== facts.fingerprint || !this.#options.store.hasFile(old)) return undefined;
+    if (!old || old.fingerprint !== facts.fingerprint || !this.options.store.hasFile(old)) return undefined;
     this.files.push(old);
     return old;
   }
 
   async #write({ rows }: FileFacts, { source, select }: FileContent): Promise<void> {
     this.#assertRoom(rows);
-    await this.#options.writer.write(this.#unfinished, source, select);
+    await this.options.writer.write(this.#unfinished, source, select);
   }
 
   /** Outside of the snapshot, because sending a file to a bucket takes time: docs/decisions/wal.md. */
   async #store(facts: FileFacts): Promise<void> {
-    const { store, onFile } = this.#options;
+    const { store, onFile } = this.options;
     const file: ManifestFile = { ...facts, ...(await store.storeVersion(this.#unfinished, filePath(facts))) };
     this.files.push(file);
     this.written.push(file);
@@ -128,12 +128,12 @@ export class FileWriter {
   }
 
   get #unfinished(): string {
-    return join(this.#options.store.work, "unfinished.parquet");
+    return join(this.options.store.work, "unfinished.parquet");
   }
 
   /** Leaves a reserve free: the writer of a warehouse on the same disk stops when the reserve is used up. */
   #assertRoom(rows: number): void {
-    const { store, fileSystem } = this.#options;
+    const { store, fileSystem } = this.options;
     const needed = rows * MAX_BYTES_PER_ROW + MIN_FREE_BYTES;
     const free = readFreeBytes(join(store.work, "file"), fileSystem);
     if (free >= needed) return;

@@ -1,14 +1,12 @@
 import { createHash } from "node:crypto";
 import {
-  closeSync,
   copyFileSync,
+  createReadStream,
   existsSync,
   linkSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
-  readSync,
   renameSync,
   rmSync,
   statSync,
@@ -16,6 +14,7 @@ import {
 } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { errorCode, Failure } from "../model/failure.ts";
 import { MICROS_PER_SECOND, type Micros, parseTimestamp } from "../model/time.ts";
 import { createFolder, resolvePath, syncToDisk } from "../warehouse/sqlite/disk.ts";
@@ -42,12 +41,16 @@ const VERSIONS = "versions";
 const GENERATIONS = "versions/generations";
 const OWN = ".mds-sync";
 const WORK = `${OWN}/work`;
-const LOCK = `${OWN}/export`;
 const DATA = /\/data(-[^/]*)?\.parquet$/;
 const TABLE_LOG = "_delta_log";
 
 /** Readers that use the file list of a manifest or a table's log hold no lock. */
 const DEFAULT_KEEP = 3600 * MICROS_PER_SECOND;
+
+interface WorkFolder {
+  readonly work: string;
+  release(): void;
+}
 
 /** A folder, locked for one export. */
 export function openFolderStore(target: string): ExportStore {
@@ -75,7 +78,7 @@ export function openFolderStore(target: string): ExportStore {
     hasFile: ({ version, bytes }) =>
       statSync(join(folder, version), { throwIfNoEntry: false })?.size === bytes,
     async storeVersion(unfinished, path) {
-      const file = describeVersion(unfinished, path);
+      const file = await describeVersion(unfinished, path);
       const target = join(folder, file.version);
       mkdirSync(dirname(target), { recursive: true });
       renameSync(unfinished, target);
@@ -89,14 +92,24 @@ export function openFolderStore(target: string): ExportStore {
     tableLog: (relation) => tableLog(folder, relation),
     async storeGeneration(manifest, catalogue) {
       await Promise.all(syncs);
-      storeGeneration(folder, manifest, catalogue ?? "");
+      const place = join(folder, GENERATIONS, manifest.generation);
+      writeSynced(`${place}.json`, manifestText(manifest));
+      syncToDisk(catalogue ?? "");
+      linkOrCopy(catalogue ?? "", `${place}.duckdb`);
+      syncToDisk(dirname(place));
     },
     // The folder is locked, so only an earlier export can have written it.
     isNewer: () => false,
     async publish(manifest, catalogue, onStep) {
-      switchCatalogue(folder, catalogue ?? "");
+      // A reader that wrote to the old catalogue may have left a WAL, which DuckDB would replay into the new one.
+      rmSync(join(folder, `${CATALOGUE}.wal`), { force: true });
+      renameSync(catalogue ?? "", join(folder, CATALOGUE));
+      syncToDisk(folder);
       onStep("catalogue switched");
-      switchManifest(folder, manifest);
+      const unfinished = join(folder, WORK, MANIFEST);
+      writeSynced(unfinished, manifestText(manifest));
+      renameSync(unfinished, join(folder, MANIFEST));
+      syncToDisk(folder);
       onStep("manifest switched");
       publishFiles(folder, manifest, [...exportStreams, ...wholeRelations.map(({ name }) => name)]);
       onStep("published");
@@ -111,19 +124,25 @@ export function openFolderStore(target: string): ExportStore {
 }
 
 /** Rejects a folder that contains other files. */
-function lockForExport(folder: string): { readonly work: string; release(): void } {
+function lockForExport(folder: string): WorkFolder {
   createFolder(folder);
   // An export deletes files, so the folder must belong to it. A manifest.json of another program is no proof.
   const names = readdirSync(folder);
   if (names.length > 0 && !names.includes(OWN) && !readManifest(folder)) {
     throw exportRefused(`${folder} contains other files`, "choose a new or empty folder");
   }
-  mkdirSync(join(folder, OWN), { recursive: true });
-  const lock = lockExport(join(folder, LOCK), folder);
-  const work = join(folder, WORK);
+  const work = openWorkFolder(join(folder, OWN), folder);
+  mkdirSync(join(folder, GENERATIONS), { recursive: true });
+  return work;
+}
+
+/** Locks a folder of the program's own, and empties the place in it for unfinished files. `place`: what is exported to. */
+export function openWorkFolder(own: string, place: string): WorkFolder {
+  mkdirSync(own, { recursive: true });
+  const lock = lockExport(join(own, "export"), place);
+  const work = join(own, "work");
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work);
-  mkdirSync(join(folder, GENERATIONS), { recursive: true });
   return {
     work,
     release() {
@@ -133,8 +152,7 @@ function lockForExport(folder: string): { readonly work: string; release(): void
   };
 }
 
-/** `place`: what is exported to. */
-export function lockExport(file: string, place: string): { release(): void } {
+function lockExport(file: string, place: string): { release(): void } {
   try {
     return acquireWriterLock(file);
   } catch (error) {
@@ -148,8 +166,8 @@ export function lockExport(file: string, place: string): { release(): void } {
 }
 
 /** The permanent name of a finished file. */
-export function describeVersion(unfinished: string, path: string): StoredFile {
-  const sha256 = digestOf(unfinished);
+export async function describeVersion(unfinished: string, path: string): Promise<StoredFile> {
+  const sha256 = await digestOf(unfinished);
   const version = `${VERSIONS}/${dirname(path)}/${sha256.slice(0, 24)}.parquet`;
   return { version, path, bytes: statSync(unfinished).size, sha256 };
 }
@@ -164,29 +182,6 @@ async function syncVersion(file: string): Promise<void> {
       await handle.close();
     }
   }
-}
-
-/** Stores manifest and catalogue of the export among the generations, before readers can see the export. */
-function storeGeneration(folder: string, manifest: Manifest, catalogue: string): void {
-  const place = join(folder, GENERATIONS, manifest.generation);
-  writeSynced(`${place}.json`, manifestText(manifest));
-  syncToDisk(catalogue);
-  linkOrCopy(catalogue, `${place}.duckdb`);
-  syncToDisk(dirname(place));
-}
-
-function switchCatalogue(folder: string, catalogue: string): void {
-  // A reader that wrote to the old catalogue may have left a WAL, which DuckDB would replay into the new one.
-  rmSync(join(folder, `${CATALOGUE}.wal`), { force: true });
-  renameSync(catalogue, join(folder, CATALOGUE));
-  syncToDisk(folder);
-}
-
-function switchManifest(folder: string, manifest: Manifest): void {
-  const unfinished = join(folder, WORK, MANIFEST);
-  writeSynced(unfinished, manifestText(manifest));
-  renameSync(unfinished, join(folder, MANIFEST));
-  syncToDisk(folder);
 }
 
 /** Links the files of the manifest to the paths for folder readers, and removes files that it no longer lists. */
@@ -321,18 +316,9 @@ function writeSynced(file: string, text: string): void {
   writeFileSync(file, text, { flush: true });
 }
 
-export function digestOf(file: string): string {
+export async function digestOf(file: string): Promise<string> {
   const hash = createHash("sha256");
-  const buffer = Buffer.allocUnsafe(1024 * 1024);
-  const descriptor = openSync(file, "r");
-  try {
-    for (let read = 1; read > 0; ) {
-      read = readSync(descriptor, buffer);
-      hash.update(buffer.subarray(0, read));
-    }
-  } finally {
-    closeSync(descriptor);
-  }
+  await pipeline(createReadStream(file), hash);
   return hash.digest("hex");
 }
 

@@ -79,21 +79,17 @@ export function parseManifest(text: string): Manifest | undefined {
   }
 }
 
-/** The partition folders of a file: `index_type=GWA/month=2026-05`, values percent-encoded as readers expect. */
-export function partitionPath(partition: Readonly<Record<string, string>>): string {
-  return Object.entries(partition)
-    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
-    .join("/");
-}
-
-/** The folder of a file, relative to the export or to `versions`. */
-export function fileFolder({ relation, partition }: Pick<ManifestFile, "relation" | "partition">): string {
-  return [relation, partitionPath(partition)].filter((part) => part !== "").join("/");
-}
-
-/** The path for folder readers: equal for the files of two exports if one replaces the other. */
-export function filePath(file: Pick<ManifestFile, "relation" | "partition" | "slice">): string {
-  return `${fileFolder(file)}/data${file.slice === undefined ? "" : `-${file.slice}`}.parquet`;
+/**
+ * The path for folder readers: `index_ticks/index_type=GWA/month=2026-05/data.parquet`, values percent-encoded as readers expect.
+ * Equal for the files of two exports if one replaces the other.
+ */
+export function filePath({
+  relation,
+  partition,
+  slice,
+}: Pick<ManifestFile, "relation" | "partition" | "slice">): string {
+  const folders = Object.entries(partition).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return [relation, ...folders, `data${slice === undefined ? "" : `-${slice}`}.parquet`].join("/");
 }
 
 /** What the file of a stream spans. */

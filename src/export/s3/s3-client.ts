@@ -134,7 +134,7 @@ export class S3Client {
 
   /** Sends a file as it is read: no file of an export is near the 5 GiB that S3 takes in one request. */
   async upload(key: string, file: string): Promise<void> {
-    const body = { file, sha256: digestOf(file) };
+    const body = { file, sha256: await digestOf(file) };
     await this.#send({ method: "PUT", key, body });
   }
 

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { tableFolder } from "../delta/delta-table.ts";
 import { exportedMeanwhile, overwritesCommits } from "../errors.ts";
 import type { ExportStore } from "../export-store.ts";
-import { describeVersion, lockExport } from "../folder-store.ts";
+import { describeVersion, openWorkFolder } from "../folder-store.ts";
 import { MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
 import { S3Client, type S3ClientOptions, type S3Object } from "./s3-client.ts";
 import { type Environment, readS3Target } from "./s3-target.ts";
@@ -37,35 +37,26 @@ export interface S3StoreOptions extends S3ClientOptions {
 export async function openS3Store(options: S3StoreOptions): Promise<ExportStore> {
   const target = readS3Target(options.to, options.env);
   const { url } = target;
-  const work = openWorkFolder(options.warehouse, url);
+  const folder = openFolderBeside(options.warehouse, url);
   const client = new S3Client(target, options);
   try {
     const objects = await client.list("versions/");
-    return await storeOf({ client, url, work, objects, now: () => options.clock.now() });
+    return await storeOf({ client, url, ...folder, objects, now: () => options.clock.now() });
   } catch (error) {
     await client.close();
-    work.release();
+    folder.release();
     throw error;
   }
 }
 
-interface WorkFolder {
-  readonly path: string;
-  release(): void;
-}
-
 /** Beside the warehouse: its disk has room for a file, and one export at a time uses it. */
-function openWorkFolder(warehouse: string, url: string): WorkFolder {
+function openFolderBeside(warehouse: string, url: string): ReturnType<typeof openWorkFolder> {
   const path = `${warehouse}.export-${createHash("sha256").update(url).digest("hex").slice(0, 8)}`;
-  mkdirSync(path, { recursive: true });
-  const lock = lockExport(join(path, "export"), url);
-  const work = join(path, "work");
-  rmSync(work, { recursive: true, force: true });
-  mkdirSync(work);
+  const { work, release } = openWorkFolder(path, url);
   return {
-    path: work,
+    work,
     release() {
-      lock.release();
+      release();
       rmSync(path, { recursive: true, force: true });
     },
   };
@@ -74,12 +65,13 @@ function openWorkFolder(warehouse: string, url: string): WorkFolder {
 interface StoreParts {
   readonly client: S3Client;
   readonly url: string;
-  readonly work: WorkFolder;
+  readonly work: string;
+  readonly release: () => void;
   readonly objects: readonly S3Object[];
   readonly now: () => number;
 }
 
-async function storeOf({ client, url, work, objects, now }: StoreParts): Promise<ExportStore> {
+async function storeOf({ client, url, work, release, objects, now }: StoreParts): Promise<ExportStore> {
   const sizes = new Map(objects.map(({ key, size }) => [key, size]));
   const generations = objects.filter(({ key }) => /^\d+\.json$/.test(key.slice(GENERATIONS.length)));
   const newest = generations
@@ -95,7 +87,7 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
   const generation = String(next).padStart(GENERATION_DIGITS, "0");
   return {
     place: url,
-    work: work.path,
+    work,
     hasCatalogue: false,
     // Readers on other machines come without a lock.
     defaultKeep: MICROS_PER_DAY,
@@ -104,13 +96,13 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
     nameGeneration: () => generation,
     hasFile: ({ version, bytes }) => sizes.get(version) === bytes,
     async storeVersion(unfinished, path) {
-      const file = describeVersion(unfinished, path);
+      const file = await describeVersion(unfinished, path);
       await client.upload(file.version, unfinished);
       rmSync(unfinished);
       return { ...file, path: file.version };
     },
     async locate({ version }) {
-      const file = join(work.path, `copy-${basename(version)}`);
+      const file = join(work, `copy-${basename(version)}`);
       await client.download(version, file);
       return file;
     },
@@ -126,7 +118,7 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
         create: (name, content) => client.create(folder + name, content),
         store: (name, file) => client.upload(folder + name, file),
         async locate(name) {
-          const file = join(work.path, `copy-${name}`);
+          const file = join(work, `copy-${name}`);
           await client.download(folder + name, file);
           return file;
         },
@@ -166,7 +158,7 @@ async function storeOf({ client, url, work, objects, now }: StoreParts): Promise
     removeLeftovers: async () => {},
     async close() {
       await client.close();
-      work.release();
+      release();
     },
   };
 
