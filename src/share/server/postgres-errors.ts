@@ -101,6 +101,10 @@ function serverFailure({ host, port }: ServerName, [code, what, remedy]: Transla
   return new Failure(`PostgreSQL at ${host}:${port} ${what}`, { code, remedy });
 }
 
+function schemaFailure({ host, port }: ServerName, [code, what, remedy]: Translation): Failure {
+  return new Failure(`schema mds at ${host}:${port} ${what}`, { code, remedy });
+}
+
 function translate(error: unknown, server: ServerName): Translation {
   const state = errorCode(error);
   const message = error instanceof Error ? error.message : String(error);
@@ -140,19 +144,20 @@ export function noWritableFailure(reasons: readonly unknown[]): Failure {
   return new Failure(message, { code: main.code, remedy: main.remedy ?? later, exit: main.exit });
 }
 
-export function newerSchemaFailure({ host, port }: ServerName, found: number, known: number): Failure {
-  return new Failure(
-    `schema mds at ${host}:${port} has version ${found}, and this program knows ${known}: a newer mds-sync wrote it`,
-    { code: "share_newer", remedy: "install that version here too; nothing was changed there" },
-  );
+export function newerSchemaFailure(server: ServerName, found: number, known: number): Failure {
+  return schemaFailure(server, [
+    "share_newer",
+    `has version ${found}, and this program knows ${known}: a newer mds-sync wrote it`,
+    "install that version here too; nothing was changed there",
+  ]);
 }
 
-export function olderSchemaFailure({ host, port }: ServerName, found: number): Failure {
-  return new Failure(`schema mds at ${host}:${port} has version ${found}, from before mds-sync 0.2.0`, {
-    code: "share_older",
-    remedy:
-      "run `mds-sync share` of 0.2.0 once, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
-  });
+export function olderSchemaFailure(server: ServerName, found: number): Failure {
+  return schemaFailure(server, [
+    "share_older",
+    `has version ${found}, from before mds-sync 0.2.0`,
+    "run `mds-sync share` of 0.2.0 once, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
+  ]);
 }
 
 /** Someone keeps a transaction open that has a lock which a statement needs. */
@@ -165,12 +170,12 @@ export function blockedFailure(server: ServerName, blockers: readonly string[]):
 }
 
 /** Keys of other tables are numbers of these: filled anew, they would name other rows. */
-export function lostDictionaryFailure({ host, port }: ServerName, names: readonly string[]): Failure {
-  const what = `schema mds at ${host}:${port} lacks ${names.join(", ")}, which gives rows their names: someone has dropped it`;
-  return new Failure(what, {
-    code: "share_changed",
-    remedy: "restore it from a backup, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
-  });
+export function lostDictionaryFailure(server: ServerName, names: readonly string[]): Failure {
+  return schemaFailure(server, [
+    "share_changed",
+    `lacks ${names.join(", ")}, which gives rows their names: someone has dropped it`,
+    "restore it from a backup, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
+  ]);
 }
 
 /** Months that someone has attached, detached or dropped while we were connected. */
@@ -220,14 +225,12 @@ function describeServers(servers: readonly ServerName[]): string {
 }
 
 /** Schema `mds` belongs to someone else. */
-export function foreignSchemaFailure({ host, port }: ServerName, names: readonly string[]): Failure {
-  return new Failure(
-    `schema mds at ${host}:${port} was not made by mds-sync, and has relations of the same names: ${names.join(", ")}`,
-    {
-      code: "share_foreign",
-      remedy: "rename that schema, or let shared.url name another database; nothing was changed there",
-    },
-  );
+export function foreignSchemaFailure(server: ServerName, names: readonly string[]): Failure {
+  return schemaFailure(server, [
+    "share_foreign",
+    `was not made by mds-sync, and has relations of the same names: ${names.join(", ")}`,
+    "rename that schema, or let shared.url name another database; nothing was changed there",
+  ]);
 }
 
 export function tooOldFailure(server: ServerName, version: string): Failure {

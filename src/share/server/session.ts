@@ -124,13 +124,9 @@ export class SharedSession {
 
   static async #connectTo(server: ServerName, options: SessionOptions): Promise<SharedSession> {
     const { address, readPassword, holder, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
-    const { host, port, user, database } = server;
     // Each setting on its own: the driver lets a connection string without password override `password`.
     const client = new pg.Client({
-      host,
-      port,
-      user,
-      database,
+      ...server,
       ssl: address.ssl,
       password: readPassword() ?? "",
       application_name: holder,
