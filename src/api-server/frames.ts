@@ -1,14 +1,11 @@
-export const opcodes = { continuation: 0, text: 1, binary: 2 } as const;
+/** The first byte of a frame that is a whole message of text. */
+const WHOLE_TEXT = 0x81;
 
 /**
  * Websocket frames in one buffer. A server does not mask its frames, so the same bytes go to many sockets. The buffer has
  * exactly their size: one that waits for a slow client must not keep a larger one in memory.
  */
-export function encodeFrames(
-  payloads: readonly (string | Uint8Array)[],
-  opcode: number = opcodes.text,
-  isFinal = true,
-): Buffer {
+export function encodeFrames(payloads: readonly (string | Uint8Array)[]): Buffer {
   const lengths = payloads.map((payload) => Buffer.byteLength(payload));
   const total = lengths.reduce((sum, length) => sum + headerLength(length) + length, 0);
   const bytes = Buffer.allocUnsafeSlow(total);
@@ -16,7 +13,7 @@ export function encodeFrames(
   for (const [index, payload] of payloads.entries()) {
     const length = lengths[index] as number;
     const headerBytes = headerLength(length);
-    bytes[at] = (isFinal ? 0x80 : 0) | opcode;
+    bytes[at] = WHOLE_TEXT;
     bytes[at + 1] = headerBytes === 2 ? length : headerBytes === 4 ? 126 : 127;
     if (headerBytes === 4) bytes.writeUInt16BE(length, at + 2);
     if (headerBytes === 10) bytes.writeBigUInt64BE(BigInt(length), at + 2);
@@ -33,5 +30,4 @@ function headerLength(length: number): number {
   return length < 65_536 ? 4 : 10;
 }
 
-export const encodeFrame = (payload: string | Uint8Array, opcode?: number, isFinal?: boolean) =>
-  encodeFrames([payload], opcode, isFinal);
+export const encodeFrame = (payload: string | Uint8Array) => encodeFrames([payload]);

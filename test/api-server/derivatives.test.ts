@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Contract } from "../../src/simulator/market/contracts.ts";
-import type { DerivativeTickRecord } from "../../src/simulator/records/derivatives.ts";
+import type { DerivativeTickRecord } from "../simulator/oracle.ts";
 import {
   type Query,
   startRestClient,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ExchangeTickRecord } from "../../src/simulator/records/exchange-tickers.ts";
+import type { ExchangeTickRecord } from "../simulator/oracle.ts";
 import {
   type Query,
   startRestClient,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { MarketCapRecord } from "../../src/simulator/records/market-caps.ts";
+import type { MarketCapRecord } from "../simulator/oracle.ts";
 import { startRestClient, UNKNOWN_UUID } from "../support/simulator/rest-client.ts";
 import { comparable, itOfSimulator } from "../support/simulator/server-under-test.ts";
 

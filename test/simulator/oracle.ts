@@ -3,13 +3,20 @@ import type { IndexType } from "../../src/model/stream-columns.ts";
 import type { DerivativeType, HistoryStream } from "../../src/model/streams.ts";
 import { listContracts } from "../../src/simulator/market/contracts.ts";
 import type { IndexSeries } from "../../src/simulator/market/indexes.ts";
-import type { DailyBarRecord } from "../../src/simulator/records/bar-history.ts";
-import { createDerivativeTick, type DerivativeTickRecord } from "../../src/simulator/records/derivatives.ts";
-import type { ExchangeTickRecord } from "../../src/simulator/records/exchange-tickers.ts";
+import type { BarHistory } from "../../src/simulator/records/bar-history.ts";
+import { createDerivativeTick } from "../../src/simulator/records/derivatives.ts";
+import type { ExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
 import type { History } from "../../src/simulator/records/history.ts";
-import { type MarketCapRecord, rankMarketCaps } from "../../src/simulator/records/market-caps.ts";
-import type { IndexTickRecord } from "../../src/simulator/records/tick-history.ts";
+import { rankMarketCaps } from "../../src/simulator/records/market-caps.ts";
+import type { TickHistory } from "../../src/simulator/records/tick-history.ts";
 import type { World } from "../../src/simulator/world.ts";
+
+type RecordOf<H extends History> = NonNullable<ReturnType<H["record"]>>;
+type IndexTickRecord = RecordOf<TickHistory>;
+type DailyBarRecord = RecordOf<BarHistory>;
+export type ExchangeTickRecord = ReturnType<ExchangeTickers["records"]>[number];
+export type MarketCapRecord = ReturnType<typeof rankMarketCaps>[number];
+export type DerivativeTickRecord = ReturnType<typeof createDerivativeTick>;
 
 /**
  * Tells tests what the service serves, without requests. All ranges are half-open; records are sorted oldest first. All

@@ -1,9 +1,7 @@
 import { DAY_MS, formatDecimal, formatUtc } from "../market/format.ts";
 import type { DaySummary, IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
-import { History, type RecordOf } from "./history.ts";
-
-export type DailyBarRecord = RecordOf<BarHistory>;
+import { History } from "./history.ts";
 
 type BarFigure = "open" | "high" | "low" | "close" | "volume" | "volumeUsd" | "vwap" | "twap";
 type BarContent = Readonly<Record<BarFigure | "startTimestamp" | "endTimestamp", string>>;

@@ -3,8 +3,6 @@ import { formatDecimal, formatUtc } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
 import type { MarketModel } from "../market/market-model.ts";
 
-export type DerivativeTickRecord = ReturnType<typeof createDerivativeTick>;
-
 const YEAR_MS = 365 * 86_400_000;
 const FUNDING_INTERVAL_MS = 8 * 3_600_000;
 

@@ -4,8 +4,6 @@ import type { IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
 
-export type ExchangeTickRecord = ReturnType<ExchangeTickers["records"]>[number];
-
 /** One market on one exchange. */
 export interface Listing {
   readonly ordinal: number;

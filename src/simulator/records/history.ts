@@ -5,8 +5,6 @@ import type { MarketModel } from "../market/market-model.ts";
 /** `Content`: what a record has beside its id and its index. */
 type HistoryRecord<Content> = { id: string; indexId: string; indexType: SimulatedIndexType } & Content;
 
-export type RecordOf<H extends History> = NonNullable<ReturnType<H["record"]>>;
-
 /** One kind of history (ticks or daily bars). Time is divided into numbered steps, with at most one record per index and step. */
 export abstract class History<Content extends object = object> {
   abstract readonly kind: string;

@@ -2,8 +2,6 @@ import { DAY_MS, formatDecimal, formatUtc } from "../market/format.ts";
 import type { IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 
-export type MarketCapRecord = ReturnType<typeof rankMarketCaps>[number];
-
 const RANKING_INTERVAL_MS = 300_000;
 const CHANGE_PERIODS_DAYS = [1, 7, 30];
 

@@ -1,9 +1,7 @@
 import { formatDecimal, formatUtc } from "../market/format.ts";
 import { type IndexSeries, TICK_VOLUME_DIGITS } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
-import { History, type RecordOf } from "./history.ts";
-
-export type IndexTickRecord = RecordOf<TickHistory>;
+import { History } from "./history.ts";
 
 interface TickContent {
   readonly price: string;

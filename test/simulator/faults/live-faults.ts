@@ -1,4 +1,4 @@
-import { encodeFrame, encodeFrames, opcodes } from "../../../src/api-server/frames.ts";
+import { encodeFrame, encodeFrames } from "../../../src/api-server/frames.ts";
 import type { Session } from "../../../src/api-server/session.ts";
 import { rejectUpgrade } from "../../../src/api-server/websocket.ts";
 import { renderTicks } from "../../../src/simulator/market-feed.ts";
@@ -127,11 +127,15 @@ const TRADE = {
   amount: "2",
 };
 
+/** Other first bytes of a frame: parts of a message, and a binary one. */
+const [CONTINUATION, FIRST_TEXT, WHOLE_BINARY] = [0x00, 0x01, 0x82];
+const withFirstByte = (first: number, frame: Buffer) => Buffer.concat([Buffer.of(first), frame.subarray(1)]);
+
 const MESSAGES = {
   garbage: (_bytes: number, { chance }: LiveStrike) =>
-    encodeFrame(
-      Buffer.from(Array.from({ length: 64 }, (_, at) => Math.floor(chance("byte", at) * 256))),
-      opcodes.binary,
+    withFirstByte(
+      WHOLE_BINARY,
+      encodeFrame(Buffer.from(Array.from({ length: 64 }, (_, at) => Math.floor(chance("byte", at) * 256)))),
     ),
   utf8: () =>
     encodeFrame(
@@ -141,9 +145,9 @@ const MESSAGES = {
   fragments(bytes: number) {
     const piece = Buffer.alloc(16_384, "x");
     const pieces = Array.from({ length: Math.ceil(bytes / piece.length) }, () =>
-      encodeFrame(piece, opcodes.continuation, false),
+      withFirstByte(CONTINUATION, encodeFrame(piece)),
     );
-    return Buffer.concat([encodeFrame('{"event":"TRADE","note":"', opcodes.text, false), ...pieces]);
+    return Buffer.concat([withFirstByte(FIRST_TEXT, encodeFrame('{"event":"TRADE","note":"')), ...pieces]);
   },
   deflated() {
     // RSV1 marks the message as compressed, which was not negotiated.
@@ -189,9 +193,7 @@ export function lateTick(ms: number, conditions: Conditions = {}): Fault {
 
 /** Sends the JSON of the tick in a binary frame. */
 export const binaryTick = (conditions: Conditions = {}): Fault =>
-  tickFault("binaryTick", conditions, (frames) =>
-    frames.map((frame) => Buffer.concat([Buffer.of(0x80 | opcodes.binary), frame.subarray(1)])),
-  );
+  tickFault("binaryTick", conditions, (frames) => frames.map((frame) => withFirstByte(WHOLE_BINARY, frame)));
 
 /** Sends another price and id than REST for the same timestamp. */
 export function otherValue(conditions: Conditions = {}): Fault {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { toPlainNotation } from "../../../src/model/decimal.ts";
-import type { MarketCapRecord } from "../../../src/simulator/records/market-caps.ts";
+import type { MarketCapRecord } from "../../simulator/oracle.ts";
 import { startRestClient } from "../../support/simulator/rest-client.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { writeRecords } from "../../support/warehouse/write-records.ts";
