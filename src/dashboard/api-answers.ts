@@ -100,12 +100,10 @@ interface ErrorReport {
 
 /** The data of the events at `/api/events`, by the event's name. */
 export interface LiveEventData {
-  hello: { readonly version: string } & Health;
+  hello: Pick<DaemonAnswer, "version"> & Health;
   commit: CommitNews & Health;
   idle: Health;
 }
 
-interface Health {
-  /** Why nothing new arrives; null while something may. */
-  readonly problem: string | null;
-}
+/** `problem`: why nothing new arrives; null while something may. */
+type Health = Pick<DaemonAnswer, "problem">;

@@ -37,8 +37,6 @@ export type PageQuery = {
     readonly path: string;
     readonly kind: K;
     readonly params: PageParams[K];
-    /** Reply with the bytes of the JSON, so that the main thread neither copies nor serialises the result. */
-    readonly asBytes: boolean;
     /** By the service's clock. */
     readonly now: Micros;
     /** When the service is asked again about what it must repeat. */

@@ -36,12 +36,14 @@ const pairsSql = `SELECT pair, count(*) AS exchanges FROM latest_exchange_ticks 
   GROUP BY pair ORDER BY exchanges DESC, pair`;
 
 // CROSS JOIN: the newest ticker of each exchange first, then its row in the other views by key.
+const tickersWithViews = "latest_exchange_ticks t CROSS JOIN index_deviation d CROSS JOIN spread s";
+const isSameTicker = `d.exchange_id = t.exchange_id AND d.market_id = t.market_id AND d.ts = t.ts
+    AND s.exchange_id = t.exchange_id AND s.market_id = t.market_id AND s.ts = t.ts`;
 const quotesSql = `SELECT t.exchange, t.last, t.bid, t.ask, s.spread_bps, d.index_price, d.index_source, d.index_ts, d.deviation_bps,
     t.volume * (${usdPrice("m.base_asset_id")}) AS volume_usd, t.ts, t.is_live,
     coalesce(s.quality = 'not moved for an hour', 0) AS is_still
-  FROM latest_exchange_ticks t CROSS JOIN index_deviation d CROSS JOIN spread s LEFT JOIN markets m ON m.id = t.market_id
-  WHERE t.pair = :pair AND d.exchange_id = t.exchange_id AND d.market_id = t.market_id AND d.ts = t.ts
-    AND s.exchange_id = t.exchange_id AND s.market_id = t.market_id AND s.ts = t.ts
+  FROM ${tickersWithViews} LEFT JOIN markets m ON m.id = t.market_id
+  WHERE t.pair = :pair AND ${isSameTicker}
   ORDER BY t.is_live DESC, is_still, volume_usd DESC`;
 
 const bestSql = `SELECT best_bid, best_bid_exchange, best_ask, best_ask_exchange, best_bid_any, best_ask_any FROM spread
@@ -148,9 +150,8 @@ FROM gaps WHERE ${ofIndex} AND state <> 'unconfirmed' ORDER BY to_ts DESC LIMIT 
       daily: `SELECT day, close, service_close, largest_rel_diff, coverage, is_complete FROM reconcile_ohlcv
 WHERE ${ofIndex} AND day >= :since_day ORDER BY day DESC`,
       exchanges: `SELECT t.exchange, t.last, d.deviation_bps, t.volume * t.last AS volume_usd, t.age_seconds, s.quality
-FROM latest_exchange_ticks t CROSS JOIN index_deviation d CROSS JOIN spread s
-WHERE t.pair = :pair AND t.is_live = 1 AND d.exchange_id = t.exchange_id AND d.market_id = t.market_id AND d.ts = t.ts
-  AND s.exchange_id = t.exchange_id AND s.market_id = t.market_id AND s.ts = t.ts
+FROM ${tickersWithViews}
+WHERE t.pair = :pair AND t.is_live = 1 AND ${isSameTicker}
 ORDER BY s.quality IS NOT NULL, volume_usd DESC LIMIT 10`,
       futures: `SELECT exchange, contract, days_to_expiry, price, basis, annualised_basis FROM latest_futures_curve
 WHERE ${ofMarkets} AND is_live = 1 ORDER BY days_to_expiry, exchange LIMIT 50`,

@@ -8,7 +8,7 @@ import type { QueryResults } from "./api-answers.ts";
 import type { PageParams, PageQuery } from "./page-queries.ts";
 
 export interface ReaderCalls {
-  query(query: PageQuery): unknown;
+  query(query: PageQuery): Uint8Array | undefined;
 }
 
 interface ReaderThreadOptions {
@@ -44,26 +44,26 @@ export class ReaderThread {
     });
   }
 
-  query<K extends keyof QueryResults>(kind: K, params: PageParams[K]): Promise<QueryResults[K]> {
-    return this.#query({ kind, params, asBytes: false }) as Promise<QueryResults[K]>;
+  async query<K extends keyof QueryResults>(kind: K, params: PageParams[K]): Promise<QueryResults[K]> {
+    const bytes = await this.queryBytes(kind, params);
+    return bytes && JSON.parse(new TextDecoder().decode(bytes));
   }
 
-  /** The result as the bytes of its JSON; undefined if there is no result. */
-  queryBytes<K extends keyof QueryResults>(kind: K, params: PageParams[K]): Promise<Uint8Array | undefined> {
-    return this.#query({ kind, params, asBytes: true }) as Promise<Uint8Array | undefined>;
-  }
-
-  close(): Promise<void> {
-    return this.#thread.close();
-  }
-
-  async #query(query: Pick<PageQuery, "kind" | "params" | "asBytes">): Promise<unknown> {
+  /** The result as the bytes of its JSON, which the main thread neither copies nor serialises; undefined if there is none. */
+  async queryBytes<K extends keyof QueryResults>(
+    kind: K,
+    params: PageParams[K],
+  ): Promise<Uint8Array | undefined> {
     const { path, now, confirmation } = this.#options;
     if (!this.#thread.isRunning)
       await this.#thread.start().catch(({ summary }: Failure) => {
         throw readFailure(summary);
       });
-    return this.#thread.call("query", { ...query, path, now: now(), confirmation } as PageQuery);
+    return this.#thread.call("query", { kind, params, path, now: now(), confirmation } as PageQuery);
+  }
+
+  close(): Promise<void> {
+    return this.#thread.close();
   }
 }
 

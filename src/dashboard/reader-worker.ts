@@ -13,7 +13,7 @@ new Channel<object, ReaderCalls>({
   handlers: {
     async query(query, answer) {
       const value = await queries.run(query);
-      if (!query.asBytes || value === undefined) return answer(value);
+      if (value === undefined) return answer(value);
       const bytes = new TextEncoder().encode(`${JSON.stringify(value)}\n`);
       answer(bytes, [bytes.buffer]);
     },

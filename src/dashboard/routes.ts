@@ -80,7 +80,7 @@ export function createRoutes(options: RoutesOptions): Map<string, RequestHandler
     return [`/api/${kind}`, handle];
   };
   const routes: [string, RequestHandler][] = [
-    ["/healthz", () => healthResponse(view)],
+    ["/healthz", () => textResponse(view.problem() === undefined ? 200 : 503, view.problem() ?? "ok")],
     ["/readyz", () => readyResponse(view)],
     ["/metrics", readMetrics],
     ["/api/status", () => respond(readStatus().then((report) => jsonResponse(report)))],
@@ -89,11 +89,6 @@ export function createRoutes(options: RoutesOptions): Map<string, RequestHandler
     ...(Object.keys(pageRequests) as PageKind[]).map(answer),
   ];
   return new Map([...createFileRoutes(), ...routes]);
-}
-
-function healthResponse(view: DaemonView): HttpResponse {
-  const problem = view.problem();
-  return problem === undefined ? textResponse(200, "ok") : textResponse(503, problem);
 }
 
 const readyResponse = (view: DaemonView) =>

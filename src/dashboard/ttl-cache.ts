@@ -11,12 +11,12 @@ const MAX_KEYS = 32;
 
 interface CacheEntry<T> {
   readonly value: Promise<T>;
+  /** From then on it is read anew; never, while it is. */
   expiresAt: number;
+  /** Until then it is returned. */
+  staleUntil: number;
   /** From then on it makes room for another key: a person who tries one view after the other is no flood. */
   removableAt: number;
-  hasFailed: boolean;
-  /** From then on an old value is read anew; never, while it is. */
-  renewableAt: number;
 }
 
 export interface TtlOptions {
@@ -42,21 +42,19 @@ export class TtlCache<T> {
 
   /** The cached value, or the result of `read`, which is then cached for at least `minTtlMs`. */
   get(key: string, options: TtlOptions, read: () => Promise<T>): Promise<T> {
-    const startedAt = this.#clock.monotonic();
+    const now = this.#clock.monotonic();
     const cached = this.#entries.get(key);
-    if (cached && startedAt < cached.expiresAt) return cached.value;
-    if (cached && !cached.hasFailed && startedAt < cached.expiresAt + (options.maxStaleMs ?? 0)) {
-      if (startedAt >= cached.renewableAt) {
-        cached.renewableAt = Number.POSITIVE_INFINITY;
+    if (cached && now < cached.staleUntil) {
+      if (now >= cached.expiresAt) {
+        cached.expiresAt = Number.POSITIVE_INFINITY;
         // After the reply: the read may keep this thread busy.
         this.#clock.after(0, () => void this.#renew(key, cached, options, read));
       }
       return cached.value;
     }
     if (!cached && this.#entries.size >= MAX_KEYS) {
-      for (const [other, { removableAt, hasFailed }] of this.#entries) {
-        if (hasFailed || removableAt <= startedAt) this.#entries.delete(other);
-      }
+      for (const [other, { removableAt }] of this.#entries)
+        if (removableAt <= now) this.#entries.delete(other);
       const tooMany = () => new Failure("too many requests at once; try again", { code: "too_many" });
       if (this.#entries.size >= MAX_KEYS) return Promise.reject(tooMany());
     }
@@ -71,33 +69,28 @@ export class TtlCache<T> {
     await entry.value.then(
       () => this.#entries.set(key, entry),
       () => {
-        old.renewableAt = this.#clock.monotonic() + options.minTtlMs;
+        old.expiresAt = this.#clock.monotonic() + options.minTtlMs;
       },
     );
   }
 
-  #read({ minTtlMs, maxTtlMs = DEFAULT_MAX_TTL_MS }: TtlOptions, read: () => Promise<T>): CacheEntry<T> {
+  #read(options: TtlOptions, read: () => Promise<T>): CacheEntry<T> {
+    const { minTtlMs, maxTtlMs = DEFAULT_MAX_TTL_MS, maxStaleMs = 0 } = options;
     const startedAt = this.#clock.monotonic();
     const release = this.#clock.beginWork();
-    const entry = {
-      value: Promise.resolve().then(read),
-      expiresAt: Number.POSITIVE_INFINITY,
-      removableAt: Number.POSITIVE_INFINITY,
-      hasFailed: false,
-      renewableAt: 0,
-    };
-    const setExpiry = (fraction: number) => {
+    const never = Number.POSITIVE_INFINITY;
+    const value = Promise.resolve().then(read);
+    const entry = { value, expiresAt: never, staleUntil: never, removableAt: never };
+    const keep = (fraction: number, staleMs: number, unremovableMs: number) => {
       const now = this.#clock.monotonic();
-      entry.removableAt = now + minTtlMs;
       entry.expiresAt = now + Math.min(maxTtlMs, Math.max(minTtlMs, (now - startedAt) / fraction));
+      entry.staleUntil = entry.expiresAt + staleMs;
+      entry.removableAt = now + unremovableMs;
       release();
     };
-    entry.value.then(
-      () => setExpiry(MAX_READ_FRACTION),
-      () => {
-        entry.hasFailed = true;
-        setExpiry(1);
-      },
+    value.then(
+      () => keep(MAX_READ_FRACTION, maxStaleMs, minTtlMs),
+      () => keep(1, 0, 0),
     );
     return entry;
   }

@@ -44,7 +44,7 @@ function openFeed(width: BarWidth, symbol = "eth"): BarFeed {
 /** The start and the close of each bar that is loaded, and those that the warehouse has. */
 function compare(feed: BarFeed): [loaded: unknown, stored: unknown] {
   const { from = 0, to = 0, bars = [] } = feed.loaded ?? {};
-  const stored = query(`SELECT ts / 1000000, close FROM bars_${feed.width}
+  const stored = query(`SELECT ts / 1000000, close FROM bars_${feed.options.width}
     WHERE index_id = '${feed.options.series.index_id}' AND ts >= ${from * 1e6} AND ts < ${to * 1e6} ORDER BY ts`);
   return [bars.map(([start, , , , close]) => [start, close]), stored];
 }

@@ -11,7 +11,7 @@ describe("the reader thread", () => {
   it("answers other queries while it reads the whole ledger", async () => {
     const queries = new PageQueries(systemClock);
     const { path } = openFilledWarehouse(fillEveryState);
-    const query = { path, params: {}, asBytes: false, now: nowTs };
+    const query = { path, params: {}, now: nowTs };
     const answered: string[] = [];
     const ask = async (kind: "missing" | "schema") => {
       await queries.run({ ...query, kind });

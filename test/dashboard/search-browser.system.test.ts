@@ -32,7 +32,7 @@ describe("a search", () => {
     const { page, complaints } = await openPage(address, desktop);
     await page.keyboard.press("/");
     await page.keyboard.type("ripple");
-    await page.locator("#search-results a", { hasText: "XRP" }).first().waitFor();
+    await page.locator("#search-text-list a", { hasText: "XRP" }).first().waitFor();
     await expectAccessible(page);
     await takeScreenshot(page, "search");
     await page.keyboard.press("Escape");
@@ -40,17 +40,17 @@ describe("a search", () => {
     await page.keyboard.press("/");
     await page.keyboard.type("ripple");
     // The page of the asset first, then its bars.
-    await page.locator('#search-results a[href="/assets/XRP"][aria-selected=true]').waitFor();
-    await page.locator("#search-results a:nth-of-type(3)").waitFor({ state: "detached" });
+    await page.locator('#search-text-list a[href="/assets/XRP"][aria-selected=true]').waitFor();
+    await page.locator("#search-text-list a:nth-of-type(3)").waitFor({ state: "detached" });
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     await page.waitForSelector('#chart[data-series="xrp-id"]');
     await page.keyboard.press("/");
     await page.keyboard.type("bars_1");
     // Its first letters also find series: the arrow waits for the answer about all of it.
-    await page.locator("#search-results a:first-of-type", { hasText: "bars_1" }).first().waitFor();
+    await page.locator("#search-text-list a:first-of-type", { hasText: "bars_1" }).first().waitFor();
     await page.keyboard.press("ArrowDown");
-    const name = await page.textContent("#search-results a:nth-of-type(2)[aria-selected=true] b");
+    const name = await page.textContent("#search-text-list a:nth-of-type(2)[aria-selected=true] b");
     await page.keyboard.press("Enter");
     await page.locator("#editor", { hasText: `SELECT * FROM ${name} LIMIT 100` }).waitFor();
     // What is typed into an editor stays there.
@@ -85,7 +85,7 @@ describe("a search", () => {
 
     await hold("/api/search");
     await page.keyboard.press("/");
-    await page.waitForSelector("#search-results [aria-selected=true]");
+    await page.waitForSelector("#search-text-list [aria-selected=true]");
     await page.keyboard.type("ripple");
     await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
@@ -95,7 +95,7 @@ describe("a search", () => {
     // Escape takes the keys back.
     await hold("/api/search");
     await page.keyboard.press("/");
-    await page.waitForSelector("#search-results [aria-selected=true]");
+    await page.waitForSelector("#search-text-list [aria-selected=true]");
     await page.keyboard.type("litecoin");
     await page.keyboard.press("Enter");
     await page.keyboard.press("Escape");
@@ -110,7 +110,7 @@ describe("a search", () => {
       document.getElementById("search-dialog").close();
       document.getElementById("search-open").click()`);
     await page.keyboard.type("litecoin");
-    await page.waitForSelector('#search-results a[href="/assets/LTC"][aria-selected=true]');
+    await page.waitForSelector('#search-text-list a[href="/assets/LTC"][aria-selected=true]');
     expect(complaints).toEqual([]);
   });
 
@@ -151,7 +151,7 @@ for (const [name, text, title, size] of [
     const { page, complaints } = await openPage(new URL("/sync", address).href, size);
     await page.locator("#search-open").click();
     await page.keyboard.type(text);
-    await page.locator(`#search-results a[href="/bars/${name}"]`).waitFor();
+    await page.locator(`#search-text-list a[href="/bars/${name}"]`).waitFor();
     const [from, to] = [SNAPSHOTS_FROM, SNAPSHOTS_FROM + 10 * MINUTE].map(formatTimestamp);
     const shown = `width=1m&from=${from}&to=${to}&with=Kraken:BTCUSD-PERP&with=BTC`;
     await page.goto(new URL(`/bars/${name}?${shown}`, address).href);

@@ -1,13 +1,12 @@
 // Everything that the warehouse knows about one asset. Each figure is a link to the SQL that made it.
 
-import { useState } from "preact/hooks";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
 import { useAddress } from "../shared/address.ts";
 import { textIn } from "../shared/data-table.tsx";
 import { cssColour } from "../shared/layout.tsx";
-import { Reading, shownIn, useCommits, useLivePoll } from "../shared/live-poll.tsx";
+import { Reading, shownIn, useLivePoll, useNewestTick } from "../shared/live-poll.tsx";
 import { Card, EmptyPage, Facts, mountPage, Sheet } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { count, quote } from "../shared/text-format.ts";
@@ -42,21 +41,18 @@ function listFacts({ market, index }: Pick<Parts, "market" | "index">, newest: C
   const isNewer = stored && ts / 1000 > Date.parse(String(stored.time));
   const age = Math.max(0, (Date.now() - ts / 1000) / 1000);
   const tick = isNewer ? { price, is_settled: 0, age_seconds: age } : stored;
+  const { time: _, ...ranked } = market.rows[0] ?? {};
   // The newest price first: that of the index, else that of the ranking.
-  const facts = [
-    ...(tick ? [["price", { price: tick.price ?? null }, index.sql] as const] : []),
-    ...Object.entries(market.rows[0] ?? {})
-      .filter(([name]) => name !== "time" && !(tick && name === "price"))
-      .map(([name, value]) => [name, { [name]: value }, market.sql] as const),
-  ];
+  const row = tick ? { ...{ price: tick.price ?? null }, ...ranked, price: tick.price ?? null } : ranked;
   const proof =
     tick &&
     `${tick.is_settled === 1 ? "proven" : "awaiting confirmation"}, ${duration(Number(tick.age_seconds))} old`;
-  return facts.map(([name, row, sql]) => {
-    const column = columnOf(name, sql);
+  return Object.keys(row).map((name) => {
+    const isOfIndex = tick && name === "price";
+    const column = columnOf(name, isOfIndex ? index.sql : market.sql);
     const text = textIn(column, row);
     const figure = <span class={column.tone?.(text, row)}>{column.cell?.(row, text)}</span>;
-    return { name, label: column.label, figure, note: name === "price" ? proof : "" };
+    return { name, label: column.label, figure, note: isOfIndex ? proof : "" };
   });
 }
 
@@ -91,12 +87,7 @@ function Asset() {
   const [{ name }] = useAddress("assets", {});
   const asset = useLivePoll("asset", { name }, { what: "the asset", seconds: 30, throttleSeconds: 10 });
   const subject = asset.value?.subject;
-  /** Of the asset's index, since the page was opened. */
-  const [newest, setNewest] = useState<CommittedTick>();
-  useCommits(({ ticks }) => {
-    const own = ticks.findLast(([type, id]) => type === "GWA" && id === subject?.asset_id);
-    if (own && own[2] > (newest?.[2] ?? 0)) setNewest(own);
-  });
+  const newest = useNewestTick(String(subject?.asset_id));
   const answer = shownIn(asset);
   const none = answer && !subject && (
     <EmptyPage text={`No synced asset is named “${name}”.`} near={answer.near} />

@@ -27,7 +27,6 @@ interface BarFeedOptions {
 
 export class BarFeed {
   readonly options: BarFeedOptions;
-  readonly width: BarWidth;
   loaded: ChartBarsResult | undefined;
   /** The loaded range ends now, and follows what is committed. */
   isLive = false;
@@ -35,7 +34,6 @@ export class BarFeed {
 
   constructor(options: BarFeedOptions) {
     this.options = options;
-    this.width = options.width;
   }
 
   /** So much is missing at the end that one request does not return it: only a new start does. */
@@ -45,7 +43,7 @@ export class BarFeed {
 
   /** Loads a range, or the newest part of a long one. Whole days, so that no daily bar is cut. */
   async start({ from, to }: AskedRange): Promise<void> {
-    this.loaded = await this.#fetch(this.width, {
+    this.loaded = await this.#fetch(this.options.width, {
       from: Math.max(dayStart(from), this.#earliest(to ?? this.options.now())),
       ...(to === undefined ? {} : { to: dayStart(to + DAY_SECONDS - 1) }),
     });
@@ -67,8 +65,8 @@ export class BarFeed {
     if (first === null || from <= dayStart(first)) return false;
     const firstTickDay = this.#firstTickDay();
     if (from <= firstTickDay) return this.#extend("1d", { from: from - CHUNK_BARS * DAY_SECONDS, to: from });
-    const start = dayStart(from - CHUNK_BARS * secondsOf(this.width));
-    return this.#extend(this.width, { from: Math.max(start, firstTickDay), to: from });
+    const start = dayStart(from - CHUNK_BARS * secondsOf(this.options.width));
+    return this.#extend(this.options.width, { from: Math.max(start, firstTickDay), to: from });
   }
 
   /** Loads what is after the loaded range, if that does not end now. */
@@ -78,8 +76,8 @@ export class BarFeed {
     const firstTickDay = Math.min(this.#firstTickDay(), dayStart(this.options.now()));
     if (to < firstTickDay)
       return this.#extend("1d", { from: to, to: Math.min(to + CHUNK_BARS * DAY_SECONDS, firstTickDay) });
-    const end = dayStart(to + CHUNK_BARS * secondsOf(this.width)) + DAY_SECONDS;
-    return this.#extend(this.width, end > this.options.now() ? { from: to } : { from: to, to: end });
+    const end = dayStart(to + CHUNK_BARS * secondsOf(this.options.width)) + DAY_SECONDS;
+    return this.#extend(this.options.width, end > this.options.now() ? { from: to } : { from: to, to: end });
   }
 
   /** Before this day all bars are daily ones. */
@@ -105,7 +103,7 @@ export class BarFeed {
   }
 
   /** Where the bars begin that may have changed since they were read. */
-  readonly #tail = () => (this.loaded?.to ?? 0) - TAIL_BARS * secondsOf(this.width);
+  readonly #tail = () => (this.loaded?.to ?? 0) - TAIL_BARS * secondsOf(this.options.width);
 
   /** Reads the end again, or all from `changedFrom` on that one request returns. */
   async refresh(changedFrom = Number.POSITIVE_INFINITY): Promise<void> {
@@ -120,7 +118,7 @@ export class BarFeed {
           ? dayStart(tail)
           : tail;
     const end = this.isLive ? {} : { to };
-    const part = await this.#fetch(this.width, { from: Math.max(from, earliest), ...end });
+    const part = await this.#fetch(this.options.width, { from: Math.max(from, earliest), ...end });
     this.loaded = { ...merge(this.loaded, part), last_price: part.last_price };
   }
 
@@ -130,5 +128,6 @@ export class BarFeed {
   }
 
   /** The start of the longest range that one request returns. */
-  readonly #earliest = (to: number) => dayStart(to - (MAX_BARS - 2) * secondsOf(this.width)) + DAY_SECONDS;
+  readonly #earliest = (to: number) =>
+    dayStart(to - (MAX_BARS - 2) * secondsOf(this.options.width)) + DAY_SECONDS;
 }

@@ -46,10 +46,12 @@ export function buildSlots({ from, to, width, bars, days, spans }: LoadedBars): 
   const start = Math.min(Math.floor(selectedFrom / grid) * grid, bars[0]?.[0] ?? Number.POSITIVE_INFINITY);
   const byTime = new Map(bars.map((bar) => [bar[0], parseBar(bar)]));
   const result: Slot[] = [];
+  let nextSpan = 0;
   for (let time = Math.max(from, start); time < to; ) {
     const isDaily = isDay?.has(time) ?? false;
     const length = isDaily ? DAY_SECONDS : secondsOf(width);
-    const span = worstSpan(spans, time, time + length);
+    while (nextSpan < spans.length && (spans[nextSpan]?.to ?? 0) <= time) nextSpan++;
+    const span = worstSpan(spans, nextSpan, time + length);
     const bar = byTime.get(time);
     // The ticks of a day may begin late: what was not asked for before them would be blank.
     const isUnasked = !bar && span?.state === "none" && span.from <= time && span.to >= time + length;
@@ -103,16 +105,10 @@ export function listCovered(slots: readonly Slot[], spans: readonly ChartRange[]
 
 const SEVERITY = ["lost", "open", "empty", "none", "unconfirmed"];
 
-function worstSpan(spans: readonly ChartRange[], from: number, to: number): ChartRange | undefined {
+/** The worst of the ascending spans that begin before `to`, from number `first` on. */
+function worstSpan(spans: readonly ChartRange[], first: number, to: number): ChartRange | undefined {
   let worst: ChartRange | undefined;
-  // Binary search in the ascending list for the first span that ends after the bar's start.
-  let low = 0;
-  for (let high = spans.length; low < high; ) {
-    const middle = (low + high) >> 1;
-    if ((spans[middle]?.to ?? 0) <= from) low = middle + 1;
-    else high = middle;
-  }
-  for (let i = low, span = spans[i]; span && span.from < to; span = spans[++i]) {
+  for (let i = first, span = spans[i]; span && span.from < to; span = spans[++i]) {
     if (!worst || SEVERITY.indexOf(span.state) < SEVERITY.indexOf(worst.state)) worst = span;
   }
   return worst;
@@ -122,10 +118,11 @@ function worstSpan(spans: readonly ChartRange[], from: number, to: number): Char
 export function merge<T extends LoadedBars>(loaded: T, part: Omit<LoadedBars, "width">): T {
   const isOutside = (time: number) => time < part.from || time >= part.to;
   const cut = <R extends SecondsRange>(ranges: readonly R[], added: readonly R[]): R[] => {
-    const before = ranges.map((range) => ({ ...range, to: Math.min(range.to, part.from) }));
-    const after = ranges.map((range) => ({ ...range, from: Math.max(range.from, part.to) }));
-    const kept = [...before, ...after].filter(({ from, to }) => from < to);
-    return [...kept, ...added].sort((a, b) => a.from - b.from);
+    const kept = ranges.flatMap((range) => [
+      { ...range, to: Math.min(range.to, part.from) },
+      { ...range, from: Math.max(range.from, part.to) },
+    ]);
+    return [...kept, ...added].filter(({ from, to }) => from < to).sort((a, b) => a.from - b.from);
   };
   return {
     ...loaded,

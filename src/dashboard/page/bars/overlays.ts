@@ -89,7 +89,7 @@ async function readOverlay(overlay: Overlay, shown: ComparedBars, now: () => num
   overlay.series ??= (await fetchJson("series", { name: overlay.slug })).find(isExact);
   const { series, feed } = overlay;
   if (!series) throw new Error(`no series is named ${overlay.slug}`);
-  if (feed?.width === width && feed.loaded && feed.loaded.from <= to && feed.loaded.to >= from)
+  if (feed?.options.width === width && feed.loaded && feed.loaded.from <= to && feed.loaded.to >= from)
     await feed.refresh();
   else {
     overlay.feed = new BarFeed({ series, width, now, read: fetchBars });

@@ -19,7 +19,6 @@ const MAX_MARKED_POINTS = 60;
 const MAX_EDGE_EXCHANGES = 12;
 const MAX_EDGE_EXCHANGES_ON_PHONE = 4;
 
-const points = (bps: number) => basisPoints(bps);
 const signedPoints = (bps: number) => basisPoints(bps, true);
 
 const isTradable = ({ is_live, is_still }: Quote) => is_live === 1 && is_still === 0;
@@ -61,7 +60,7 @@ const columnsAt = (now: number): readonly DataColumn<Quote>[] => [
   { label: "Last", key: "last", field: "last", format: quote },
   { label: "Bid", key: "bid", field: "bid", format: quote, isWide: true },
   { label: "Ask", key: "ask", field: "ask", format: quote, isWide: true, isAscending: true },
-  { label: "Spread", key: "spread", field: "spread_bps", format: points, isAscending: true },
+  { label: "Spread", key: "spread", field: "spread_bps", format: basisPoints, isAscending: true },
   {
     ...{ label: "vs index", key: "deviation", field: "deviation_bps", className: "off" },
     format: signedPoints,

@@ -103,11 +103,12 @@ const toOption = ({ name, type, meaning }: Relation["columns"][number]): Complet
 });
 
 function toNamespace(relations: readonly Relation[]): SQLNamespace {
-  const toEntry = ({ name, summary, columns }: Relation) => {
-    const self = { label: name, type: "type", detail: "relation", info: summary, boost: 1 };
-    return [name, { self, children: columns.map(toOption) }] as const;
-  };
-  return Object.fromEntries(relations.map(toEntry));
+  return Object.fromEntries(
+    relations.map(({ name, summary, columns }) => {
+      const self = { label: name, type: "type", detail: "relation", info: summary, boost: 1 };
+      return [name, { self, children: columns.map(toOption) }];
+    }),
+  );
 }
 
 /** Completes a bare word with the columns of every relation that the statement names. */

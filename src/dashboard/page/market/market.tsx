@@ -2,13 +2,13 @@
 
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { RankingResult, Sparkline } from "../../../model/answers/market.ts";
-import type { CommitNews, CommittedTick } from "../../../model/answers/ticks.ts";
+import type { CommitNews } from "../../../model/answers/ticks.ts";
 import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { Reading, useCommits, useLivePoll } from "../shared/live-poll.tsx";
+import { newestTickOf } from "../shared/live.ts";
+import { Reading, useLivePoll, useNewestTick } from "../shared/live-poll.tsx";
 import { Card, Checkbox, Dot, EmptyPage, mountPage, SearchField, Sheet, TrendLine } from "../shared/page.tsx";
 import { describeProof } from "../shared/proof.ts";
-import { useRedraw } from "../shared/redraw.ts";
 import { amount, count, direction, percentChange, quote, signOf } from "../shared/text-format.ts";
 import { asOf, momentText } from "../shared/time-format.ts";
 import { type MarketAsset, Treemap, toAssets } from "./treemap.tsx";
@@ -24,38 +24,17 @@ const scale = {
   background: `linear-gradient(90deg, ${shade("down", 54)}, ${shade("soft", 14)}, ${shade("up", 54)})`,
 };
 
-/** The newest tick of each asset's index since the page was opened, and who shows it. */
-type LivePrices = { readonly ticks: Map<string, CommittedTick>; readonly redraws: Map<string, () => void> };
-
-/** New prices between two market caps: the index of the asset. */
-function useLivePrices(): LivePrices {
-  const { current: live } = useRef<LivePrices>({ ticks: new Map(), redraws: new Map() });
-  useCommits(({ ticks }) => {
-    for (const tick of ticks) {
-      const [type, id, ts] = tick;
-      if (type !== "GWA" || ts <= (live.ticks.get(id)?.[2] ?? 0)) continue;
-      live.ticks.set(id, tick);
-      live.redraws.get(id)?.();
-    }
-  });
-  return live;
-}
-
-function newestPrice({ ticks }: LivePrices, { id, ts, price }: MarketAsset): number | null {
-  const tick = ticks.get(id);
+function newestPrice({ id, ts, price }: MarketAsset): number | null {
+  const tick = newestTickOf(id);
   return tick && tick[2] > ts ? tick[3] : price;
 }
 
 /** Only the price that has moved is drawn again. */
-function Price({ live, asset }: { live: LivePrices; asset: MarketAsset }) {
-  const redraw = useRedraw();
+function Price({ asset }: { asset: MarketAsset }) {
+  useNewestTick(asset.id);
   const shown = useRef<HTMLSpanElement>(null);
-  const price = newestPrice(live, asset);
+  const price = newestPrice(asset);
   const last = useRef(price);
-  useLayoutEffect(() => {
-    live.redraws.set(asset.id, redraw);
-    return () => void live.redraws.delete(asset.id);
-  }, [live, asset.id]);
   useLayoutEffect(() => {
     if (price === null || price === last.current) return;
     const background = `var(--${price > (last.current ?? 0) ? "up" : "down"}-pale)`;
@@ -76,14 +55,11 @@ function PriceLine({ line }: { line: Sparkline | undefined }) {
   return <TrendLine {...{ points, label }} range={[0, 100]} tone={tone || "soft"} />;
 }
 
-const change = { format: (percent: number) => percentChange(percent), tone: signOf, isWide: true };
+const change = { format: percentChange, tone: signOf, isWide: true };
 
 const searchedText = ({ symbol, name }: MarketAsset) => `${symbol}\n${name ?? ""}`;
 
-const columnsOf = (
-  live: LivePrices,
-  sparklines: RankingResult["sparklines"],
-): readonly DataColumn<MarketAsset>[] => [
+const columnsOf = (sparklines: RankingResult["sparklines"]): readonly DataColumn<MarketAsset>[] => [
   { label: "#", key: "rank", field: "rank", className: "rank soft wide", isAscending: true, format: count },
   {
     ...{ label: "Asset", key: "asset", field: "symbol", className: "asset", isAscending: true },
@@ -96,8 +72,8 @@ const columnsOf = (
   },
   {
     ...{ label: "Price, USD", key: "price", className: "price", format: quote },
-    value: (asset) => newestPrice(live, asset),
-    cell: (asset) => <Price live={live} asset={asset} />,
+    value: newestPrice,
+    cell: (asset) => <Price asset={asset} />,
   },
   { label: "24 h", key: "24h", field: "change24h", ...change, isWide: false },
   { label: "7 days", key: "7d", field: "change7d", ...change },
@@ -141,7 +117,6 @@ function describeMarket(assets: readonly MarketAsset[]): string {
 
 function Market() {
   const [view, go] = useAddress(undefined, { q: "", sort: "rank", without: "", scale: "" });
-  const live = useLivePrices();
   // Commits arrive as events; the interval is only for a page that has none.
   const on = ({ streams }: CommitNews) => streams.includes("market_caps");
   const market = useLivePoll("market", {}, { what: "the market", seconds: 60, on });
@@ -196,7 +171,7 @@ function Market() {
         {({ sparklines }) => (
           <DataTable
             {...{ id: "ranking", label: "Ranking", rows: assets, step: 100 }}
-            columns={columnsOf(live, sparklines)}
+            columns={columnsOf(sparklines)}
             attributes={({ id }) => ({ key: id, "data-id": id })}
             sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
             search={{ text: view.q, of: searchedText, none: "No asset has this name." }}

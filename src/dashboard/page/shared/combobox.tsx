@@ -20,7 +20,7 @@ export function Field({ id, label, children }: Record<"id" | "label", string> & 
   );
 }
 
-interface ComboboxProps<T> extends Readonly<Record<"id" | "listId" | "label" | "placeholder", string>> {
+interface ComboboxProps<T> extends Readonly<Record<"id" | "label" | "placeholder", string>> {
   /** What the field has while nobody types. */
   readonly value?: string;
   readonly find: (text: string) => Promise<readonly T[]>;
@@ -40,7 +40,8 @@ interface Box<T> {
 }
 
 function Combobox<T>(props: ComboboxProps<T>) {
-  const { id, listId, label, placeholder, value = "", find, describe, toOption, onChoose } = props;
+  const { id, label, placeholder, value = "", find, describe, toOption, onChoose } = props;
+  const listId = `${id}-list`;
   const input = useRef<HTMLInputElement>(null);
   const { current: box } = useRef<Box<T>>({ isOpen: false, note: "", found: [], active: -1 });
   const redraw = useRedraw();
@@ -155,7 +156,6 @@ export function SeriesBox({ heading, onChoose, ...own }: SeriesBoxProps) {
     <Field id={own.id} label={heading}>
       <Combobox<SeriesMatch>
         {...own}
-        listId={`${own.id}-list`}
         find={(name) => fetchJson("series", { name })}
         describe={(text, [first]) => {
           const isKnown = text === "" || (first?.match ?? "similar") !== "similar";
@@ -204,7 +204,7 @@ export function SearchDialog() {
   return (
     <dialog {...{ id: "search-dialog", "aria-label": "Search", ref: dialog, onClick }}>
       <Combobox
-        {...{ id: "search-text", listId: "search-results" }}
+        id="search-text"
         label="Series, pairs, exchanges, assets, relations"
         placeholder="Series, pairs, exchanges, assets, relations"
         find={(name) => fetchJson("search", { name })}

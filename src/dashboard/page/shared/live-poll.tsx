@@ -5,9 +5,9 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { CommitNews } from "../../../model/answers/ticks.ts";
+import type { CommitNews, CommittedTick } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers } from "../../api-answers.ts";
-import { noteReading, onCommit, onMissed, throttle } from "./live.ts";
+import { newestTickOf, noteReading, onCommit, onMissed, throttle } from "./live.ts";
 import { type ApiParams, describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "./page-base.ts";
 
 export interface LiveAnswer<T> {
@@ -25,6 +25,13 @@ export function useCommits(listener: (news: CommitNews) => void): void {
   const latest = useRef(listener);
   latest.current = listener;
   useLayoutEffect(() => onCommit((news) => latest.current(news)), []);
+}
+
+/** The newest tick of an asset's index since the page was opened: new prices between two market caps. */
+export function useNewestTick(assetId: string): CommittedTick | undefined {
+  const [, setTick] = useState<CommittedTick>();
+  useCommits(() => setTick(newestTickOf(assetId)));
+  return newestTickOf(assetId);
 }
 
 /** Shows in the header that the page is not live while there is a note: for what is not polled. */

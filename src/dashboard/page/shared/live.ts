@@ -1,6 +1,6 @@
 // What the daemon commits, as it happens. The tabs of one browser share one connection: browsers allow only six to a host.
 
-import type { CommitNews } from "../../../model/answers/ticks.ts";
+import type { CommitNews, CommittedTick } from "../../../model/answers/ticks.ts";
 import type { LiveEventData } from "../../api-answers.ts";
 import { byId, RETRY_SECONDS } from "./page-base.ts";
 import { duration } from "./time-format.ts";
@@ -12,7 +12,9 @@ type LiveEvent =
   | { [K in keyof LiveEventData]: { readonly name: K; readonly data: LiveEventData[K] } }[keyof LiveEventData]
   | { readonly name: "lost" };
 
-const commitListeners = new Set<(news: CommitNews) => void>();
+/** The newest tick of the index of each asset, since the page was opened. */
+const newestTicks = new Map<string, CommittedTick>();
+const commitListeners = new Set<(news: CommitNews) => void>([rememberTicks]);
 const reloadListeners = new Set<() => void>();
 let lastHeard = performance.now();
 let hasHeard = false;
@@ -22,6 +24,15 @@ let problem: string | null = null;
 let version: string | undefined;
 /** Commits came while nobody saw the page. */
 let hasSkipped = false;
+
+export const newestTickOf = (assetId: string): CommittedTick | undefined => newestTicks.get(assetId);
+
+function rememberTicks({ ticks }: CommitNews): void {
+  for (const tick of ticks) {
+    const [type, id, ts] = tick;
+    if (type === "GWA" && ts > (newestTicks.get(id)?.[2] ?? 0)) newestTicks.set(id, tick);
+  }
+}
 
 /** Returns what ends it. */
 export function onCommit(listener: (news: CommitNews) => void): () => void {

@@ -30,8 +30,7 @@ export function title(stream: string): string {
 }
 
 /** A price with thousands separators and the service's digits, at most eight after the point. */
-export function price(exact: string | null): string {
-  if (exact === null) return "–";
+export function price(exact: string): string {
   const [integer = "", fraction = ""] = exact.split(".");
   const grouped = integer.replace(/\B(?=(\d{3})+$)/g, ",");
   const shown = fraction.slice(0, integer.replace("-", "").length > 3 ? 2 : 8);

@@ -8,7 +8,6 @@ import { duration, minuteOf, zoneName } from "./time-format.ts";
 
 export type Row = ViewPart["rows"][number];
 
-const percent = (value: number) => percentChange(value);
 const percentOfShare = (value: number) => percentChange(value * 100, Math.abs(value) < 0.001 ? 4 : 2);
 const signed = { tone: signOf };
 const wide = { isWide: true };
@@ -20,9 +19,9 @@ const wraps = { className: "wraps" };
 const figures: Readonly<Record<string, Partial<DataColumn<Row>>>> = {
   rank: { label: "Rank", format: count },
   price: { label: "Price, USD", format: quote, ...wide },
-  price_change_24h: { label: "24 h", format: percent, ...signed },
-  price_change_7d: { label: "7 days", format: percent, ...signed },
-  price_change_30d: { label: "30 days", format: percent, ...signed },
+  price_change_24h: { label: "24 h", format: percentChange, ...signed },
+  price_change_7d: { label: "7 days", format: percentChange, ...signed },
+  price_change_30d: { label: "30 days", format: percentChange, ...signed },
   market_cap: { label: "Market cap, USD", format: amount },
   volume_usd: { label: "Volume, 24 h, USD", format: amount, ...wide },
   age_seconds: { label: "Age", format: duration, ...wide },
