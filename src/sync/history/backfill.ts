@@ -1,7 +1,5 @@
-import { type ExitCode, exitCode, Failure } from "../../model/failure.ts";
-import type { Confirmations } from "../../model/status/gap-state.ts";
+import { exitCode, Failure } from "../../model/failure.ts";
 import { type Stream, streams, streamTable } from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
 import {
   classifyError,
   isSameProblem,
@@ -11,18 +9,12 @@ import {
   serviceNow,
 } from "../context/context.ts";
 import { toStreamHealth } from "../context/problem-log.ts";
-import type { StreamStats } from "../context/run-stats.ts";
 import { fetchSnapshots } from "../polling/snapshot-poller.ts";
-import {
-  declareUnselected,
-  findUnselectedSeries,
-  resolveIndexNames,
-  type UnselectedSeries,
-} from "../selection/named-series.ts";
+import { declareUnselected, findUnselectedSeries, resolveIndexNames } from "../selection/named-series.ts";
 import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
 import { type Directory, endDeselectedSnapshots, needsRanking } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
-import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB, type NightlyResult } from "./nightly-check.ts";
+import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB } from "./nightly-check.ts";
 import {
   findOpenGaps,
   isInRun,
@@ -40,44 +32,13 @@ export interface BackfillFilter extends RunFilter {
   readonly fetchesUnselected?: boolean | undefined;
 }
 
-interface BackfillStreamReport extends Readonly<StreamStats> {
-  readonly stream: Stream;
-  /** Number of gaps that stayed open. */
-  readonly open: number;
-  /** Number of heads that the service has not published yet: no failure, a later run fetches them. */
-  readonly unpublished: number;
-  /** The length of the longest of them. */
-  readonly unpublishedMicros: Micros;
-  /** Number of series of which the service must repeat that it has nothing older, or nothing at all: no failure. */
-  readonly unconfirmed: number;
-}
-
-export interface BackfillReport {
-  readonly finishedAt: Micros;
-  /** Gaps were searched up to this timestamp (service time). */
-  readonly asOf: Micros;
-  readonly seconds: number;
-  /** Only the streams of this run. */
-  readonly streams: readonly BackfillStreamReport[];
-  readonly problems: readonly Problem[];
-  /** What the service must repeat: no failure, a later run asks. */
-  readonly confirmations: Confirmations;
-  /** Named series that the settings do not select for some streams of this run; none if they were fetched once. */
-  readonly notSelected: readonly UnselectedSeries[];
-  /** What was asked once more today; undefined: nothing in this run. */
-  readonly night: NightlyResult | undefined;
-  readonly exit: ExitCode;
-}
+export type BackfillReport = Readonly<Awaited<ReturnType<typeof backfill>>>;
 
 /**
  * Refreshes the lookups, declares the targets, fills their gaps, and fetches one snapshot of each snapshot stream. `hasNightlyJob`:
  * the daemon asks again about what is settled by itself.
  */
-export async function backfill(
-  context: SyncContext,
-  filter: BackfillFilter = {},
-  hasNightlyJob = false,
-): Promise<BackfillReport> {
+export async function backfill(context: SyncContext, filter: BackfillFilter = {}, hasNightlyJob = false) {
   const { reader, settings } = context;
   const includesStream = (stream: Stream) => isInRun(filter, stream);
   const startedAt = context.clock.monotonic();
@@ -146,7 +107,7 @@ export async function backfill(
     .map((stream) => toStreamHealth(stream, problems, parkedEndpoints));
   await context.ingest.call("commitStreamHealth", streamHealth, context.signal);
   const activeStreams = streams.filter((stream) => isStreamActive(stream, settings, includesStream));
-  const reports = activeStreams.map((stream): BackfillStreamReport => {
+  const reports = activeStreams.map((stream) => {
     const streamGaps = openGaps.filter(({ key }) => key.stream === stream);
     const open = streamGaps.reduce((sum, { missing }) => sum + missing.length, 0);
     const unpublished = streamGaps.flatMap((series) => series.unpublished);
@@ -154,9 +115,13 @@ export async function backfill(
     return {
       stream,
       ...context.stats.forStream(stream),
+      /** Number of gaps that stayed open. */
       open,
+      /** Number of heads that the service has not published yet: no failure, a later run fetches them. */
       unpublished: unpublished.length,
+      /** The length of the longest of them. */
       unpublishedMicros,
+      /** Number of series of which the service must repeat that it has nothing older, or nothing at all: no failure. */
       unconfirmed: streamGaps.filter((series) => series.unconfirmed.length > 0).length,
     };
   });
@@ -168,12 +133,17 @@ export async function backfill(
     isSelected && problems.length === 0 && reports.every(({ open, rejected }) => open + rejected === 0);
   return {
     finishedAt: serviceNow(context),
+    /** Gaps were searched up to this timestamp (service time). */
     asOf: result.asOf,
     seconds: (context.clock.monotonic() - startedAt) / 1000,
+    /** Only the streams of this run. */
     streams: reports,
     problems,
+    /** What the service must repeat: no failure, a later run asks. */
     confirmations: summarizeClaims(reader, openGaps, settings.withdrawals),
+    /** Named series that the settings do not select for some streams of this run; none if they were fetched once. */
     notSelected,
+    /** What was asked once more today; undefined: nothing in this run. */
     night,
     exit: isComplete ? exitCode.ok : exitCode.incomplete,
   };

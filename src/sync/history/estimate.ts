@@ -17,14 +17,8 @@ import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readWarehouseState } from "../../warehouse/tables/warehouse-state.ts";
 import type { SyncSettings } from "../context/context.ts";
-import { findUnselectedSeries, resolveIndexNames, type UnselectedSeries } from "../selection/named-series.ts";
-import {
-  collectNotices,
-  type Directory,
-  resolveTargets,
-  type SelectorNotice,
-  type StreamTargets,
-} from "../selection/targets.ts";
+import { findUnselectedSeries, resolveIndexNames } from "../selection/named-series.ts";
+import { collectNotices, type Directory, resolveTargets, type StreamTargets } from "../selection/targets.ts";
 import { isNightDue } from "./nightly-check.ts";
 import {
   type GapFilter,
@@ -38,24 +32,8 @@ import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
 import { countPages, type SliceWalk } from "./slices.ts";
 import { planNight, RECHECK_MICROS } from "./walk-planner.ts";
 
-/** What a backfill would do for one stream. */
-interface StreamEstimate {
-  readonly stream: Stream;
-  readonly series: number;
-  /** Number of gaps; named by the JSON output of `plan`. */
-  readonly holes: number;
-  readonly requests: number;
-  readonly rows: number;
-  readonly bytes: number;
-  readonly minutes: number;
-}
-
-export interface BackfillEstimate {
-  readonly streams: readonly StreamEstimate[];
-  /** Named series that the settings do not select for some streams of the run. */
-  readonly notSelected: readonly UnselectedSeries[];
-  readonly notices: readonly SelectorNotice[];
-}
+type StreamEstimate = Readonly<ReturnType<typeof addCosts>>;
+export type BackfillEstimate = Awaited<ReturnType<typeof estimateBackfill>>;
 
 /** Assumed duration of a request and write rate of the ingest thread, until a backfill has measured the rate. */
 const SECONDS_PER_REQUEST = 0.25;
@@ -83,7 +61,7 @@ interface EstimateOptions {
 }
 
 /** Estimates what a backfill at `now` would fetch. */
-export async function estimateBackfill(options: EstimateOptions): Promise<BackfillEstimate> {
+export async function estimateBackfill(options: EstimateOptions) {
   const { settings, directory, now, filter = {} } = options;
   const targets = resolveTargets(settings, directory, now);
   const named = filter.series && resolveIndexNames(filter.series, directory);
@@ -99,6 +77,7 @@ export async function estimateBackfill(options: EstimateOptions): Promise<Backfi
       ...historyEstimates,
       ...estimateSnapshots(options).filter(isIncluded),
     ],
+    /** Named series that the settings do not select for some streams of the run. */
     notSelected: findUnselectedSeries(named ?? [], selectNameableStreams(targets, filter, settings)),
     notices: collectNotices(settings, directory, now),
   };
@@ -203,7 +182,8 @@ function countWork(
 function estimateLookups(options: EstimateOptions): StreamEstimate[] {
   if (options.settings.streams.lookups === false) return [];
   const { GWA, MWA, exchanges } = options.directory;
-  const list = (stream: Stream, rows: number) => estimateList(options, stream, rows, LOOKUP_REQUESTS, rows);
+  const list = (stream: Stream, rows: number) =>
+    addCosts(options, stream, { series: rows, holes: 0, requests: LOOKUP_REQUESTS, rows });
   return [list("assets", GWA.length), list("markets", MWA.length), list("exchanges", exchanges.length)];
 }
 
@@ -211,53 +191,45 @@ function estimateSnapshots(options: EstimateOptions): StreamEstimate[] {
   const { directory, settings } = options;
   const { exchangeTickers, marketCap, derivatives } = settings.streams;
   const estimates: StreamEstimate[] = [];
+  const add = (stream: Stream, series: number, requests: number, rows: number) =>
+    estimates.push(addCosts(options, stream, { series, holes: 0, requests, rows }));
   if (exchangeTickers !== false) {
     const isEveryExchange = exchangeTickers.exchanges.kind === "all";
     const exchangeCount = resolveSelector(exchangeTickers.exchanges, directory.exchanges, undefined).ids
       .length;
     const marketCount = resolveSelector(exchangeTickers.markets, directory.MWA, directory.ranking).ids.length;
     const requests = isEveryExchange ? 1 : exchangeCount;
-    estimates.push(estimateList(options, "exchange_ticks", requests, requests, exchangeCount * marketCount));
+    add("exchange_ticks", requests, requests, exchangeCount * marketCount);
   }
-  if (marketCap !== false) {
-    estimates.push(estimateList(options, "market_caps", 1, 1, directory.GWA.length));
-  }
+  if (marketCap !== false) add("market_caps", 1, 1, directory.GWA.length);
   if (derivatives !== false) {
     const exchanges = resolveSelector(derivatives.exchanges, directory.exchanges, undefined).ids.length;
     const supported = Math.min(DERIVATIVE_EXCHANGES, exchanges);
     const kinds = derivatives.types.length;
     // The number of contracts is unknown until they have been looked up once.
     const rows = options.reader ? countContracts(options.reader) : 0;
-    estimates.push(
-      estimateList(options, "derivative_contracts", exchanges, exchanges * kinds, rows),
-      estimateList(options, "derivative_ticks", supported, supported * kinds, rows),
-    );
+    add("derivative_contracts", exchanges, exchanges * kinds, rows);
+    add("derivative_ticks", supported, supported * kinds, rows);
   }
   return estimates;
 }
 
-/** A lookup or a snapshot: it has no gaps. */
-function estimateList(
-  options: EstimateOptions,
-  stream: Stream,
-  series: number,
-  requests: number,
-  rows: number,
-): StreamEstimate {
-  return addCosts(options, stream, { series, holes: 0, requests, rows });
-}
-
+/** What a backfill would do for one stream. `holes`: its gaps, as the JSON output of `plan` names them. */
 function addCosts(
   options: EstimateOptions,
   stream: Stream,
-  counts: Pick<StreamEstimate, "series" | "holes" | "requests" | "rows">,
-): StreamEstimate {
-  const { settings, maxRequestsPerSecond, reader } = options;
-  const measuredRate = (reader && readWarehouseState(reader).requestRate) ?? undefined;
+  counts: { series: number; holes: number; requests: number; rows: number },
+) {
+  const { settings, maxRequestsPerSecond } = options;
+  const measuredRate = readRequestRate(options);
   const rate = limitRate(measuredRate ?? settings.concurrency / SECONDS_PER_REQUEST, maxRequestsPerSecond);
   const writeSeconds = measuredRate === undefined ? counts.rows / ROWS_PER_SECOND : 0;
   const seconds = Math.max(counts.requests / rate, writeSeconds);
   return { stream, ...counts, bytes: counts.rows * streamTable[stream].bytesPerRow, minutes: seconds / 60 };
+}
+
+function readRequestRate({ reader }: Pick<EstimateOptions, "reader">): number | undefined {
+  return (reader && readWarehouseState(reader).requestRate) ?? undefined;
 }
 
 function limitRate(rate: number, maxRequestsPerSecond: number): number {
@@ -270,8 +242,8 @@ interface AssumptionOptions extends Pick<EstimateOptions, "settings" | "maxReque
 
 /** States the assumptions of the estimate in one sentence. */
 export function describeAssumptions(options: AssumptionOptions): string {
-  const { settings, maxRequestsPerSecond, reader, isSampled } = options;
-  const measuredRate = (reader && readWarehouseState(reader).requestRate) ?? undefined;
+  const { settings, maxRequestsPerSecond, isSampled } = options;
+  const measuredRate = readRequestRate(options);
   const rate =
     measuredRate !== undefined
       ? `${limitRate(measuredRate, maxRequestsPerSecond).toFixed(1)} requests a second, as the last backfill measured`

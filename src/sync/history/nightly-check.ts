@@ -8,28 +8,15 @@ import { type JobRun, readJobRuns } from "../../warehouse/tables/job-runs.ts";
 import { runConcurrently, type SyncContext, serviceNow } from "../context/context.ts";
 import { runWalk } from "./run-walk.ts";
 import type { SliceWalk } from "./slices.ts";
-import { compareSlices, type VerifyResult } from "./verify.ts";
+import { compareSlices } from "./verify.ts";
 import { planNight } from "./walk-planner.ts";
 import type { WalkProgress } from "./walk-slice.ts";
 
 /** The nightly job of the daemon, and what `backfill` does of it once a day. */
 export const NIGHTLY_JOB = "nightly";
 
-/** What the service said when it was asked again whether nothing is older. */
-export interface EndChecks {
-  readonly asked: number;
-  /** Histories with an older record: what their end had settled is open again. */
-  readonly reopened: number;
-  readonly unanswered: number;
-}
-
-export interface NightlyResult {
-  readonly ends: EndChecks;
-  readonly comparison: VerifyResult;
-  readonly nights: number;
-  /** Ranges are open that were settled before. */
-  readonly hasReopened: boolean;
-}
+export type NightlyResult = Awaited<ReturnType<typeof checkNight>>;
+export type EndChecks = Awaited<ReturnType<typeof checkEnds>>;
 
 /** Whether `backfill` has this night's work to do. Not on the first day: everything is fetched then. */
 export function isNightDue(reader: Connection, now: Micros): boolean {
@@ -48,12 +35,13 @@ export function findLastNight(reader: Connection): JobRun | undefined {
 export async function checkNight(
   context: SyncContext,
   plan = planNight(context.reader, context.settings.refreshSeconds, serviceNow(context)),
-): Promise<NightlyResult> {
+) {
   const comparison = await compareSlices(context, plan.slices);
   const ends = await checkEnds(context, plan.ends);
   const { differences, problems } = comparison;
   const hasReopened =
     ends.reopened + problems.length > 0 || differences.some((difference) => difference.hasReopened);
+  /** `hasReopened`: ranges are open that were settled before. */
   return { ends, comparison, nights: plan.nights, hasReopened };
 }
 
@@ -61,7 +49,7 @@ export async function checkNight(
  * Asks once more below each end, with one small request. A walk stores what it finds, and one older record takes back what the
  * end had settled; the gap filler fetches the rest. A request that fails is made again the next night.
  */
-export async function checkEnds(context: SyncContext, ends: readonly SliceWalk[]): Promise<EndChecks> {
+export async function checkEnds(context: SyncContext, ends: readonly SliceWalk[]) {
   const failures: string[] = [];
   await runConcurrently(ends, context.settings.concurrency, async (end) => {
     const outcome = await runWalk(context, end, { progress: firstPageOnly(end.range.from) });
@@ -71,6 +59,7 @@ export async function checkEnds(context: SyncContext, ends: readonly SliceWalk[]
   const unanswered = failures.length;
   if (unanswered > 0)
     context.log.warn({ unanswered, codes: [...new Set(failures)] }, "ends of histories not checked");
+  /** `reopened`: histories with an older record, so that what their end had settled is open again. */
   return { asked: ends.length, reopened: countReopened(context.reader, ends), unanswered };
 }
 

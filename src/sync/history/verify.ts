@@ -1,5 +1,4 @@
 import { Failure, failureCode } from "../../model/failure.ts";
-import type { Confirmations } from "../../model/status/gap-state.ts";
 import { computeWindowStart } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { isIncident } from "../../rule/confirm.ts";
@@ -37,33 +36,13 @@ export interface SliceDifference extends SliceResult {
   readonly to: Micros;
 }
 
-/** Rows of a series that are older than everything that the service still serves: they stay. */
-interface UnservedRows {
-  readonly stream: string;
-  readonly name: string;
-  readonly indexType: string;
-  readonly before: Micros;
-  readonly rows: number;
-}
-
-export interface VerifyResult {
-  readonly sliceCount: number;
-  readonly rows: number;
-  /** Rows with the same figures, but other undocumented properties: no difference. */
-  readonly extraChanged: number;
-  readonly unserved: readonly UnservedRows[];
-  readonly differences: readonly SliceDifference[];
-  readonly problems: readonly Problem[];
-}
+export type VerifyResult = Awaited<ReturnType<typeof compareSlices>>;
 
 /**
  * Compares what is covered with the service, and the ranges of its claims against stored rows: a difference that stands is
  * reported every time.
  */
-export async function verify(
-  context: SyncContext,
-  { sample, acceptsWithdrawals = false }: VerifyOptions,
-): Promise<VerifyResult & { readonly confirmations: Confirmations }> {
+export async function verify(context: SyncContext, { sample, acceptsWithdrawals = false }: VerifyOptions) {
   const { reader, random, settings } = context;
   // The start of the window depends on the service's time.
   await ensureServiceTime(context);
@@ -88,13 +67,14 @@ export async function compareSlices(
   context: SyncContext,
   slices: readonly SliceWalk[],
   acceptsWithdrawals = false,
-): Promise<VerifyResult> {
+) {
   const { reader, settings, signal } = context;
   const differences: SliceDifference[] = [];
   const problems: Problem[] = [];
   const historyEnds = new Map<string, { readonly series: WalkedSeries; readonly before: Micros }>();
   const notFound = acceptsWithdrawals ? new NotFoundAnswers(context) : undefined;
   let rows = 0;
+  /** Rows with the same figures, but other undocumented properties: no difference. */
   let extraChanged = 0;
   const findRow = ({ key }: WalkedSeries) => findOldestRow(reader, key);
   const queue = new WalkQueue({ walks: slices, rank: () => 0, findOldestRow: findRow });
@@ -144,6 +124,7 @@ export async function compareSlices(
     }
   });
   differences.sort((a, b) => a.stream.localeCompare(b.stream) || b.to - a.to);
+  /** Rows of a series that are older than everything that the service still serves: they stay. */
   const unserved = [...historyEnds.values()].map(
     ({ series: { key, name, indexType, serviceWindow }, before }) => {
       const from = computeWindowStart(serviceWindow, serviceNow(context));

@@ -66,16 +66,7 @@ export const HEAD_BARS = 30;
 const LOOK_BACK_PERIODS = 60;
 
 /** The walks of one round. */
-export interface WalkPlan {
-  /** Sorted, the most urgent first. */
-  readonly walks: readonly SliceWalk[];
-  /** Gaps that have left the service's window. */
-  readonly lost: readonly SeriesGaps[];
-  /** Keys of the series that these walks also recheck. */
-  readonly rechecks: ReadonlySet<string>;
-  /** The UTC day for which the rechecks count. */
-  readonly day: string;
-}
+export type WalkPlan = Readonly<ReturnType<typeof planGaps>>;
 
 /** The settings that a plan depends on. */
 export type PlanSettings = Pick<SyncSettings, "refreshSeconds" | "quietMargin" | "withdrawals">;
@@ -111,16 +102,13 @@ type OpenSeries = Pick<
 > & { readonly key: SeriesKey };
 
 /** Every gap at `now`, or those of a filter, and once a day the range in which late corrections may occur. */
-export function planGaps(
-  reader: Connection,
-  now: Micros,
-  settings: PlanSettings,
-  filter: GapFilter,
-): WalkPlan {
+export function planGaps(reader: Connection, now: Micros, settings: PlanSettings, filter: GapFilter) {
   const { range, heads } = filter;
   const only = typeof heads === "object" ? heads : undefined;
   const walks: SliceWalk[] = [];
+  /** Gaps that have left the service's window. */
   const lost: SeriesGaps[] = [];
+  /** Keys of the series that these walks also recheck, on this UTC day. */
   const rechecks = new Set<string>();
   const day = formatDay(now);
   // A range filter would limit a recheck to a part of its range, so skip rechecks.
@@ -189,24 +177,15 @@ function addRecentRange(
   return union(open, newest);
 }
 
-/** What the plan of a stream at `now` depends on, besides the ledger. */
-interface StreamTiming {
-  readonly stream: HistoryStream;
-  /** End of the target: newer records are not settled yet. */
-  readonly targetEnd: Micros;
-  readonly cadence: Micros;
-  readonly settleDelay: Micros;
-  readonly quietMargin: Micros;
-  /** How much of the covered range below its head a poll fetches again. */
-  readonly lookBack: Micros;
-}
+type StreamTiming = ReturnType<typeof streamTiming>;
 
+/** What the plan of a stream at `now` depends on, besides the ledger. */
 function streamTiming(
   reader: Connection,
   stream: HistoryStream,
   now: Micros,
   { refreshSeconds, quietMargin }: PlanSettings,
-): StreamTiming {
+) {
   const delay = settleDelay(refreshSeconds);
   const lateness = readLateness(reader, stream);
   const { step } = streamTable[stream];
@@ -215,10 +194,12 @@ function streamTiming(
   const lookBack = Math.max(LOOK_BACK_PERIODS * cadence, lateness ? 2 * decayLateness(lateness, now) : 0);
   return {
     stream,
+    /** End of the target: newer records are not settled yet. */
     targetEnd: computeTargetEnd({ settleDelay: extendedDelay, step }, now),
     cadence,
     settleDelay: delay,
     quietMargin: quietMargin * MICROS_PER_SECOND,
+    /** How much of the covered range below its head a poll fetches again. */
     lookBack: Math.min(RECENT_MICROS, lookBack),
   };
 }
@@ -309,21 +290,14 @@ export function planComparison(
   });
 }
 
-/** What is asked once more in one night. */
-interface NightPlan {
-  readonly ends: readonly SliceWalk[];
-  readonly slices: readonly SliceWalk[];
-  /** All covered ranges are compared in so many nights. */
-  readonly nights: number;
-}
-
 /** What to ask once more in the night of `now`: below each end of a history, and a part of what is covered. */
-export function planNight(reader: Connection, refreshSeconds: number, now: Micros): NightPlan {
+export function planNight(reader: Connection, refreshSeconds: number, now: Micros) {
   const options = { includesEnds: false, includesClaim: () => false };
   const covered = planComparison(reader, refreshSeconds, now, options);
   return {
     ends: planEnds(reader, refreshSeconds, now),
     slices: selectDueTonight(covered, now),
+    /** All covered ranges are compared in so many nights. */
     nights: rotationLength(covered.length),
   };
 }

@@ -24,13 +24,6 @@ interface WalkEnd {
   readonly hasFoundEnd?: boolean;
 }
 
-interface WalkEndResult {
-  /** Slices that need no walk any more. */
-  readonly settled: readonly SliceWalk[];
-  /** All slices of the series are filled. */
-  readonly isSeriesFilled: boolean;
-}
-
 /** What a walk has left must hold so many pages to be split. */
 const MIN_SPLIT_PAGES = 8;
 /** What may be spent on splits: this many pages, and this fraction of the pages of the series. */
@@ -247,8 +240,8 @@ export class WalkQueue {
     return false;
   }
 
-  /** The walk has ended. */
-  finish(active: ActiveWalk, { kind, hasFoundEnd = false }: WalkEnd): WalkEndResult {
+  /** The walk has ended. Returns the slices that need no walk any more, and whether all of the series are filled. */
+  finish(active: ActiveWalk, { kind, hasFoundEnd = false }: WalkEnd) {
     const { series, from, position } = active;
     series.active.delete(active);
     series.overlapPages += Math.min(1, Math.max(0, from - position) / series.pageLength);

@@ -13,17 +13,13 @@ interface ExchangeSubscriptions {
 }
 
 /** What the live feed should subscribe to. */
-export interface DesiredSubscriptions {
-  readonly indices: readonly Subscription[];
-  readonly exchanges: readonly ExchangeSubscriptions[];
-  readonly selection: ExchangeSelection;
-}
+export type DesiredSubscriptions = ReturnType<typeof selectDesiredSubscriptions>;
 
 /** Resolves the settings, most important subscriptions first. */
 export function selectDesiredSubscriptions(
   { settings, reader }: Pick<SyncContext, "settings" | "reader">,
   directory: Directory,
-): DesiredSubscriptions {
+) {
   const selection = selectExchanges(settings, directory);
   return {
     indices: indexSubscriptions(settings, reader),

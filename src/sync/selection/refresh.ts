@@ -74,15 +74,6 @@ export interface SelectionResult {
   readonly problems: readonly Problem[];
 }
 
-interface RefreshResult extends SelectionResult {
-  /** Something failed that may work soon: retry before the regular interval. */
-  readonly shouldRetrySoon: boolean;
-  /** Set if the ranking is still being fetched; the stored one was used so far. The caller waits for it or cancels it. */
-  readonly pendingRanking: RankingFetch | undefined;
-  /** Declares the targets again, with the ranking that came late or the reason why there is none. */
-  readonly selectAgain: (ranking: readonly string[] | Failure) => Promise<SelectionResult>;
-}
-
 /**
  * Refreshes the lookups and the ranking, and declares the targets that the settings select. A ranking that fails or is slow
  * is fetched in the background. `shouldStoreMarketCaps`: otherwise only the ranking is used. `onProblems`: called with the problems of
@@ -92,10 +83,11 @@ export async function refreshSelection(
   context: SyncContext,
   shouldStoreMarketCaps: boolean,
   onProblems: (problems: readonly Problem[]) => void = () => {},
-): Promise<RefreshResult> {
+) {
   const { client, clock, reader, settings, signal, stats, log } = context;
   const problems: Problem[] = [];
   const pendingProblems = new ProblemLog(onProblems);
+  /** Something failed that may work soon: retry before the regular interval. */
   let shouldRetrySoon = false;
   /** Returns undefined and adds a problem to the report if the work fails for good. */
   const attempt = async <T>(stream: Stream, what: string | undefined, work: () => Promise<T>) => {
@@ -143,6 +135,7 @@ export async function refreshSelection(
     shouldRetrySoon ||= errorClass === "retry" || error.code === "no_list";
     return error;
   });
+  /** Set if the ranking is still being fetched; the stored one was used so far. The caller waits for it or cancels it. */
   const pendingRanking = fetchedIds === undefined ? rankingFetch : undefined;
   shouldRetrySoon ||= pendingRanking !== undefined;
   const areLiquidIdsConfigured = Object.keys(settings.lxIndexIds).length >= LIQUID_INDEX_COUNT;
@@ -182,6 +175,7 @@ export async function refreshSelection(
       problems: [...problems, ...rankingProblems(ranking, storedIds), ...selectorProblems],
     };
   };
+  // `selectAgain` declares the targets again, with the ranking that came late or the reason why there is none.
   const selected = await select(fetchedIds ?? pendingRanking?.failure);
   return { ...selected, shouldRetrySoon, pendingRanking, selectAgain: select };
 }
