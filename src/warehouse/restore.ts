@@ -16,18 +16,11 @@ import { acquireWriterLock } from "./sqlite/writer-lock.ts";
 import { renameJournal } from "./tables/journal.ts";
 import { markRestored } from "./tables/transaction.ts";
 
-interface RestoreResult {
-  readonly warehouse: string;
-  readonly bytes: number;
-  /** The new name of the earlier warehouse; null: there was none. */
-  readonly setAside: string | null;
-}
-
 /**
  * Puts a copy in the place of the warehouse. Everything is copied, checked and migrated before the one rename that changes
- * the warehouse, so a killed restore leaves the earlier one in place.
+ * the warehouse, so a killed restore leaves the earlier one in place. `setAside`: the new name of that; null: there was none.
  */
-export function restoreWarehouse(copy: string, given: string, now: Micros): RestoreResult {
+export function restoreWarehouse(copy: string, given: string, now: Micros) {
   const warehouse = translateErrors(given, () => resolvePath(given));
   translateErrors(warehouse, () => createFolder(dirname(warehouse)));
   wasWarehouse(warehouse);

@@ -22,20 +22,13 @@ import {
 } from "./audited-key.ts";
 import { checkRows } from "./check-rows.ts";
 
-export interface AuditResult {
-  readonly keyCount: number;
-  readonly rangeCount: number;
-  /** Rules that are broken, in the order of the ledger. */
-  readonly findings: readonly AuditFinding[];
-  /** What is unusual but may be right. */
-  readonly remarks: readonly AuditFinding[];
-}
+export type AuditResult = ReturnType<typeof auditLedger>;
 
 /**
  * Checks the whole ledger against itself, the rows and the view `gaps`, without the service. Only reads, in
  * one transaction, and seeks rows instead of scanning them, except for the kept bars. `now`: the present by the service's clock.
  */
-export function auditLedger(connection: Connection, now?: Micros): AuditResult {
+export function auditLedger(connection: Connection, now?: Micros) {
   return connection.database.transaction(() => {
     const context: AuditContext = { connection, now: now ?? readPresentTs(connection) };
     const viewGaps = readViewGaps(context);
@@ -50,7 +43,9 @@ export function auditLedger(connection: Connection, now?: Micros): AuditResult {
     return {
       keyCount,
       rangeCount,
+      /** Rules that are broken, in the order of the ledger. */
       findings: found.filter(({ isRemark }) => !isRemark),
+      /** What is unusual but may be right. */
       remarks: found.filter(({ isRemark }) => isRemark),
     };
   })();

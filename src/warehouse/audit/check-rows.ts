@@ -92,15 +92,9 @@ function findPauses(
   return findings;
 }
 
-/** Finds rows of one ledger key by index seeks, so that the auditor never scans a table. */
-interface RowSeeks {
-  /** The oldest row in the range. */
-  first(range: TimeRange): Micros | undefined;
-  /** The newest row in the range. */
-  last(range: TimeRange): Micros | undefined;
-  count(range: TimeRange): number;
-}
+type RowSeeks = ReturnType<typeof seekKeys>;
 
+/** Finds rows of one ledger key by index seeks, so that the auditor never scans a table. */
 function createRowSeeks(connection: Connection, audited: AuditedKey): RowSeeks {
   const { stream, series } = audited.key;
   if (hasHistory(stream)) return seekKeys(connection, rowTables[stream], [series]);
@@ -121,7 +115,7 @@ function readRowKeys(connection: Connection, stream: SnapshotStream, exchangeId:
   return connection.values<number>(`${sql} WHERE exchange_id = ?`, [exchangeId]);
 }
 
-function seekKeys(connection: Connection, table: RowTable<never>, keys: number[]): RowSeeks {
+function seekKeys(connection: Connection, table: RowTable<never>, keys: number[]) {
   const select = (what: string) =>
     `SELECT ${what} FROM ${table.table} WHERE ${table.keyColumn} = ? AND ts >= ? AND ts < ?`;
   const first = (direction: "ASC" | "DESC") =>
@@ -141,8 +135,9 @@ function seekKeys(connection: Connection, table: RowTable<never>, keys: number[]
     return undefined;
   };
   return {
-    first: (range) => seek(oldest, range),
-    last: (range) => seek(newest, range),
-    count: ({ from, to }) => keys.reduce((sum, key) => sum + (count.get([key, from, to]) ?? 0), 0),
+    /** The oldest and the newest row in the range. */
+    first: (range: TimeRange) => seek(oldest, range),
+    last: (range: TimeRange) => seek(newest, range),
+    count: ({ from, to }: TimeRange) => keys.reduce((sum, key) => sum + (count.get([key, from, to]) ?? 0), 0),
   };
 }

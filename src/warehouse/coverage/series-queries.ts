@@ -1,6 +1,5 @@
 import type { HistoryStream, Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
 import { NO_LONGER_SERVED, NOT_FOUND, NOTHING_OLDER, type Publication } from "../../rule/answer.ts";
 import type { SettledRangeRow, TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
@@ -61,17 +60,6 @@ export function readSeriesHeads(
   }));
 }
 
-/** The covered ranges of a series. */
-interface SeriesCoverage
-  extends Readonly<SeriesNames>,
-    Readonly<Pick<TargetRow, "serviceWindow" | "settleDelay">> {
-  readonly key: SeriesKey;
-  /** Ranges with proof `rows` or `empty`, without those that are lost. */
-  readonly covered: readonly TimeRange[];
-  /** The part of `covered` that is empty because the service has nothing older. */
-  readonly beforeHistory: readonly TimeRange[];
-}
-
 type CoveredRow = SeriesNames &
   Pick<SettledRangeRow, "series" | "from" | "to" | "reason"> &
   Pick<TargetRow, "serviceWindow" | "settleDelay">;
@@ -80,8 +68,8 @@ type TargetedRow = CoveredRow | (Omit<CoveredRow, "from"> & { readonly from: nul
 const newestTargetJoin = `JOIN targets w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
         (SELECT max(l.from_ts) FROM targets l WHERE l.stream = g.stream AND l.series = g.series)`;
 
-/** The coverage of every series, whether the settings still select it or not. */
-export function readSeriesCoverage(connection: Connection, stream: HistoryStream): SeriesCoverage[] {
+/** The covered ranges of every series, without those that are lost, whether the settings still select it or not. */
+export function readSeriesCoverage(connection: Connection, stream: HistoryStream) {
   const rows = connection.rows<TargetedRow>(
     `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
@@ -96,17 +84,18 @@ export function readSeriesCoverage(connection: Connection, stream: HistoryStream
     const settled = own.filter((row): row is CoveredRow => row.from !== null);
     const rangesOf = (rows: readonly CoveredRow[]) => rows.map(({ from, to }) => ({ from, to }));
     const covered = rangesOf(settled);
+    /** The part that is empty because the service has nothing older. */
     const beforeHistory = rangesOf(settled.filter(({ reason }) => reason === NOTHING_OLDER));
     const key = { stream, series };
     return { key, indexType, indexId, name, serviceWindow, settleDelay, covered, beforeHistory };
   });
 }
 
-/** Where a history ends: what the service has said to be older than all its records. */
-type HistoryEnd = Omit<SeriesCoverage, "covered" | "beforeHistory"> & { readonly range: TimeRange };
-
-/** The settled end of each series of a stream; the newest one, since a record below it disproves the others too. */
-export function readHistoryEnds(connection: Connection, stream: HistoryStream): HistoryEnd[] {
+/**
+ * Where the history of each series of a stream ends: what the service has said to be older than all its records. The newest range of
+ * it, since a record below it disproves the others too.
+ */
+export function readHistoryEnds(connection: Connection, stream: HistoryStream) {
   const rows = connection.rows<Omit<CoveredRow, "reason">>(
     `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
         w.settle_delay AS settleDelay, g.from_ts AS "from", max(g.to_ts) AS "to"
@@ -121,24 +110,17 @@ export function readHistoryEnds(connection: Connection, stream: HistoryStream): 
   }));
 }
 
-/** What the ledger holds about one index, for an estimate. */
-interface IndexLedger {
-  readonly series: number;
-  readonly settled: readonly TimeRange[];
-  /** Where the open-ended target begins; undefined: there is none. */
-  readonly targetFrom: Micros | undefined;
-}
-
-type IndexIds = Pick<SeriesNames, "indexType" | "indexId">;
-
 export function indexKey(indexType: string, indexId: string): string {
   return `${indexType} ${indexId}`;
 }
 
-/** The ledger of a stream by `indexKey`. Indices without an entry are left out. */
-export function readIndexLedgers(connection: Connection, stream: HistoryStream): Map<string, IndexLedger> {
+/**
+ * What the ledger of a stream holds about each index, by `indexKey`, for an estimate. Indices without an entry are left out.
+ * `targetFrom`: where the open-ended target begins.
+ */
+export function readIndexLedgers(connection: Connection, stream: HistoryStream) {
   const rows = connection.rows<
-    IndexIds & { series: number; targetFrom: Micros | null; from: Micros | null; to: Micros }
+    SeriesNames & { series: number; targetFrom: Micros | null; from: Micros | null; to: Micros }
   >(
     `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom, g.from_ts AS "from", g.to_ts AS "to"
       FROM series s LEFT JOIN settled_ranges g ON g.stream = ? AND g.series = s.series

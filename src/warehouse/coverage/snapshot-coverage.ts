@@ -1,9 +1,8 @@
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import type { SettledRange } from "../../rule/answer.ts";
 import type { LedgerChange } from "../../rule/apply.ts";
 import { noSnapshot, type SnapshotState, type StoredCoverage } from "../../rule/snapshot.ts";
-import { snapshotStates, type TargetRow } from "../schema/coverage.ts";
+import { snapshotStates } from "../schema/coverage.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { applyChanges, findTouching, isOfKey, type LedgerKey, readTouched } from "./ledger.ts";
 import { readAbsentEntries, storeAbsentEntries } from "./pending-claims.ts";
@@ -56,24 +55,18 @@ export function storeSnapshotState(
   storeAbsentEntries(transaction, SHORTER, listName(subscription), short);
 }
 
-/** What the rule of snapshots or of live periods decided, and what is stored where that is written. */
-export interface SnapshotPlan {
-  readonly key: LedgerKey;
-  /** How long one snapshot is valid. */
-  readonly cadence: Micros;
-  readonly changes: readonly LedgerChange[];
-  readonly touched: readonly SettledRange[];
-  readonly targets: readonly TargetRow[];
-}
+export type SnapshotPlan = Readonly<ReturnType<typeof planSnapshotChanges>>;
 
+/** What the rule of snapshots or of live periods decided, and what is stored where that is written. */
 export function planSnapshotChanges(
   transaction: Transaction,
-  subscription: SnapshotSubscription & Pick<SnapshotPlan, "cadence">,
+  subscription: SnapshotSubscription & { readonly cadence: Micros },
   changes: readonly LedgerChange[],
-): SnapshotPlan {
+) {
   const key = subscriptionKey(transaction, subscription);
   return {
     key,
+    /** How long one snapshot is valid. */
     cadence: subscription.cadence,
     changes,
     touched: readTouched(transaction, key, changes),

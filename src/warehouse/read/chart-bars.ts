@@ -115,20 +115,8 @@ function readDailyBars(
   );
 }
 
-interface StoredHistory {
-  /** The start of the oldest bar from ticks. */
-  readonly firstTick: Micros | null;
-  readonly firstDay: Micros | null;
-  readonly lastPrice: number | null;
-}
-
 /** Narrow bars come from ticks, wide ones from kept bars, which may reach further back. */
-function readStoredHistory(
-  connection: Connection,
-  key: number,
-  width: BarWidth,
-  present: Micros,
-): StoredHistory {
+function readStoredHistory(connection: Connection, key: number, width: BarWidth, present: Micros) {
   const length = barWidths[width];
   const table = length < barWidths["1h"] ? "index_tick_rows" : "kept_bars";
   const seek = (sql: string) => connection.findValue<number | null>(sql, [key]) ?? null;
@@ -138,6 +126,7 @@ function readStoredHistory(
   );
   const first = seek(`SELECT min(ts) FROM ${table} WHERE series = ?`);
   return {
+    /** The start of the oldest bar from ticks. */
     firstTick: first === null ? null : Math.floor(first / length) * length,
     firstDay: seek("SELECT min(ts) FROM daily_bar_rows WHERE series = ?"),
     lastPrice:
@@ -152,7 +141,7 @@ interface DailyDaysOptions {
   readonly bars: readonly ChartBar[];
   readonly daily: readonly ChartBar[];
   readonly ofTicks: readonly UnprovenRange[];
-  readonly stored: StoredHistory;
+  readonly stored: ReturnType<typeof readStoredHistory>;
   readonly present: Micros;
 }
 

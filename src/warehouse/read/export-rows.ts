@@ -113,13 +113,7 @@ function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod
       WHERE stream = ? AND from_ts < ? AND to_ts > ? AND proof <> 'lost' ORDER BY series, from_ts`,
     [from, end, stream, end, from],
   );
-  const bySeries = new Map<number, TimeRange[]>();
-  for (const { series, ...range } of ranges) {
-    const seriesRanges = bySeries.get(series);
-    if (seriesRanges) seriesRanges.push(range);
-    else bySeries.set(series, [range]);
-  }
-  return bySeries;
+  return Map.groupBy(ranges, ({ series }) => series);
 }
 
 function* readBlocks(

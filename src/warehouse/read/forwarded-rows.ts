@@ -26,26 +26,22 @@ export function forwardedColumns(stream: RowStream): readonly string[] {
   return [keyColumn, "ts", ...columns];
 }
 
-interface RangeContent {
-  readonly rows: readonly ForwardedRow[];
-  /** The ranges of the ledger that overlap; none for a snapshot stream, whose ledger has other keys. */
-  readonly ledger: readonly SettledRange[];
-  /** Where the content ends: before the end of the range if that has too many rows. */
-  readonly to: Micros;
-}
-
-/** The rows of a range with their coverage, both of the same moment: at most `maxRows`, in order of time. */
+/**
+ * The rows of a range with their coverage, both of the same moment: at most `maxRows`, in order of time. `to`: where they end, before the
+ * end of the range if that has too many.
+ */
 export function readRange(
   connection: Connection,
   { stream, key }: { readonly stream: RowStream; readonly key: number },
   range: TimeRange,
   maxRows: number,
-): RangeContent {
+) {
   const sql = `${selectRows(stream)} AND ts >= ? AND ts < ? ORDER BY ${timeOrder(stream)} LIMIT ?`;
   return connection.database.transaction(() => {
     const rows = connection.tuples<ForwardedRow>(sql, [key, range.from, range.to, maxRows + 1]);
     const excess = rows.length > maxRows ? rows.pop() : undefined;
     const to = excess === undefined ? range.to : excess[1];
+    // The ledger of a snapshot stream has other keys.
     const ledger = hasHistory(stream)
       ? readLedgerPart(connection, { stream, series: key }, { ...range, to })
       : [];
@@ -115,7 +111,6 @@ export function readSubscriptions(connection: Connection, stream: RowStream): Ma
   const rows = connection.tuples<readonly [key: number, series: number]>(
     `SELECT d.${key}, s.series FROM ${dictionary} d JOIN series s ON s.index_type = '' AND s.index_id IN ('', ${exchange})`,
   );
-  const subscriptions = new Map<number, number[]>();
-  for (const [each, series] of rows) subscriptions.set(each, [...(subscriptions.get(each) ?? []), series]);
-  return subscriptions;
+  const byKey = Map.groupBy(rows, ([each]) => each);
+  return new Map([...byKey].map(([each, own]) => [each, own.map(([, series]) => series)]));
 }

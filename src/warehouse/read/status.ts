@@ -2,8 +2,6 @@ import {
   type Confirmations,
   END_REASON,
   type GapRow,
-  type GapState,
-  gapStates,
   NOT_FOUND_REASON,
   SETTLING_REASON,
 } from "../../model/status/gap-state.ts";
@@ -28,15 +26,6 @@ import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
 
-/** The gaps of one state: how many, how long, and how long those of the series with the most. */
-interface GapTotals {
-  ranges: number;
-  extent: number;
-  maxExtent: number;
-  /** Where the oldest begins. */
-  from: Micros;
-}
-
 /** Fast at any size: row counts are stored, and the ledger is read in one pass. `rules`: when the service is asked again. */
 export function readStatus(connection: Connection, now: Micros, rules?: ConfirmationRules): WarehouseStatus {
   // One transaction, so that counts and coverage agree.
@@ -45,14 +34,14 @@ export function readStatus(connection: Connection, now: Micros, rules?: Confirma
     const followed = readFollowedStreams(connection);
     const ageOf = (ts: Micros) => Math.max(0, toSeconds(now - ts));
     const { serviceUrl, clockSkew } = readWarehouseState(connection);
-    const { totals, claimed } = sumGaps(connection);
+    const { sums, claimed } = sumGaps(connection);
     return {
       generated_at: formatTimestamp(now),
       warehouse: connection.path,
       streams: streams.map((stream): StreamStatus => {
         const state = states.get(stream);
         const range = readCoveredSpan(connection, stream);
-        const { open, unconfirmed, lost } = totals(stream);
+        const { open, unconfirmed, lost } = sums.get(stream) ?? noTotals();
         const newest = state?.newestTs ?? null;
         return {
           stream,
@@ -111,33 +100,29 @@ function readFollowedStreams({ orm }: Connection): ReadonlySet<Stream> {
 
 const toSeconds = (micros: Micros) => Math.round(micros / MICROS_PER_SECOND);
 
+/** The gaps of one state: how many, how long, how long those of the series with the most, and where the oldest begins. */
+const noGaps = () => ({ ranges: 0, extent: 0, maxExtent: 0, from: Number.POSITIVE_INFINITY });
+const noTotals = () => ({ open: noGaps(), unconfirmed: noGaps(), lost: noGaps() });
+
 /** The gaps of each stream by state, and those that the service has made a claim about. */
 function sumGaps(connection: Connection) {
-  const noGaps = () =>
-    gapStates.map((): GapTotals => ({ ranges: 0, extent: 0, maxExtent: 0, from: Number.POSITIVE_INFINITY }));
-  const sums = new Map(streams.map((stream) => [stream, noGaps()]));
+  const sums = new Map(streams.map((stream) => [stream, noTotals()]));
   const claimed: { reason: string }[] = [];
   const now = readPresentTs(connection);
   for (const [stream, ofStates] of sums)
     for (const ranges of readStreamGaps(connection, stream, now).values()) {
-      const extents = gapStates.map(() => 0);
+      const extents = { open: 0, unconfirmed: 0, lost: 0 };
       for (const { from, to, state, reason } of ranges) {
-        const at = gapStates.indexOf(state);
-        const sum = ofStates[at] as GapTotals;
+        const sum = ofStates[state];
         sum.ranges++;
         sum.extent += to - from;
         sum.from = Math.min(sum.from, from);
-        extents[at] = (extents[at] ?? 0) + to - from;
-        sum.maxExtent = Math.max(sum.maxExtent, extents[at]);
+        extents[state] += to - from;
+        sum.maxExtent = Math.max(sum.maxExtent, extents[state]);
         if (state === "unconfirmed" && reason !== SETTLING_REASON) claimed.push({ reason });
       }
     }
-  const totals = (stream: Stream) =>
-    Object.fromEntries(gapStates.map((state, at) => [state, sums.get(stream)?.[at]])) as Record<
-      GapState,
-      GapTotals
-    >;
-  return { totals, claimed };
+  return { sums, claimed };
 }
 
 function readDiskStatus(connection: Connection): DiskStatus {

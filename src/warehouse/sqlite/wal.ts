@@ -11,12 +11,6 @@ export interface TruncateWalResult {
   readonly holders: LockHolders;
 }
 
-/** The length of the WAL, and how much of it is checkpointed; in pages. */
-interface WalProgress {
-  readonly log: number;
-  readonly checkpointed: number;
-}
-
 export function readWalBytes(path: string): number {
   return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -59,8 +53,10 @@ export class WalCheckpointer {
     this.#blockedAtPages = after.checkpointed < after.log ? after.log : 0;
   }
 
-  #runCheckpoint(mode: "NOOP" | "PASSIVE"): WalProgress {
-    const [wal] = this.#connection.rows<WalProgress>(`PRAGMA wal_checkpoint(${mode})`);
+  /** Returns the length of the WAL, and how much of it is checkpointed; in pages. */
+  #runCheckpoint(mode: "NOOP" | "PASSIVE") {
+    const sql = `PRAGMA wal_checkpoint(${mode})`;
+    const wal = this.#connection.findRow<{ readonly log: number; readonly checkpointed: number }>(sql);
     return wal ?? { log: 0, checkpointed: 0 };
   }
 }
