@@ -1,24 +1,12 @@
 import { hostname } from "node:os";
 import { Failure } from "../model/failure.ts";
-import type { ShareRole } from "../model/status/share-status.ts";
 import type { LoadedSettings } from "./load-settings.ts";
 import { optionTable } from "./option-table.ts";
 
-/** The settings that a client of the service needs, all of them set. */
-export interface ServiceSettings {
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly wsUrl: string;
-  readonly clientId: string;
-  /** Reads the secret each time, so that a rotated secret needs no restart. */
-  readonly readSecret: () => Promise<string>;
-  readonly concurrency: number;
-  readonly maxRequestsPerSecond: number;
-  readonly refreshSeconds: number;
-}
+export type ServiceSettings = ReturnType<typeof requireServiceSettings>;
 
-/** Throws if a required setting is missing; the message names all that are. */
-export function requireServiceSettings({ settings, secret }: LoadedSettings): ServiceSettings {
+/** The settings that a client of the service needs. Throws if one is missing; the message names all that are. */
+export function requireServiceSettings({ settings, secret }: LoadedSettings) {
   const { baseUrl, wsUrl, clientId, authUrl = baseUrl } = settings.service;
   const { concurrency, maxRequestsPerSecond, refreshSeconds } = settings.service;
   const isSecretSet = secret.origin !== "not set";
@@ -30,6 +18,7 @@ export function requireServiceSettings({ settings, secret }: LoadedSettings): Se
       ...(isSecretSet ? [] : [{ name: "the client secret", env: "MDS_CLIENT_SECRET_FILE" }]),
     ]);
   const limits = { concurrency, maxRequestsPerSecond, refreshSeconds };
+  // Reads the secret each time, so that a rotated one needs no restart.
   return { ...limits, baseUrl, authUrl, wsUrl, clientId, readSecret: async () => secret.read() };
 }
 
@@ -42,18 +31,10 @@ function unsetFailure(missing: readonly { readonly name: string; readonly env: s
   });
 }
 
-/** The settings of the shared warehouse, all of them set. */
-export interface SharedSettings {
-  readonly url: string;
-  readonly role: ShareRole;
-  readonly name: string;
-  readonly leaseSeconds: number;
-  /** Reads the password each time, so that a rotated one needs no restart; undefined: none is set. */
-  readonly readPassword: () => string | undefined;
-}
+export type SharedSettings = NonNullable<ReturnType<typeof findSharedSettings>>;
 
-/** Undefined: there is no shared warehouse. */
-export function findSharedSettings({ settings, sharedPassword }: LoadedSettings): SharedSettings | undefined {
+/** The settings of the shared warehouse; undefined: there is none. */
+export function findSharedSettings({ settings, sharedPassword }: LoadedSettings) {
   const { url, role, name, leaseSeconds } = settings.shared;
   if (url === "") return undefined;
   return {
@@ -61,6 +42,7 @@ export function findSharedSettings({ settings, sharedPassword }: LoadedSettings)
     role,
     name: name || hostname(),
     leaseSeconds,
+    /** Reads the password each time, so that a rotated one needs no restart; undefined: none is set. */
     readPassword: () => (sharedPassword.origin === "not set" ? undefined : sharedPassword.read()),
   };
 }

@@ -25,7 +25,7 @@ import {
 } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { planRecords } from "../../warehouse/rows/row-plan.ts";
-import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
+import { writeRows } from "../../warehouse/rows/row-writer.ts";
 import { isBlocking } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
@@ -44,16 +44,7 @@ export interface LiveFeedChange extends LiveFeedUpdate {
   readonly missed?: readonly ({ readonly exchangeId: string | null } & TimeRange)[];
 }
 
-export interface LiveCommitResult {
-  readonly indexTicks: WriteRecordsResult;
-  readonly exchangeTicks: WriteRecordsResult;
-  readonly rejected: number;
-  readonly unknownEvents: number;
-  /** The newest timestamp of the ticks; undefined without any. */
-  readonly newest: Micros | undefined;
-  /** Where the feed seems to have skipped index ticks. */
-  readonly skippedTicks: readonly SkippedTicks[];
-}
+export type LiveCommitResult = ReturnType<typeof commitLiveMessages>;
 
 /** What the ingest thread knows of the live feed. It changes only when a transaction is committed. */
 export class LiveState {
@@ -88,11 +79,7 @@ export function commitLiveFeedChange(
  * Commits a batch of websocket messages in one transaction. Exchange ticks settle their periods, index ticks nothing:
  * docs/decisions/live-ticks.md.
  */
-export function commitLiveMessages(
-  warehouse: WarehouseWriter,
-  live: LiveState,
-  messages: readonly string[],
-): LiveCommitResult {
+export function commitLiveMessages(warehouse: WarehouseWriter, live: LiveState, messages: readonly string[]) {
   const { cadence } = live.feed;
   try {
     const decoded = decodeLiveMessages(messages);
@@ -106,6 +93,7 @@ export function commitLiveMessages(
       };
     });
     live.feed = feed;
+    /** `skippedTicks`: where the feed seems to have skipped index ticks. */
     return { ...written, skippedTicks: live.skips.detect(index, cadence) };
   } catch (error) {
     // A batch that storage blocks is committed again, before any later one.
@@ -160,6 +148,7 @@ function writeLiveMessages(
     exchangeTicks: writeRows(transaction, exchangePlan),
     rejected: fit.index_ticks.rejects.length + fit.exchange_ticks.rejects.length,
     unknownEvents: fit.events.length,
+    /** The newest timestamp of the ticks; undefined without any. */
     newest,
   };
   for (const plan of plans) writeSnapshotChanges(transaction, plan);

@@ -11,7 +11,7 @@ import {
 } from "../../warehouse/coverage/snapshot-coverage.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { planRecords } from "../../warehouse/rows/row-plan.ts";
-import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
+import { writeRows } from "../../warehouse/rows/row-writer.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { MAX_CLOCK_SKEW_MICROS, type Page } from "../decode/read-page.ts";
 import { chooseRecords } from "./write-page.ts";
@@ -25,22 +25,12 @@ export interface SnapshotList {
   readonly request: string;
 }
 
-export interface SnapshotCommitResult {
-  readonly written: WriteRecordsResult;
-  /** Readable records, stored or not. */
-  readonly listed: number;
-  readonly rejected: number;
-  /** The newest plausible timestamp of all records, and of the stored ones. */
-  readonly newest: Micros | undefined;
-  readonly newestStored: Micros | undefined;
-}
-
 /** Stores the records of a page. `takeSnapshot` decides whether the whole snapshot counts as coverage. */
 export function commitSnapshot(
   warehouse: WarehouseWriter,
   { records, duplicates, rejects, unknownFields }: Page<SnapshotStream>,
   { stream, request, ...list }: SnapshotList,
-): SnapshotCommitResult {
+) {
   const markets = stream === "exchange_ticks" ? list.markets : undefined;
   const isSelected = (record: SnapshotRecord) => markets?.has((record as ExchangeTick).marketId) ?? true;
   const selected = markets ? records.filter(isSelected) : records;
@@ -55,8 +45,10 @@ export function commitSnapshot(
     const latest = transaction.now + MAX_CLOCK_SKEW_MICROS;
     return {
       written,
+      /** Readable records, stored or not. */
       listed: records.length + duplicates.length,
       rejected: rejects.length + rejected,
+      /** The newest plausible timestamp of all records, and of the stored ones. */
       newest: findNewestUntil(latest, records),
       newestStored: findNewestUntil(latest, selected),
     };

@@ -10,7 +10,7 @@ import { type StartWorker, TERMINATE_TIMEOUT_MS, Thread } from "../../runtime/th
 import { raceAbort } from "../../runtime/timeouts.ts";
 import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
 import { type BlockingFailure, isBlocking, isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
-import type { ReadPageOptions, ScanSummary } from "../decode/read-page.ts";
+import type { ReadPageOptions } from "../decode/read-page.ts";
 import {
   type IngestCall,
   type IngestCalls,
@@ -47,14 +47,7 @@ export interface IngestThreadOptions {
 
 type SentCall = Pick<IngestCall, "operation" | "args">;
 
-/** Reads the pages of one walk or list. The ingest thread keeps them until their commit, or until the reader is closed. */
-export interface PageReader {
-  /** Names the reader in commits. */
-  readonly id: number;
-  /** Decodes a page, the memory of which is transferred. `number` names the page in its commit. */
-  read(body: ResponseBody): Promise<ScanSummary & { readonly number: number }>;
-  close(): void;
-}
+export type PageReader = ReturnType<IngestThread["openPages"]>;
 
 /** Callers wait while this many calls are queued: this bounds the memory however fast the network is. */
 const MAX_QUEUED = 6;
@@ -177,13 +170,18 @@ export class IngestThread {
     return Math.max(this.#writer.oldestCallAgeMs, this.#scanner.oldestCallAgeMs);
   }
 
-  /** Needs no slot: each walk reads one page at a time. */
-  openPages(options: ReadPageOptions): PageReader {
+  /**
+   * Reads the pages of one walk or list. The ingest thread keeps them until their commit, or until the reader is closed. Needs no slot:
+   * each walk reads one page at a time.
+   */
+  openPages(options: ReadPageOptions) {
     const id = this.#nextReader++;
     let pages = 0;
     return {
+      /** Names the reader in commits. */
       id,
-      read: async (body) => {
+      /** Decodes a page, the memory of which is transferred. `number` names the page in its commit. */
+      read: async (body: ResponseBody) => {
         this.#closing.signal.throwIfAborted();
         const number = ++pages;
         const page = { reader: id, number, options, body, ...this.#newSecrets("scanner") };

@@ -21,19 +21,7 @@ export interface AccessToken {
   readonly expiresAt: number;
 }
 
-export interface AccessTokens {
-  /** Returns a valid token, from memory if possible. Concurrent callers share one request. */
-  get(audience: string, signal?: AbortSignal): Promise<AccessToken>;
-  /** The service answered 401 to this token. Drops it; several reports cause one refresh. */
-  reportRejected(audience: string, token: AccessToken): void;
-  /** Whether a 401 may mean that this token expired. False if it has just replaced a rejected one. */
-  mayHaveExpired(audience: string, token: AccessToken): boolean;
-  /** The service accepted this token. Resets the count of rejections. */
-  reportAccepted(audience: string, token: AccessToken): void;
-  /** Requests a new token although the current one is valid: only a new one carries new scopes. */
-  refresh(audience: string, signal?: AbortSignal): Promise<AccessToken>;
-  state(audience: string): AuthState;
-}
+export type AccessTokens = ReturnType<typeof createAccessTokens>;
 
 interface AccessTokensOptions {
   readonly clock: Clock;
@@ -44,7 +32,7 @@ interface AccessTokensOptions {
   readonly onStateChange: (audience: string, state: AuthState, previousState: AuthState) => void;
 }
 
-export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
+export function createAccessTokens(options: AccessTokensOptions) {
   const audiences = new Map<string, AudienceTokens>();
   const tokensOf = (audience: string) => {
     const known = audiences.get(audience) ?? new AudienceTokens(audience, options);
@@ -52,12 +40,12 @@ export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
     return known;
   };
   return {
-    get: (audience, signal) => tokensOf(audience).get(signal),
-    reportRejected: (audience, token) => tokensOf(audience).reportRejected(token),
-    mayHaveExpired: (audience, token) => tokensOf(audience).mayHaveExpired(token),
-    reportAccepted: (audience, token) => tokensOf(audience).reportAccepted(token),
-    refresh: (audience, signal) => tokensOf(audience).refresh(signal),
-    state: (audience) => tokensOf(audience).state,
+    get: (audience: string, signal?: AbortSignal) => tokensOf(audience).get(signal),
+    reportRejected: (audience: string, token: AccessToken) => tokensOf(audience).reportRejected(token),
+    mayHaveExpired: (audience: string, token: AccessToken) => tokensOf(audience).mayHaveExpired(token),
+    reportAccepted: (audience: string, token: AccessToken) => tokensOf(audience).reportAccepted(token),
+    refresh: (audience: string, signal?: AbortSignal) => tokensOf(audience).refresh(signal),
+    state: (audience: string) => tokensOf(audience).state,
   };
 }
 
@@ -84,6 +72,7 @@ class AudienceTokens {
     this.#requestShared = singleFlight(() => this.#requestToken());
   }
 
+  /** Returns a valid token, from memory if possible. Concurrent callers share one request. */
   async get(signal?: AbortSignal): Promise<AccessToken> {
     const now = this.#options.clock.boottime();
     if (this.state === "auth_failed") {
@@ -98,12 +87,14 @@ class AudienceTokens {
     return token;
   }
 
+  /** Requests a new token although the current one is valid: only a new one carries new scopes. */
   async refresh(signal?: AbortSignal): Promise<AccessToken> {
     const isRecent = this.#options.clock.boottime() - this.#receivedAt < MIN_TOKEN_LIFETIME_MS;
     if (isRecent && this.#current) return this.#current;
     return raceAbort(this.#requestShared(), signal);
   }
 
+  /** The service answered 401 to this token. Drops it; several reports cause one refresh. */
   reportRejected(token: AccessToken): void {
     if (token !== this.#current) return;
     const { clock, log } = this.#options;
@@ -116,12 +107,14 @@ class AudienceTokens {
     this.#setState("auth_failed");
   }
 
+  /** The service accepted this token. Resets the count of rejections. */
   reportAccepted(token: AccessToken): void {
     if (token !== this.#current) return;
     this.#rejections = 0;
     if (this.state === "auth_failed") this.#setState("ok");
   }
 
+  /** Whether a 401 may mean that this token expired. False if it has just replaced a rejected one. */
   mayHaveExpired(token: AccessToken): boolean {
     if (this.state === "auth_failed") return false;
     return token !== this.#current || this.#rejections === 0 || this.#isTrusted;

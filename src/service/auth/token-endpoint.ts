@@ -160,12 +160,7 @@ function failureFromTokenStatus({ status }: TransportResponse, address: string):
   });
 }
 
-export interface GrantedToken {
-  readonly text: string;
-  /** Undefined: not stated. A hint only: the service decides request by request. */
-  readonly scopes: ReadonlySet<string> | undefined;
-  readonly lifetimeMs: number;
-}
+export type GrantedToken = ReturnType<typeof parseGrantedToken>;
 
 /** Reads `expires_in`: a number, or a string that contains one; anything else counts as missing. */
 function parseLifetime(expiresIn: unknown): number {
@@ -179,7 +174,7 @@ function parseLifetime(expiresIn: unknown): number {
 const visibleAscii = /^[\x21-\x7e]+$/;
 
 /** Parses a 200 response. Errors never quote the body, because it contains a secret. */
-function parseGrantedToken(response: TransportResponse): GrantedToken {
+function parseGrantedToken(response: TransportResponse) {
   let fields: Record<string, unknown> = {};
   try {
     const parsed: unknown = JSON.parse(new TextDecoder().decode(decodeBody(response.body, 1024 * 1024)));
@@ -193,7 +188,10 @@ function parseGrantedToken(response: TransportResponse): GrantedToken {
   return { text, scopes: parseScopes(scope), lifetimeMs: parseLifetime(expiresIn) };
 }
 
-/** The documented scopes that a text or a list names, in any case; undefined if it names none: it says nothing. */
+/**
+ * The documented scopes that a text or a list names, in any case; undefined if it names none: it says nothing. A hint only: the service
+ * decides request by request.
+ */
 function parseScopes(scope: unknown): ReadonlySet<string> | undefined {
   const texts: unknown[] = Array.isArray(scope) ? scope : [scope];
   const names = texts.flatMap((text) => (typeof text === "string" ? text.split(/[\s,]+/) : []));

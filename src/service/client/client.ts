@@ -1,16 +1,15 @@
 import { EventEmitter } from "node:events";
-import type { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
 import type { LimitReason, ServiceCondition } from "../../model/status/service-condition.ts";
 import type { Clock, Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import { type AccessTokens, createAccessTokens } from "../auth/access-tokens.ts";
-import { type ParkedEndpoint, Parking } from "../auth/parking.ts";
+import { createAccessTokens } from "../auth/access-tokens.ts";
+import { Parking } from "../auth/parking.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
 import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
-import type { AuthState, ClientEventListener, RecoveryBell } from "../http/client-events.ts";
+import type { ClientEventListener, RecoveryBell } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { type BreakerState, Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { PAUSE_TEXT } from "../http/pace.ts";
@@ -37,19 +36,6 @@ export interface ServiceClientOptions {
   readonly onEvent: ClientEventListener;
 }
 
-/** Connection state for status, doctor and metrics. */
-interface ServiceHealth {
-  readonly authState: AuthState;
-  readonly condition: ServiceCondition;
-  /** On the boot clock; undefined before the first success. */
-  readonly lastSuccessAt: number | undefined;
-  /** The last failed attempt of a request. */
-  readonly lastFailure: Failure | undefined;
-  readonly parkedEndpoints: readonly ParkedEndpoint[];
-  /** How far the local wall clock is ahead of the service's. */
-  readonly skewMs: number | undefined;
-}
-
 /** The part of the client that paginated walks use. */
 export interface RequestSender {
   /**
@@ -62,27 +48,9 @@ export interface RequestSender {
   readonly parking: Pick<Parking, "hasListed" | "assertListed" | "recordList" | "recordNoList">;
 }
 
-export interface ServiceClient extends RequestSender {
-  /** The REST address, in one spelling. */
-  readonly address: string;
-  readonly tokens: AccessTokens;
-  /** Its clock, which the websocket shares. */
-  readonly server: ServerClock;
-  /** Rings when the service answers again; the websocket rings it too. */
-  readonly bell: RecoveryBell;
-  /** Nothing answers, and probes are under way. */
-  isDown(): boolean;
-  /** While nothing answers: resolves when the websocket may try to connect in place of a probe. */
-  waitForTurn(signal: AbortSignal): Promise<void>;
-  /** The client secret and the tokens; a new array after each change. */
-  secrets(): readonly string[];
-  /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
-  serverNow(): number | undefined;
-  health(): ServiceHealth;
-  close(): Promise<void>;
-}
+export type ServiceClient = ReturnType<typeof createServiceClient>;
 
-export function createServiceClient(options: ServiceClientOptions): ServiceClient {
+export function createServiceClient(options: ServiceClientOptions) {
   const { clock, random, log, onEvent } = options;
   const baseUrl = parseServiceUrl("service.baseUrl", options.baseUrl);
   const authUrl = parseServiceUrl("service.authUrl", options.authUrl);
@@ -188,25 +156,39 @@ export function createServiceClient(options: ServiceClientOptions): ServiceClien
     };
   }
 
-  return {
-    address: normaliseAddress(baseUrl),
+  const sender: RequestSender = {
     request: (request, read) =>
       sendUntilAnswered(context, clampToPresent(request, server.now() ?? clock.now()), read),
     onEvent,
     parking,
+  };
+  return {
+    ...sender,
+    /** The REST address, in one spelling. */
+    address: normaliseAddress(baseUrl),
     tokens,
+    /** Its clock, which the websocket shares. */
     server,
+    /** Rings when the service answers again; the websocket rings it too. */
     bell,
+    /** Nothing answers, and probes are under way. */
     isDown: () => outage.isDown,
-    waitForTurn: (signal) => outage.waitForTurn(signal),
+    /** While nothing answers: resolves when the websocket may try to connect in place of a probe. */
+    waitForTurn: (signal: AbortSignal) => outage.waitForTurn(signal),
+    /** The client secret and the tokens; a new array after each change. */
     secrets: () => redactor.secrets,
+    /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
     serverNow: () => server.now(),
+    /** Connection state for status, doctor and metrics. */
     health: () => ({
       authState: tokens.state(options.baseUrl),
       condition: describeCondition(),
+      /** On the boot clock; undefined before the first success. */
       lastSuccessAt: failures.lastSuccessAt,
+      /** The last failed attempt of a request. */
       lastFailure: failures.last,
       parkedEndpoints: parking.parked,
+      /** How far the local wall clock is ahead of the service's. */
       skewMs: server.skewMs(),
     }),
     async close() {

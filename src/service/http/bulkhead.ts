@@ -1,4 +1,3 @@
-import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { LATE_MS, MAX_STARTS_BETWEEN, RESERVATION_MS } from "../limits.ts";
 import {
@@ -20,18 +19,7 @@ interface BulkheadOptions {
   readonly onLimitChange: (limits: RequestLimits) => void;
 }
 
-/** What bounds the requests at present. */
-export interface RequestLimits {
-  /** Requests in flight. */
-  readonly concurrency: number;
-  /** Requests per second; undefined: no limit. */
-  readonly perSecond: number | undefined;
-  readonly reason: LimitReason;
-  /** In words; undefined: only the settings. */
-  readonly text: string | undefined;
-  /** On the wall clock. */
-  readonly since: number | undefined;
-}
+export type RequestLimits = Bulkhead["limits"];
 
 interface WaitingRequest {
   readonly priority: RequestPriority;
@@ -77,16 +65,21 @@ export class Bulkhead {
     this.#pace = createPace(options.maxConcurrency, options.maxPerSecond);
   }
 
-  get limits(): RequestLimits {
+  /** What bounds the requests at present. */
+  get limits() {
     const { clock } = this.#options;
     const now = clock.monotonic();
     const { atOnce, perSecond } = decide(this.#pace);
     const { reason, text, since } = describePace(this.#pace, now);
     return {
+      /** Requests in flight. */
       concurrency: atOnce,
+      /** Requests per second; undefined: no limit. */
       perSecond: perSecond === Number.POSITIVE_INFINITY ? undefined : perSecond,
       reason,
+      /** In words; undefined: only the settings. */
       text,
+      /** On the wall clock. */
       since: since === undefined ? undefined : clock.now() - (now - since),
     };
   }

@@ -224,19 +224,13 @@ function cutAtOnce(state: PaceState, { now, startedAt }: ObservedAnswer): PaceSt
   return { ...state, atOnce: { ceiling, growthMs: 0, since: limit?.since ?? now, changedAt: now } };
 }
 
-/** What limits the requests, in words. */
-interface PaceReport {
-  readonly reason: LimitReason;
-  /** Undefined: nothing but the settings. */
-  readonly text: string | undefined;
-  /** Monotonic. */
-  readonly since: number | undefined;
-}
-
 export const PAUSE_TEXT = "the service asked for a pause (Retry-After)";
 
-/** Says in one clause what limits the requests now, and since when. */
-export function describePace(state: PaceState, now: number): PaceReport {
+/** Says in one clause what limits the requests now, and since when (monotonic); without a text: nothing but the settings. */
+export function describePace(
+  state: PaceState,
+  now: number,
+): { reason: LimitReason; text?: string; since?: number } {
   const { rate, atOnce, pausedUntil, maxPerSecond } = state;
   if (pausedUntil > now) return { reason: "paused", text: PAUSE_TEXT, since: state.rejections.firstAt };
   if (rate && rate.ceiling < maxPerSecond) {
@@ -249,5 +243,5 @@ export function describePace(state: PaceState, now: number): PaceReport {
     const text = `the service fails above ${count} ${count === 1 ? "request" : "requests"} at once`;
     return { reason: "overloaded", text, since: atOnce.since };
   }
-  return { reason: "settings", text: undefined, since: undefined };
+  return { reason: "settings" };
 }

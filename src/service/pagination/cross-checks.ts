@@ -39,21 +39,6 @@ interface CrossCheckOptions {
   readonly responseTime: () => Micros | undefined;
 }
 
-/** A single response must not prove that rows do not exist: a second, smaller request has to confirm it. */
-interface CrossChecks {
-  /** Whether rows may be missing above the page, so that `hasMissingRows` probes. */
-  needsProbe(page: PageSummary, progress: WalkProgress): boolean;
-  /**
-   * Whether rows are missing between the previous page and this one: the service may have swapped, emptied or
-   * truncated pages. Also true if the probe contradicts the page.
-   */
-  hasMissingRows(page: PageSummary, progress: WalkProgress): Promise<boolean>;
-  /** Confirms an empty page that was requested at `anchor`: no row can, so further responses must agree. */
-  isEmptyHistory(anchor: Micros): Promise<boolean>;
-  /** Whether the service may have deleted this row since it sent it: only because it left the window. */
-  hasLeftWindow(ts: Micros): boolean;
-}
-
 /**
  * More than one row, to notice a wrong sort order or an unreadable row; fewer than ten, the page size of a
  * service that ignores `size`.
@@ -65,7 +50,8 @@ const MAX_KNOWN_HOLES = 8;
 
 const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId === undefined;
 
-export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
+/** A single response must not prove that rows do not exist: a second, smaller request has to confirm it. */
+export function createCrossChecks(options: CrossCheckOptions) {
   const { endpoint, spacing, coverageEnd, probe, responseTime } = options;
   const { maxSilence = Number.POSITIVE_INFINITY } = options;
 
@@ -101,9 +87,14 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
   }
 
   return {
-    needsProbe: (page, progress) => findProbe(page, progress) !== undefined,
+    /** Whether rows may be missing above the page, so that `hasMissingRows` probes. */
+    needsProbe: (page: PageSummary, progress: WalkProgress) => findProbe(page, progress) !== undefined,
 
-    async hasMissingRows(page, progress) {
+    /**
+     * Whether rows are missing between the previous page and this one: the service may have swapped, emptied or
+     * truncated pages. Also true if the probe contradicts the page.
+     */
+    async hasMissingRows(page: PageSummary, progress: WalkProgress): Promise<boolean> {
       const { newest, rowDistance = 0 } = page;
       const ts = findProbe(page, progress);
       if (ts === undefined) return false;
@@ -119,9 +110,11 @@ export function createCrossChecks(options: CrossCheckOptions): CrossChecks {
       return false;
     },
 
-    isEmptyHistory: (anchor) => isRepeated("empty history", anchor, isEmptyLastPage),
+    /** Confirms an empty page that was requested at `anchor`: no row can, so further responses must agree. */
+    isEmptyHistory: (anchor: Micros) => isRepeated("empty history", anchor, isEmptyLastPage),
 
-    hasLeftWindow(ts) {
+    /** Whether the service may have deleted this row since it sent it: only because it left the window. */
+    hasLeftWindow(ts: Micros): boolean {
       const now = responseTime();
       const { window } = streamTable[streamOfEndpoint(endpoint)];
       return window !== null && now !== undefined && ts < now - window + WINDOW_MARGIN_MICROS;
