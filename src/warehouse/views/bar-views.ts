@@ -1,13 +1,6 @@
 import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import type { SqlDialect } from "./sql-dialect.ts";
-import {
-  decimalColumns,
-  exactDigits,
-  fromDetails,
-  keepJoins,
-  slowExactDigits,
-  sqliteDialect,
-} from "./sqlite-dialect.ts";
+import { fromDetails, keepJoins, quickDigitsOf, sqliteDialect } from "./sqlite-dialect.ts";
 
 /** The tick of a bar that has one of its figures. */
 export type BarTick = "first" | "highest" | "lowest" | "last";
@@ -142,7 +135,12 @@ function barsSql({ start, length, decimals, count, doubtful, plainCount, from, w
     start: "x.ts",
     length: String(length),
     isDaily: length === MICROS_PER_DAY,
-    decimals: barDecimals.map(({ name }) => `x.${name}, x.${name}_exact`).join(", "),
+    decimals: barDecimals
+      .map(
+        ({ name }) =>
+          `x.${name}, CAST(coalesce(x.${name}_text, ${quickDigitsOf(`x.${name}`)}) AS TEXT) AS ${name}_exact`,
+      )
+      .join(", "),
     count: "x.n_ticks",
     expected: "x.expected",
     covered: "x.covered",
@@ -178,7 +176,9 @@ function barsFromTicks(length: Micros): string {
       start,
       length,
       decimals: barDecimals
-        .map(({ name, column, tick }) => decimalColumns(tickAliases[tick], column, name))
+        .map(({ name, column, tick }) =>
+          decimalWithText(name, `${tickAliases[tick]}.${column}`, fromDetails(tickAliases[tick], column)),
+        )
         .join(",\n  "),
       count: bar.count,
       doubtful: bar.doubtful,
@@ -197,17 +197,20 @@ function joinTick(tick: BarTick, ts: string): string {
   return `LEFT JOIN index_tick_rows ${alias} ON ${alias}.series = s.series AND ${alias}.ts = ${ts}`;
 }
 
+/** A decimal of a bar, and the text of its digits where the number has lost some. */
+const decimalWithText = (name: string, value: string, text: string) =>
+  `${value} AS ${name}, ${text} AS ${name}_text`;
+
 /** The decimals of a bar from its ticks if it is stale, else from kept bars: `keptOf` is the alias of the one that has them. */
-function eitherDecimals(
-  isStale: string,
-  keptOf: (tick: BarTick) => string,
-  keptDigits: (row: string, column: string) => string,
-): string {
+function eitherDecimals(isStale: string, keptOf: (tick: BarTick) => string): string {
   return barDecimals
     .map(({ name, column, tick }) => {
-      const kept = keptOf(tick);
-      return `CAST(CASE WHEN ${isStale} THEN ${tickAliases[tick]}.${column} ELSE ${kept}.${name} END AS REAL) AS ${name},
-  CAST(CASE WHEN ${isStale} THEN ${slowExactDigits(tickAliases[tick], column)} ELSE ${keptDigits(kept, name)} END AS TEXT) AS ${name}_exact`;
+      const [ticks, kept] = [tickAliases[tick], keptOf(tick)];
+      return decimalWithText(
+        name,
+        `CAST(CASE WHEN ${isStale} THEN ${ticks}.${column} ELSE ${kept}.${name} END AS REAL)`,
+        `CASE WHEN ${isStale} THEN ${fromDetails(ticks, column)} ELSE ${fromDetails(kept, name)} END`,
+      );
     })
     .join(",\n  ");
 }
@@ -223,7 +226,7 @@ function keptBars(): string {
   return barsSql({
     start,
     length,
-    decimals: eitherDecimals(isStale, () => "b", exactDigits),
+    decimals: eitherDecimals(isStale, () => "b"),
     count: `CASE WHEN ${isStale} THEN ${bar.count} ELSE b.n_ticks END`,
     doubtful: `CASE WHEN ${isStale} THEN ${bar.doubtful} ELSE b.n_doubtful END`,
     from: `CROSS JOIN kept_bars b ${joinTarget}
@@ -250,7 +253,7 @@ function barsFromKept(length: Micros): string {
     barsSql({
       start,
       length,
-      decimals: eitherDecimals(isStale, keptOf, slowExactDigits),
+      decimals: eitherDecimals(isStale, keptOf),
       count: `CASE WHEN ${isStale} THEN ${bar.count} ELSE ${kept("sum(k.n_ticks)")} END`,
       doubtful: `CASE WHEN ${isStale} THEN ${bar.doubtful} ELSE ${kept("sum(k.n_doubtful)")} END`,
       from: `${joinTarget}

@@ -26,9 +26,9 @@ export function coverageViews(dialect: SqlDialect): Record<string, string> {
   return {
     gaps: `WITH ${gapPartsSql(dialect)}
 SELECT s.stream, ${seriesColumns}, ${integer("s.from_ts")} AS from_ts, ${integer("s.to_ts")} AS to_ts,
-  ${moment("s.from_ts")} AS from_time, ${moment("s.to_ts")} AS to_time, ${text(partStateSql("s"))} AS state, ${text("s.reason")} AS reason,
-  ${moment(`CASE WHEN ${partStateSql("s")} = 'open' THEN s.from_ts + s.service_window END`)} AS lost_at
-FROM ${longParts("s")}`,
+  ${moment("s.from_ts")} AS from_time, ${moment("s.to_ts")} AS to_time, ${text("s.state")} AS state, ${text("s.reason")} AS reason,
+  ${moment("CASE WHEN s.state = 'open' THEN s.from_ts + s.service_window END")} AS lost_at
+FROM (SELECT p.*, ${partStateSql("p")} AS state FROM ${longParts("p")}) s`,
 
     coverage: `SELECT g.stream, ${seriesColumns}, g.from_ts, g.to_ts,
   ${moment("g.from_ts")} AS from_time, ${moment("g.to_ts")} AS to_time, g.proof, g.reason

@@ -17,7 +17,10 @@ function rowJson({ columns, decimals }: RowTable<never>, row: string): string {
   const source = `CASE WHEN ${row}.source = 0 AND ifnull(${row}.confirmed, p.until) <= p.until THEN 'rest' ELSE 'live' END`;
   const entries = columns.slice(0, -1).map((name, at) => {
     const value = name === "source" ? source : `${row}.${name}`;
-    return `SELECT '${name}' AS name, ${value} AS value, ${at < decimals ? 1 : 0} AS is_decimal`;
+    const isDecimal = at < decimals ? 1 : 0;
+    return at === 0
+      ? `SELECT '${name}' AS name, ${value} AS value, ${isDecimal} AS is_decimal`
+      : `SELECT '${name}', ${value}, ${isDecimal}`;
   });
   const object = `(SELECT json_group_object(e.name, CASE WHEN e.is_decimal THEN ${digitsOf("e.value")} ELSE e.value END)
     FROM (${entries.join(" UNION ALL ")}) e)`;
