@@ -11,9 +11,9 @@ const args = process.argv.slice(2);
 const { setFlagsFromString } = process.getBuiltinModule("node:v8");
 // The threads of the program are busy with their own work: helping each other to collect garbage costs more than it saves.
 setFlagsFromString("--no-parallel-scavenge");
-// A daemon is mostly idle: it needs none of the 128 MiB that V8 takes for short-lived objects once it has been busy, nor a heap
-// that grows to twice of what is in use before garbage is collected.
-if (args[0] === "run")
+// A daemon is mostly idle, and a backfill waits for its threads: neither needs the 128 MiB that V8 takes for short-lived objects once
+// it has been busy, nor a heap that grows to twice of what is in use before garbage is collected.
+if (args[0] === "run" || args[0] === "backfill")
   for (const flag of ["--semi-space-growth-factor=1", "--heap-growing-percent=30"]) setFlagsFromString(flag);
 // Print it here, because loading the rest of the program may take seconds.
 if (args[0] === "run" && args.includes("--demo")) process.stderr.write("demo: starting the simulator …\n");
