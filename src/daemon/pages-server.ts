@@ -50,18 +50,15 @@ export class PagesServer {
   async listen(): Promise<string> {
     const { http, view, metrics, clock, log } = this.#options;
     this.#queries.removeLeftFolders();
+    const { routes, notify } = createRoutes({
+      ...{ view, metrics, clock },
+      reader: this.#dashboardReader,
+      marketReader: this.#marketReader,
+    });
+    this.notifyCommit = notify;
     this.#server = await startDashboardServer({
       ...http,
-      routes: createRoutes({
-        view,
-        reader: this.#dashboardReader,
-        marketReader: this.#marketReader,
-        metrics,
-        clock,
-        onCommit: (listener) => {
-          this.notifyCommit = listener;
-        },
-      }),
+      routes,
       posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
       onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
     });

@@ -40,8 +40,6 @@ export interface ViewResult<Parts> {
   readonly generated_at: string;
   /** What the view is about; null if there is no such thing, and then it has no parts. */
   readonly subject: ViewRow | null;
-  /** The names like the one of the request, if that is unknown. */
-  readonly near: readonly string[];
   readonly parts: { readonly [Part in keyof Parts]: ViewPart<Parts[Part]> };
 }
 

@@ -53,14 +53,19 @@ export function describeDaemonState(
 }
 
 function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[] {
-  const describe = (isBelieved: boolean, toText: (rows: string) => string) => {
+  const [believed, unconfirmed] = [true, false].map((isBelieved) => {
     const own = withdrawals.filter(({ believed_at }) => (believed_at !== null) === isBelieved);
-    const rows = own.reduce((sum, one) => sum + one.rows, 0);
-    return own.length > 0 ? [toText(countNoun(rows, "row"))] : [];
-  };
+    return (
+      own.length > 0 &&
+      countNoun(
+        own.reduce((sum, { rows }) => sum + rows, 0),
+        "row",
+      )
+    );
+  });
   return [
-    ...describe(false, (rows) => `the service no longer serves ${rows}, unconfirmed`),
-    ...describe(true, (rows) => `the service has withdrawn ${rows} within a week`),
+    ...(unconfirmed ? [`the service no longer serves ${unconfirmed}, unconfirmed`] : []),
+    ...(believed ? [`the service has withdrawn ${believed} within a week`] : []),
   ];
 }
 

@@ -91,24 +91,19 @@ export const jsonBytes = (body: string | Uint8Array, status = 200): HttpResponse
 export const jsonResponse = (value: unknown, status = 200): HttpResponse =>
   jsonBytes(`${JSON.stringify(value)}\n`, status);
 
-/** `lines`: of a slow statement, the rows read so far and at last `rows` or an error, a line each. */
-type QueryFormat = "rows" | "lines" | "csv" | "json" | "parquet";
-
-/** Runs SQL that people write; the daemon provides it. */
-interface QueryService {
-  answer(
-    body: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly format: QueryFormat; readonly result: Readable }>;
-}
-
-const contentTypes: Readonly<Record<QueryFormat, string>> = {
+const contentTypes = {
   rows: "application/json",
+  /** Of a slow statement, the rows read so far and at last `rows` or an error, a line each. */
   lines: "application/x-ndjson",
   json: "application/json",
   csv: "text/csv",
   parquet: "application/vnd.apache.parquet",
 };
+
+/** Runs SQL that people write; the daemon provides it. */
+interface QueryService {
+  answer(body: string, signal: AbortSignal): Promise<{ format: keyof typeof contentTypes; result: Readable }>;
+}
 
 export function createQueryPost(service: QueryService): PostHandler {
   return async (body, signal) => {

@@ -4,6 +4,7 @@ import { readSchema } from "../warehouse/query/query.ts";
 import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
 import {
+  addTickers,
   readExchanges,
   readMarketRanking,
   readSparklines,
@@ -16,7 +17,7 @@ import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
 import { readPageView, type ViewParams } from "./page-views.ts";
-import { addTickers, readTickerBars } from "./ticker-bars.ts";
+import { readTickerBars } from "./ticker-bars.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {
@@ -34,6 +35,7 @@ export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKin
 
 export type PageQuery = {
   readonly [K in keyof QueryResults]: {
+    /** The warehouse file; it may not exist yet. */
     readonly path: string;
     readonly kind: K;
     readonly params: PageParams[K];

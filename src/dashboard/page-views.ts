@@ -1,4 +1,3 @@
-import { findClosestWords } from "../model/did-you-mean.ts";
 import { quoteText } from "../model/sql-text.ts";
 import { DAYS_PER_YEAR, formatTimestamp, MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
@@ -18,14 +17,11 @@ interface PageView<Parts> {
   readonly minTtlMs: number;
   /** Finds what the view is about. Its columns are parameters of the parts. */
   readonly subject?: string;
-  /** The names among which those near an unknown one are found. */
-  readonly names?: string;
   /** SQL by part, with `:now` and the parameters. */
   readonly parts: { readonly [Part in keyof Parts]: string };
 }
 
 const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
-const MAX_NEAR_NAMES = 5;
 
 /** SQL: what one of an asset is worth in USD now. */
 const usdPrice = (assetId: string) =>
@@ -136,7 +132,6 @@ export const pageViews: { readonly [K in ViewKind]: PageView<ViewRows[K]> } = {
       FROM assets a LEFT JOIN latest_market_caps m ON m.asset_id = a.id
       WHERE a.id = :name OR a.symbol = :name COLLATE NOCASE
       ORDER BY a.id = :name DESC, a.symbol = :name DESC, m.rank IS NULL, m.rank LIMIT 1`,
-    names: "SELECT DISTINCT symbol FROM assets",
     parts: {
       market: `SELECT rank, price, price_change_24h, price_change_7d, price_change_30d, market_cap, volume * price AS volume_usd, time
 FROM latest_market_caps WHERE asset_id = :asset_id`,
@@ -177,16 +172,14 @@ export function readPageView<K extends ViewKind>(
   params: ViewParams,
   now: Micros,
 ): QueryResults[K] {
-  const { subject: subjectSql, names, parts }: PageView<ViewRows[K]> = pageViews[kind];
+  const { subject: subjectSql, parts }: PageView<ViewRows[K]> = pageViews[kind];
   return reader.database.transaction(() => {
     const subject = subjectSql ? (reader.findRow<ViewParams>(subjectSql, { ...params, now }) ?? null) : {};
-    const near = subject === null && names ? findClosestWords(String(params.name), reader.values(names)) : [];
     const values = { ...params, ...subject, now };
     const read = subject === null ? [] : Object.entries<string>(parts);
     return {
       generated_at: formatTimestamp(now),
       subject,
-      near: near.slice(0, MAX_NEAR_NAMES),
       parts: Object.fromEntries(
         read.map(([part, sql]) => [part, { sql: withValues(sql, values), rows: reader.rows(sql, values) }]),
       ),

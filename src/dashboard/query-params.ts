@@ -1,5 +1,5 @@
 import { MAX_BARS } from "../model/answers/chart-bars.ts";
-import { type BarWidth, barWidths, type Micros, parseUserTime, USER_TIME_FORMS } from "../model/time.ts";
+import { barWidths, isBarWidth, type Micros, parseUserTime, USER_TIME_FORMS } from "../model/time.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
@@ -21,7 +21,7 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
   const indexId = query.get("id") ?? "";
   if (indexId === "" || indexId.length > MAX_ID_LENGTH) return "id must be the id of an index";
   const width = query.get("width") ?? "1h";
-  if (!isBarLength(width)) return `width must be one of ${Object.keys(barWidths).join(", ")}`;
+  if (!isBarWidth(width)) return `width must be one of ${Object.keys(barWidths).join(", ")}`;
   const length = barWidths[width];
   const nowEnd = Math.ceil((now + 1) / length) * length;
   const until = readTime(query.get("to"), nowEnd, now);
@@ -37,8 +37,6 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
 
 const readTime = (text: string | null, defaultTs: Micros, now: Micros): Micros | undefined =>
   text === null ? defaultTs : parseUserTime(text, now);
-
-const isBarLength = (text: string): text is BarWidth => Object.hasOwn(barWidths, text);
 
 const MAX_NAME_LENGTH = 80;
 

@@ -11,11 +11,8 @@ export interface ReaderCalls {
   query(query: PageQuery): Uint8Array | undefined;
 }
 
-interface ReaderThreadOptions {
-  /** The warehouse file; it may not exist yet. */
-  readonly path: string;
+interface ReaderThreadOptions extends Pick<PageQuery, "path" | "confirmation"> {
   readonly now: () => Micros;
-  readonly confirmation?: PageQuery["confirmation"];
   readonly clock: Clock;
   readonly log: Log;
   readonly startWorker?: StartWorker | undefined;

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import type { ErrorAnswer } from "../model/answers/query.ts";
+import type { CommitNews } from "../model/answers/ticks.ts";
 import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import { pagesFolder } from "../runtime/child-process.ts";
@@ -26,8 +27,6 @@ interface RoutesOptions {
   readonly marketReader: Reader;
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
-  /** Takes what is to be called after each commit of the daemon. */
-  readonly onCommit?: (listener: LiveEvents["notify"]) => void;
 }
 
 const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
@@ -35,8 +34,9 @@ const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
 
-export function createRoutes(options: RoutesOptions): Map<string, RequestHandler> {
-  const { view, reader, marketReader, metrics, clock, onCommit } = options;
+/** `notify` is to be called after each commit of the daemon. */
+export function createRoutes(options: RoutesOptions) {
+  const { view, reader, marketReader, metrics, clock } = options;
   const statuses = new TtlCache<StatusReport>(clock);
   const expositions = new TtlCache<HttpResponse>(clock);
 
@@ -45,7 +45,6 @@ export function createRoutes(options: RoutesOptions): Map<string, RequestHandler
     version: view.version,
     problem: () => view.problem() ?? (view.isCutOff() ? "the service does not answer" : undefined),
   });
-  onCommit?.((news) => live.notify(news));
 
   const readStatus = () =>
     statuses.get("status", STATUS_TTL, async () => ({
@@ -88,7 +87,10 @@ export function createRoutes(options: RoutesOptions): Map<string, RequestHandler
     ["/api/events", () => live.open()],
     ...(Object.keys(pageRequests) as PageKind[]).map(answer),
   ];
-  return new Map([...createFileRoutes(), ...routes]);
+  return {
+    routes: new Map([...createFileRoutes(), ...routes]),
+    notify: (news: readonly CommitNews[]) => live.notify(news),
+  };
 }
 
 const readyResponse = (view: DaemonView) =>

@@ -2,12 +2,8 @@ import { createBarGrid } from "../library/reading/bar-grid.ts";
 import { readBars } from "../library/reading/bar-reader.ts";
 import { readTicker } from "../library/reading/series-names.ts";
 import type { ChartBar, ChartBarsResult, ChartRange } from "../model/answers/chart-bars.ts";
-import type { SeriesMatch } from "../model/answers/heatmap.ts";
-import { nameToSlug } from "../model/answers/page-address.ts";
-import type { SnapshotStream } from "../model/streams.ts";
 import { barWidths, MICROS_PER_SECOND, type Micros } from "../model/time.ts";
 import { readPresentTs } from "../warehouse/coverage/targets.ts";
-import { snapshotNamesSql } from "../warehouse/lookups/resolve-names.ts";
 import { ofSeries, tickColumns } from "../warehouse/lookups/series-kinds.ts";
 import { type ChartBarsOptions, MAX_GAPS, readNewestFirst } from "../warehouse/read/chart-bars.ts";
 import { NOT_FOLLOWED_REASON, readGapReportInRange } from "../warehouse/read/gap-report.ts";
@@ -65,54 +61,4 @@ export function readTickerBars(
       ),
     };
   })();
-}
-
-const fold = (sql: string) => `lower(replace(${sql}, '/', '-'))`;
-
-/** Of several labels of one ticker the best match counts. Of two names with one slug, the exact name is meant. */
-const findSql = `SELECT stream, key, id, name,
-    max(CASE WHEN :text IN (id, name) THEN 2 ELSE ${fold("label")} = :needle END) AS quality
-  FROM (${snapshotNamesSql}) WHERE id = :text OR instr(${fold("label")}, :needle)
-  GROUP BY stream, key ORDER BY quality DESC, length(name), name LIMIT :most`;
-
-interface FoundTicker {
-  readonly stream: SnapshotStream;
-  readonly key: number;
-  readonly id: string;
-  readonly name: string;
-  readonly quality: number;
-}
-
-/** So many of those that a name finds are looked at for rows: most contracts have expired. */
-const MAX_EXAMINED = 200;
-
-/**
- * The tickers of exchanges, contracts and market caps that a text finds, beside the indices that it has found; if nothing has the
- * name, those that have the part after its colon.
- */
-export function addTickers(
-  connection: Connection,
-  text: string,
-  found: readonly SeriesMatch[],
-  limit: number,
-): readonly SeriesMatch[] {
-  const needle = nameToSlug(text).toLowerCase();
-  // One letter finds nearly all of the thousands.
-  if (needle.length < 2) return found;
-  const slugs = new Set<string>();
-  const tickers = connection
-    .rows<FoundTicker>(findSql, { text, needle, most: MAX_EXAMINED })
-    .filter(({ stream, key }) => connection.findValue(`SELECT 1 ${ofSeries(stream, "true")} LIMIT 1`, [key]))
-    .slice(0, limit)
-    .map(({ stream, id, name, quality }): SeriesMatch => {
-      const slug = slugs.has(nameToSlug(name)) ? id : nameToSlug(name);
-      slugs.add(slug);
-      const match = quality > 0 ? "exact" : "part";
-      return { index_type: stream, index_id: id, name, slug, has_ticks: true, match };
-    });
-  const own = found.filter(({ match }) => match !== "similar");
-  if (own.length + tickers.length > 0) return [...own, ...tickers].slice(0, limit);
-  const colon = text.indexOf(":");
-  const near = colon > 0 ? addTickers(connection, text.slice(colon), [], limit) : [];
-  return [...near.map((one) => ({ ...one, match: "similar" as const })), ...found].slice(0, limit);
 }

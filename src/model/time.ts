@@ -190,6 +190,7 @@ export const barWidths = {
 } as const satisfies Record<string, Micros>;
 
 export type BarWidth = keyof typeof barWidths;
+export const isBarWidth = (text: string): text is BarWidth => Object.hasOwn(barWidths, text);
 
 /** No market is older than Bitcoin's first block of January 2009. */
 const MIN_PLAUSIBLE_TS = parseTimestamp("2009-01-01T00:00:00Z") ?? 0;

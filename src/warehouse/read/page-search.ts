@@ -11,7 +11,10 @@ import { familyOf, nameToSlug, pagePath, type SearchMatch } from "../../model/an
 import { findClosestWords } from "../../model/did-you-mean.ts";
 import { splitType } from "../../model/name-index.ts";
 import { quoteText } from "../../model/sql-text.ts";
+import type { SnapshotStream } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { snapshotNamesSql } from "../lookups/resolve-names.ts";
+import { ofSeries } from "../lookups/series-kinds.ts";
 import type { SchemaResult } from "../schema/column-doc.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
@@ -242,4 +245,54 @@ function toSparkline(points: readonly PricePoint[], from: Micros): Sparkline {
     Math.round((ts - from) / MICROS_PER_MINUTE),
     high > low ? Math.round(((price - low) / (high - low)) * 100) : 50,
   ]);
+}
+
+const foldSql = (sql: string) => `lower(replace(${sql}, '/', '-'))`;
+
+/** Of several labels of one ticker the best match counts. Of two names with one slug, the exact name is meant. */
+const findSql = `SELECT stream, key, id, name,
+    max(CASE WHEN :text IN (id, name) THEN 2 ELSE ${foldSql("label")} = :needle END) AS quality
+  FROM (${snapshotNamesSql}) WHERE id = :text OR instr(${foldSql("label")}, :needle)
+  GROUP BY stream, key ORDER BY quality DESC, length(name), name LIMIT :most`;
+
+interface FoundTicker {
+  readonly stream: SnapshotStream;
+  readonly key: number;
+  readonly id: string;
+  readonly name: string;
+  readonly quality: number;
+}
+
+/** So many of those that a name finds are looked at for rows: most contracts have expired. */
+const MAX_EXAMINED = 200;
+
+/**
+ * The tickers of exchanges, contracts and market caps that a text finds, beside the indices that it has found; if nothing has the
+ * name, those that have the part after its colon.
+ */
+export function addTickers(
+  connection: Connection,
+  text: string,
+  found: readonly SeriesMatch[],
+  limit: number,
+): readonly SeriesMatch[] {
+  const needle = fold(text);
+  // One letter finds nearly all of the thousands.
+  if (needle.length < 2) return found;
+  const slugs = new Set<string>();
+  const tickers = connection
+    .rows<FoundTicker>(findSql, { text, needle, most: MAX_EXAMINED })
+    .filter(({ stream, key }) => connection.findValue(`SELECT 1 ${ofSeries(stream, "true")} LIMIT 1`, [key]))
+    .slice(0, limit)
+    .map(({ stream, id, name, quality }): SeriesMatch => {
+      const slug = slugs.has(nameToSlug(name)) ? id : nameToSlug(name);
+      slugs.add(slug);
+      const match = quality > 0 ? "exact" : "part";
+      return { index_type: stream, index_id: id, name, slug, has_ticks: true, match };
+    });
+  const own = found.filter(({ match }) => match !== "similar");
+  if (own.length + tickers.length > 0) return [...own, ...tickers].slice(0, limit);
+  const colon = text.indexOf(":");
+  const near = colon > 0 ? addTickers(connection, text.slice(colon), [], limit) : [];
+  return [...near.map((one) => ({ ...one, match: "similar" as const })), ...found].slice(0, limit);
 }

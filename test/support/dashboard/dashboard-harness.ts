@@ -1,11 +1,9 @@
 import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
 import { createQueryPost, startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
-import type { LiveEvents } from "../../../src/dashboard/live-events.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
-import type { CommitNews } from "../../../src/model/answers/ticks.ts";
 import type { ServiceCondition } from "../../../src/model/status/service-condition.ts";
 import type { ShareStatus } from "../../../src/model/status/share-status.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
@@ -88,20 +86,17 @@ export async function serveDashboard(
       return reader.queryBytes(kind, ...params);
     },
   };
-  let notifyCommit: LiveEvents["notify"] = () => {};
-  const onCommit = (listener: typeof notifyCommit) => {
-    notifyCommit = listener;
-  };
+  const { routes, notify: notifyCommit } = createRoutes({
+    ...{ view, metrics, clock },
+    reader: countingReader,
+    marketReader: countingReader,
+  });
   const server = await startDashboardServer({
     host: "127.0.0.1",
     port: 0,
     allowedHosts: [],
     onError: (error) => failures.push(error),
-    routes: createRoutes({
-      ...{ view, metrics, clock, onCommit },
-      reader: countingReader,
-      marketReader: countingReader,
-    }),
+    routes,
     posts: new Map([["/api/query", createQueryPost(queries)]]),
   });
   atEnd(async () => {
@@ -126,7 +121,7 @@ export async function serveDashboard(
     metrics,
     failures,
     countQueries: () => queryCount,
-    notifyCommit: (news: readonly CommitNews[]) => notifyCommit(news),
+    notifyCommit,
   };
 }
 

@@ -89,9 +89,13 @@ function Asset() {
   const subject = asset.value?.subject;
   const newest = useNewestTick(String(subject?.asset_id));
   const answer = shownIn(asset);
-  const none = answer && !subject && (
-    <EmptyPage text={`No synced asset is named “${name}”.`} near={answer.near} />
-  );
+  const isUnknown = answer && !subject;
+  const found = useLivePoll("series", isUnknown ? { name } : undefined, {
+    what: "similar names",
+    seconds: 3_600,
+  });
+  const near = found.value?.flatMap(({ index_type, slug }) => (index_type === "GWA" ? slug : []));
+  const none = isUnknown && <EmptyPage text={`No synced asset is named “${name}”.`} near={near} />;
   const symbol = String(subject?.symbol ?? "");
   const links = [
     <a key="bars" id="to-bars" href={pagePath("bars", symbol)} children="Chart" />,

@@ -12,7 +12,8 @@ const GAPS_SHOWN = 12;
 
 export type ShownBars = ChartBarsResult & { readonly slots: readonly Slot[]; readonly precision: number };
 
-const minute = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
+const utcText = (seconds: number, digits = 16) =>
+  new Date(seconds * 1000).toISOString().slice(0, digits).replace("T", " ");
 
 /** The change since the close of the bar before, as exchanges count it. */
 function changeOf(slots: readonly Slot[], slot: Slot): number | undefined {
@@ -33,7 +34,7 @@ export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefin
   const slot = pointed ?? slots.findLast(({ candle }) => candle) ?? slots.at(-1);
   if (!slot) return null;
   const digits = (value: number) => price(value.toFixed(precision));
-  const when = slot.isDaily ? `${minute(slot.time).slice(0, 10)} UTC` : momentText(slot.time * 1e6, 16);
+  const when = slot.isDaily ? `${utcText(slot.time, 10)} UTC` : momentText(slot.time * 1e6, 16);
   const { candle, ticks = 0, expected = 0, volume = null } = slot;
   const change = changeOf(slots, slot);
   const { open: O, high: H, low: L, close: C } = candle ?? {};
@@ -81,8 +82,7 @@ const percent = (fraction: number): string =>
 /** Short ranges with seconds; the date of the end is omitted if it equals that of the start. */
 function formatRange(from: number, to: number): string {
   const digits = to - from < 3_600 ? 19 : 16;
-  const text = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, digits).replace("T", " ");
-  const [first, last] = [text(from), text(to)];
+  const [first, last] = [utcText(from, digits), utcText(to, digits)];
   return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
 }
 
@@ -158,7 +158,7 @@ const barColumns = (precision: number): readonly DataColumn<Slot>[] => {
     format: (value: number) => price(value.toFixed(precision)),
   });
   return [
-    { label: "Start (UTC)", className: "wraps", cell: ({ time }) => minute(time) },
+    { label: "Start (UTC)", className: "wraps", cell: ({ time }) => utcText(time) },
     ...(["open", "high", "low", "close"] as const).map(part),
     { label: "Volume", field: "volume", format: amount },
     {

@@ -4,7 +4,7 @@ import { MAX_BARS, type SecondsRange } from "../../../model/answers/chart-bars.t
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommitNews } from "../../../model/answers/ticks.ts";
-import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
+import { type BarWidth, barWidths, isBarWidth, MICROS_PER_SECOND } from "../../../model/time.ts";
 import { nameInPath, saveAddress, toAddress } from "../shared/address.ts";
 import { describeUnknown } from "../shared/combobox.tsx";
 import { throttle } from "../shared/live.ts";
@@ -34,9 +34,8 @@ const VIEW_REST_MS = 300;
 const MIN_BARS = 30;
 const DEFAULT_BARS = 300;
 
-const isWidth = (text: string): text is BarWidth => Object.hasOwn(barWidths, text);
 const compared = Object.keys(comparisons) as Comparison[];
-export const widths = Object.keys(barWidths).filter(isWidth);
+export const widths = Object.keys(barWidths).filter(isBarWidth);
 
 export class BarsState {
   readonly #onChange: () => void;
@@ -46,7 +45,7 @@ export class BarsState {
   picked: PickedTime;
   series: SeriesMatch | undefined;
   /** In place of the bars: the name of the address is unknown, or nothing is stored. */
-  unknown: ReturnType<typeof describeUnknownSeries> | undefined;
+  unknown: { readonly text: string; readonly near: readonly string[] } | undefined;
   shown: ShownBars | undefined;
   inView: SecondsRange | undefined;
   /** How many compared series have a line. */
@@ -176,7 +175,8 @@ export class BarsState {
     // Without a name, the best-known series is the first.
     const isKnown = first && (first === this.series || name === "" || first.match === "exact");
     this.series = isKnown ? first : undefined;
-    this.unknown = isKnown ? undefined : describeUnknownSeries(name, found);
+    const text = name === "" ? "No index ticks or daily bars are synced yet." : describeUnknown(name);
+    this.unknown = isKnown ? undefined : { text, near: name === "" ? [] : found.map(({ slug }) => slug) };
     if (!this.series) return this.#showNote("");
     if (!this.isAvailable(this.width)) this.width = "1d";
     this.#saveToUrl("replace");
@@ -328,9 +328,4 @@ export class BarsState {
     const isAlone = list.length === 0;
     this.#chart?.setScale({ isLog: this.isLog && isAlone, isRebased: !isAlone && how === "course" });
   }
-}
-
-function describeUnknownSeries(name: string, near: readonly SeriesMatch[]) {
-  if (name === "") return { text: "No index ticks or daily bars are synced yet.", near: [] };
-  return { text: describeUnknown(name), near: near.map(({ slug }) => slug) };
 }

@@ -18,16 +18,10 @@ import { SidePanel } from "./side-panel.tsx";
 const MAX_FIGURES = 6;
 const COPIED_MS = 1_500;
 
+type CopyButtonProps = { label: string; text: () => Promise<string> | string; id?: string };
+
 /** A click copies a text, which the button says for a moment. */
-function CopyButton({
-  label,
-  text,
-  id,
-}: {
-  label: string;
-  text: () => Promise<string> | string;
-  id?: string;
-}) {
+function CopyButton({ label, text, id }: CopyButtonProps) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
     await navigator.clipboard?.writeText(await text()).catch(() => {});
@@ -104,11 +98,6 @@ function Answer({ state }: { state: QueryState }) {
   return <Facts id="figures" of={figures} />;
 }
 
-/** What the plan of a statement suggests; code is in backquotes. */
-function Warning({ text }: { text: string }) {
-  return <li>⚠ {text.split("`").map((part, at) => (at % 2 ? <code key={part}>{part}</code> : part))}</li>;
-}
-
 function Result({ state }: { state: QueryState }) {
   const { isEarlier, error, warnings } = state;
   return (
@@ -143,7 +132,9 @@ function Result({ state }: { state: QueryState }) {
       {warnings.length > 0 && (
         <ul class="alert" id="warnings">
           {warnings.map((text) => (
-            <Warning key={text} text={text} />
+            <li key={text}>
+              ⚠ {text.split("`").map((part, at) => (at % 2 ? <code key={part}>{part}</code> : part))}
+            </li>
           ))}
         </ul>
       )}

@@ -22,7 +22,6 @@ import { sqlEditor } from "./sql-editor.ts";
 export type ResultView = ChartKind | "grid";
 const charts = { lines: "Lines", candles: "Candles", bars: "Bars", scatter: "Scatter" };
 export const viewNames: Readonly<Record<ResultView, string>> = { grid: "Grid", ...charts };
-const isView = (text: string): text is ResultView => Object.hasOwn(viewNames, text);
 
 const rowsText = (rows: number) => `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
 
@@ -59,8 +58,8 @@ export class QueryState {
   constructor(onChange: () => void) {
     this.#onChange = onChange;
     const hash = readHash();
-    const view = hash.get("view") ?? "";
-    this.view = isView(view) ? view : "grid";
+    const views = Object.keys(viewNames) as ResultView[];
+    this.view = views.find((one) => one === hash.get("view")) ?? "grid";
     const linked = linkedQuery(hash);
     this.tabs = linked === undefined ? readTabs() : openLinked(readTabs(), linked);
     this.picked = readPicked(hash, "1d", this.now());

@@ -7,7 +7,7 @@ import type { ApiAnswers } from "../../api-answers.ts";
 import { type LiveAnswer, Reading } from "../shared/live-poll.tsx";
 import { SearchField, TabList } from "../shared/page.tsx";
 import { parseCookbook } from "./cookbook.ts";
-import { type HistoryEntry, readHistory } from "./query-tabs.tsx";
+import { readHistory } from "./query-tabs.tsx";
 
 const HISTORY_TITLE_CHARS = 120;
 
@@ -73,18 +73,6 @@ function Relations({ groups, text, ...actions }: { groups: SchemaGroups; text: s
   ));
 }
 
-function HistoryItem({ entry, onSelect }: { entry: HistoryEntry } & Pick<RelationActions, "onSelect">) {
-  const { sql, note = "", at = "" } = entry;
-  return (
-    <li>
-      <button type="button" title={sql} onClick={() => onSelect(sql)}>
-        <code>{sql.replaceAll(/\s+/g, " ").slice(0, HISTORY_TITLE_CHARS)}</code>
-      </button>
-      <span class="soft">{`${at.slice(0, 16).replace("T", " ")} · ${note}`}</span>
-    </li>
-  );
-}
-
 const panels = { relations: "Relations", questions: "Questions", history: "History" };
 
 type SidePanelProps = RelationActions & { readonly schema: LiveAnswer<SchemaGroups> };
@@ -121,8 +109,13 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
     history: () =>
       history.length > 0 ? (
         <ol id="history-list">
-          {history.map((entry) => (
-            <HistoryItem key={entry.sql} entry={entry} onSelect={onSelect} />
+          {history.map(({ sql, note = "", at = "" }) => (
+            <li key={sql}>
+              <button type="button" title={sql} onClick={() => onSelect(sql)}>
+                <code>{sql.replaceAll(/\s+/g, " ").slice(0, HISTORY_TITLE_CHARS)}</code>
+              </button>
+              <span class="soft">{`${at.slice(0, 16).replace("T", " ")} · ${note}`}</span>
+            </li>
           ))}
         </ol>
       ) : (

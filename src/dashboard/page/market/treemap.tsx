@@ -80,8 +80,7 @@ function Tile({ asset, ...place }: ReturnType<typeof layOutTiles>[number]) {
 }
 
 /** Fills the element that it is in. */
-export function Treemap(props: TreemapProps) {
-  const { assets, isWithoutFirst, isSquareRoot } = props;
+export function Treemap({ assets, isWithoutFirst, isSquareRoot }: TreemapProps) {
   const box = useRef<HTMLDivElement>(null);
   const [[width, height], setSize] = useState<[number, number]>([0, 0]);
   useResized(box, () => setSize([box.current?.clientWidth ?? 0, box.current?.clientHeight ?? 0]));

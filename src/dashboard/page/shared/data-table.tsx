@@ -74,12 +74,8 @@ function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
   const note = column.note?.(row);
   const first = column.cell ? column.cell(row, text) : text;
   const shown = note ? [first, <br key="br" />, <span key="note" class="soft" children={note} />] : first;
-  if (!column.isHeading) return <td {...own}>{shown}</td>;
-  return (
-    <th scope="row" {...own}>
-      {shown}
-    </th>
-  );
+  const [Tag, scope] = column.isHeading ? (["th", "row"] as const) : (["td"] as const);
+  return <Tag {...{ ...own, scope, children: shown }} />;
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {

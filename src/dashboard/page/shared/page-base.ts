@@ -64,15 +64,15 @@ export async function toError(response: Response): Promise<Error> {
   }
 }
 
-/** Work that repeats itself; `now` does it at once, `stop` ends it. */
-export type Repetition = { readonly now: () => Promise<void>; readonly stop: () => void };
-
-/** Runs `work` at once and then at an interval, sooner after a failure, while the page is visible. */
+/**
+ * Runs `work` at once and then at an interval, sooner after a failure, while the page is visible. `now` does it at once, `stop`
+ * ends it.
+ */
 export function repeatWhileVisible(
   seconds: number,
   work: () => Promise<void>,
   onError: (error: unknown) => void,
-): Repetition {
+) {
   let timer: number | undefined;
   let isOver = false;
   const run = async () => {

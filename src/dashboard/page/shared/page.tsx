@@ -258,7 +258,7 @@ export function Checkbox(props: ChosenProps<boolean> & { readonly isDisabled?: b
 interface EmptyPageProps {
   readonly text: string;
   /** Names that are nearly the same, on this page. */
-  readonly near?: readonly string[];
+  readonly near?: readonly string[] | undefined;
   readonly page?: Parameters<typeof pagePath>[0];
 }
 

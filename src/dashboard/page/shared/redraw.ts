@@ -2,12 +2,8 @@ import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useReducer } from "preact/hooks";
 
 /** How often it was called, and the call. */
-const useCount = () => useReducer((times: number, _: undefined) => times + 1, 0);
-
-export function useRedraw(): () => void {
-  const [, redraw] = useCount();
-  return () => redraw(undefined);
-}
+const useCount = () => useReducer<number, void>((times) => times + 1, 0);
+export const useRedraw = (): (() => void) => useCount()[1];
 
 /** Counts how often colours or the width have changed: a canvas does not follow the style sheet. */
 export function useRedraws(): number {
@@ -16,11 +12,11 @@ export function useRedraws(): number {
     const ended = new AbortController();
     let width = innerWidth;
     const onResize = () => {
-      if (width !== innerWidth) redraw(undefined);
+      if (width !== innerWidth) redraw();
       width = innerWidth;
     };
     window.addEventListener("resize", onResize, ended);
-    window.addEventListener("theme", () => redraw(undefined), ended);
+    window.addEventListener("theme", () => redraw(), ended);
     return () => ended.abort();
   }, []);
   return redraws;

@@ -49,16 +49,15 @@ export function quote(value: number | null | undefined): string {
 /** +1.23 %, with a real minus sign. */
 export function percentChange(value: number | null | undefined, digits = 2): string {
   if (value === null || value === undefined) return "–";
-  const rounded = Math.abs(value).toFixed(digits);
-  const sign = Number(rounded) === 0 ? "" : value > 0 ? "+" : "−";
-  return `${sign}${rounded} %`;
+  return `${figureOf(value, digits, true)} %`;
 }
 
 /** 1.2 bp, −0.3 bp, or +1.2 bp if it `isSigned`. */
-export function basisPoints(value: number, isSigned = false): string {
-  const size = Math.abs(value).toFixed(1);
-  const sign = size === "0.0" ? "" : value < 0 ? "−" : isSigned ? "+" : "";
-  return `${sign}${size} bp`;
+export const basisPoints = (value: number, isSigned = false): string => `${figureOf(value, 1, isSigned)} bp`;
+
+function figureOf(value: number, digits: number, isSigned: boolean): string {
+  const figure = withMinusSign(value.toFixed(digits));
+  return isSigned && value > 0 && /[1-9]/.test(figure) ? `+${figure}` : figure;
 }
 
 /** A figure whose sign is that of `toFixed` with a real minus sign; what rounds to 0 has none. */

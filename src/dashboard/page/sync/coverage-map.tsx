@@ -127,7 +127,7 @@ function Group({ group, labels, isPart, isUnfolded, onMore }: GroupProps) {
         <span class="soft">{` · ${members}, ${health} · ${period}`}</span>
       </h3>
       <div class="map">
-        <div class="axis small" aria-hidden="true">
+        <div class="axis small ellipsis" aria-hidden="true">
           {axis(labels, labels.length / 8).map(([fraction, text]) => (
             <span key={text} style={{ left: `${(fraction * 100).toFixed(2)}%` }}>
               {text}

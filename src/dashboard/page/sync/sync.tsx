@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
-import { describeConfirmations, gapStates } from "../../../model/status/gap-state.ts";
+import { describeConfirmations, type GapState, gapStates } from "../../../model/status/gap-state.ts";
 import { describeLimit, HOST_SCOPE, type ServiceCondition } from "../../../model/status/service-condition.ts";
 import {
   describeShare,
@@ -79,8 +79,6 @@ function limitText(service: ServiceCondition): string {
   const retried = retries > 0 ? `${count(retries)} retried in 10 minutes` : "";
   return joined([rate, `${concurrency} at once`, describeLimit(service), ...failing, retried]);
 }
-
-type GapState = (typeof gapStates)[number];
 
 const sumOf = ({ streams }: WarehouseStatus, of: "rows" | GapState) =>
   streams.reduce((total, stream) => total + stream[of], 0);
@@ -224,8 +222,7 @@ function Streams({ status }: Pick<FiguresProps, "status">) {
   );
 }
 
-type SharePart = ReturnType<typeof listShareParts>[number];
-const shareColumns: readonly DataColumn<SharePart>[] = [
+const shareColumns: readonly DataColumn<ReturnType<typeof listShareParts>[number]>[] = [
   { label: "Part", className: "ellipsis", field: "name", note: ({ what }) => what },
   { label: "State", className: "faint wraps", field: "state" },
 ];
@@ -245,8 +242,7 @@ function Shared({ shared }: { shared: ShareStatus }) {
   );
 }
 
-type Client = ServeStatus["clients"][number];
-const clientColumns = (now: string): readonly DataColumn<Client>[] => [
+const clientColumns = (now: string): readonly DataColumn<ServeStatus["clients"][number]>[] => [
   { label: "Client", cell: ({ client_id }) => client_id || "no token" },
   { label: "Address", field: "address" },
   { label: "Reads", cell: ({ is_replay }) => (is_replay ? "a replay" : "live ticks") },
@@ -268,8 +264,7 @@ function Served({ serve, now }: { serve: ServeStatus; now: string }) {
   );
 }
 
-type DaemonError = DaemonAnswer["errors"][number];
-const errorColumns = (now: string): readonly DataColumn<DaemonError>[] => [
+const errorColumns = (now: string): readonly DataColumn<DaemonAnswer["errors"][number]>[] => [
   {
     ...{ label: "Last", className: "faint" },
     cell: ({ last_at }) => <span title={last_at}>{`${duration(secondsBetween(last_at, now))} ago`}</span>,
