@@ -49,7 +49,7 @@ export function renderTicks(
   const news: TickNews[] = [];
   for (const series of table.all) {
     const topics = topicsOfIndex(series.type, series.id);
-    // The quirk `late` does not apply to the websocket: it sends those ticks on time. The quirk `missingPerMille` applies.
+    // It sends late ticks on time.
     const isSent =
       calendar.isListed(series, tick) && calendar.isPublished(series, tick, Number.POSITIVE_INFINITY);
     if (!isSent || !isWanted(topics)) continue;

@@ -1,3 +1,4 @@
+import type { Choices } from "../api-server/choices.ts";
 import type {
   ContractFilter,
   ContractsFilter,
@@ -18,16 +19,16 @@ import { rankMarketCaps } from "./records/market-caps.ts";
 import type { World } from "./world.ts";
 
 /** The simulated market as the API serves it: every answer is a function of the seed and the time. */
-export function createMarketSource(world: World, clock: Clock): Source {
+export function createMarketSource(world: World, clock: Clock, choices: Choices): Source {
   return {
-    choices: world.quirks,
-    read: (nowMs, read) => read(readMarket(world, nowMs)),
+    choices,
+    read: (nowMs, read) => read(readMarket(world, nowMs, choices)),
     follow: (audience) => new MarketFeed(world, clock, audience),
   };
 }
 
-function readMarket(world: World, nowMs: number): SourceState {
-  const { universe, table, quirks, calendar, ids, exchangeTickers } = world;
+function readMarket(world: World, nowMs: number, { cursor }: Choices): SourceState {
+  const { universe, table, calendar, ids, exchangeTickers } = world;
   const tick = calendar.newestTick(nowMs);
   const historyOf = (stream: "index_ticks" | "ohlcv"): History =>
     stream === "ohlcv" ? world.bars : world.ticks;
@@ -64,7 +65,7 @@ function readMarket(world: World, nowMs: number): SourceState {
     exchangeTickers({ exchangeId, marketIds, startAfter, limit }) {
       const position = startAfter === undefined ? undefined : ids.decode("exchange tick", startAfter);
       if (startAfter !== undefined && !position) return undefined;
-      const from = position ? position.key + (quirks.cursor === "exclusive" ? 1 : 0) : 0;
+      const from = position ? position.key + (cursor === "exclusive" ? 1 : 0) : 0;
       const selected = exchangeTickers.records(
         tick,
         ({ ordinal, exchange, market }) =>

@@ -1,5 +1,5 @@
-import type { Quirks } from "../../src/simulator/market/quirks.ts";
 import type { Fault } from "../simulator/faults.ts";
+import type { Quirks } from "../simulator/quirks.ts";
 import { SeededDraw } from "./draw.ts";
 import { drawFaults, type Recovery } from "./draw-faults.ts";
 

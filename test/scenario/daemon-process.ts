@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { defaultQuirks } from "../../src/simulator/market/quirks.ts";
-import { createWorld } from "../../src/simulator/world.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import { Oracle } from "../simulator/oracle.ts";
+import { defaultQuirks } from "../simulator/quirks.ts";
+import { createQuirkyWorld } from "../simulator/quirky-world.ts";
 import { RemoteSimulator, simulatorEntry } from "../simulator/remote-simulator.ts";
 import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
@@ -26,7 +26,7 @@ export interface DaemonProcess {
 
 /** What the service serves, which depends on the seed alone. */
 function createData(refreshSeconds: number) {
-  const world = createWorld({ seed: 1, size: "demo", tickMs: refreshSeconds * 1000, quirks: defaultQuirks });
+  const world = createQuirkyWorld({ seed: 1, size: "demo", tickMs: refreshSeconds * 1000 }, defaultQuirks);
   return { universe: world.universe, oracle: new Oracle(world) };
 }
 

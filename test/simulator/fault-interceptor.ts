@@ -4,7 +4,6 @@ import { encodeFrame } from "../../src/api-server/frames.ts";
 import type { HttpExchange, Interceptor, LiveMessage } from "../../src/api-server/interceptor.ts";
 import type { Session } from "../../src/api-server/session.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import type { Simulator } from "../../src/simulator/simulator.ts";
 import type { Fault, FaultEvent, HttpStrike, LiveStrike, RowChoice, Strike } from "./fault.ts";
 import { hashText } from "./fault.ts";
 import {
@@ -18,6 +17,7 @@ import {
   TOKEN_PATH,
 } from "./faults/page.ts";
 import { waitWhileConnected, writeResponse } from "./faults/responses.ts";
+import type { MarketServer } from "./market-server.ts";
 import { encodeResponse, type PlainResponse, toPlainResponse } from "./plain-response.ts";
 
 /** A fault has changed a response. */
@@ -53,7 +53,7 @@ interface Event {
 interface FaultInterceptorOptions {
   readonly seed: number;
   readonly clock: Clock;
-  readonly simulator: () => Simulator;
+  readonly simulator: () => MarketServer;
   readonly onChanged: ((change: ChangedResponse) => void) | undefined;
 }
 

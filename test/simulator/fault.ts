@@ -4,9 +4,9 @@ import type { Session } from "../../src/api-server/session.ts";
 import type { Tokens } from "../../src/api-server/tokens.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { mixBits } from "../../src/simulator/market/hash.ts";
-import type { Simulator } from "../../src/simulator/simulator.ts";
 import type { World } from "../../src/simulator/world.ts";
 import type { JsonFields, Page, PageMemory, Query } from "./faults/page.ts";
+import type { MarketServer } from "./market-server.ts";
 import type { PlainResponse } from "./plain-response.ts";
 
 /** When a fault strikes; all conditions must hold. */
@@ -41,7 +41,7 @@ export interface Strike {
   readonly clock: Clock;
   readonly world: World;
   readonly tokens: Tokens;
-  readonly settings: Simulator["settings"];
+  readonly settings: MarketServer["settings"];
   /** The client's secret and its newest tokens. */
   readonly secrets: readonly string[];
   /** A fraction in [0, 1) for further choices, which depends on the seed, the fault and the request alone. */

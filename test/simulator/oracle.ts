@@ -9,7 +9,7 @@ import type { ExchangeTickers } from "../../src/simulator/records/exchange-ticke
 import type { History } from "../../src/simulator/records/history.ts";
 import { rankMarketCaps } from "../../src/simulator/records/market-caps.ts";
 import type { TickHistory } from "../../src/simulator/records/tick-history.ts";
-import type { World } from "../../src/simulator/world.ts";
+import type { QuirkyWorld } from "./quirky-world.ts";
 
 type RecordOf<H extends History> = NonNullable<ReturnType<H["record"]>>;
 type IndexTickRecord = RecordOf<TickHistory>;
@@ -23,11 +23,11 @@ export type DerivativeTickRecord = ReturnType<typeof createDerivativeTick>;
  * quirks apply.
  */
 export class Oracle {
-  readonly #world: World;
+  readonly #world: QuirkyWorld;
   /** Bars that no longer change, by series and day: tests read the same days again and again. */
   readonly #settledBars = new Map<IndexSeries, Map<number, DailyBarRecord | undefined>>();
 
-  constructor(world: World) {
+  constructor(world: QuirkyWorld) {
     this.#world = world;
   }
 

@@ -1,24 +1,20 @@
 import type { Interceptor } from "../../src/api-server/interceptor.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import type { Universe } from "../../src/simulator/market/universe.ts";
-import {
-  type SimulatorOptions as PlainOptions,
-  type Simulator as PlainSimulator,
-  startSimulator as startPlain,
-} from "../../src/simulator/simulator.ts";
 import type { Fault } from "./fault.ts";
 import { type ChangedResponse, FaultInterceptor } from "./fault-interceptor.ts";
+import { type MarketServer, type MarketServerOptions, startMarketServer } from "./market-server.ts";
 import { Oracle } from "./oracle.ts";
 import { PongLog, RequestLog } from "./traffic-log.ts";
 
-export interface SimulatorOptions extends Omit<PlainOptions, "interceptor"> {
+export interface SimulatorOptions extends Omit<MarketServerOptions, "interceptor"> {
   faults?: readonly Fault[];
   /** Called before a response that a fault has changed is sent: it tells what the fault hides. */
   onChanged?: (change: ChangedResponse) => void;
 }
 
 /** A simulator that a test can steer and question. */
-export interface Simulator extends Pick<PlainSimulator, "baseUrl" | "wsUrl" | "stop"> {
+export interface Simulator extends Pick<MarketServer, "baseUrl" | "wsUrl" | "stop"> {
   readonly clientId: string;
   readonly clientSecret: string;
   /** The client secret and the newest token of each audience. */
@@ -73,7 +69,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       faultInterceptor.send(session, messages, proceed);
     },
   };
-  const simulator = await startPlain({ ...plain, interceptor });
+  const simulator = await startMarketServer({ ...plain, interceptor });
   faultInterceptor.setFaults(faults);
   const { tokens, settings, newestTokens, world, baseUrl, wsUrl } = simulator;
   return {

@@ -4,7 +4,6 @@ import { constants } from "node:os";
 import type { Command } from "commander";
 import { integerOption } from "../../config/option-types.ts";
 import { errorCode, failureCode, usageFailure } from "../../model/failure.ts";
-import type { Simulator } from "../../simulator/simulator.ts";
 import { ChildExit, type CommandContext } from "../support/context.ts";
 import { readFlag } from "../support/flags.ts";
 
@@ -41,8 +40,8 @@ export function addSimulateCommand(program: Command, context: CommandContext): v
       const settings = {
         MDS_BASE_URL: simulator.baseUrl,
         MDS_WS_URL: simulator.wsUrl,
-        MDS_CLIENT_ID: simulator.settings.clientId,
-        MDS_CLIENT_SECRET: simulator.settings.clientSecret,
+        MDS_CLIENT_ID: simulator.clientId,
+        MDS_CLIENT_SECRET: simulator.clientSecret,
       };
       try {
         if (command.length > 0) throw new ChildExit(await runWith(settings, command, context));
@@ -94,7 +93,7 @@ function signalGroup(leader: ChildProcess | undefined, signal: NodeJS.Signals | 
   }
 }
 
-async function startOrReject(flags: SimulateFlags): Promise<Simulator> {
+async function startOrReject(flags: SimulateFlags) {
   const size = SIZES.find((name) => name === flags.size);
   if (!size) throw usageFailure(`--size cannot be ${flags.size}`, `give ${SIZES.join(" or ")}`);
   const port = readFlag("--port", flags.port, PORT);
@@ -102,8 +101,7 @@ async function startOrReject(flags: SimulateFlags): Promise<Simulator> {
   // Loaded lazily, so that other commands do not load the simulator.
   const { startSimulator } = await import("../../simulator/simulator.ts");
   try {
-    // On one machine, compressing costs more than it saves.
-    return await startSimulator({ size, port, refreshSeconds, quirks: { compression: "none" } });
+    return await startSimulator({ size, port, refreshSeconds });
   } catch (error) {
     if (failureCode(error) === "http_port")
       throw usageFailure(`--port cannot be ${port}`, "give a free port, or 0");

@@ -83,12 +83,12 @@ function listOptions(
   name: string,
   term: ContractTerm,
 ): ContractVariant[] {
-  const { indexValues, calendar, quirks } = model;
+  const { indexValues, calendar, optionStrikes } = model;
   const atListing = Math.exp(indexValues.logPriceAt(series, calendar.newestTick(term.listingMs)));
   const distance = roundToStrikeDistance(atListing * 0.04);
   const middle = Math.round(atListing / distance) * distance;
-  return Array.from({ length: quirks.optionStrikes }, (_, at) => {
-    const strike = Number((middle + (at - (quirks.optionStrikes - 1) / 2) * distance).toPrecision(8));
+  return Array.from({ length: optionStrikes }, (_, at) => {
+    const strike = Number((middle + (at - (optionStrikes - 1) / 2) * distance).toPrecision(8));
     return (["CALL", "PUT"] as const).map((optionType, putStep) => ({
       ...term,
       name: `${name}-${strike}-${optionType === "PUT" ? "P" : "C"}`,

@@ -24,8 +24,3 @@ export function hashNumbers(...parts: readonly number[]): number {
 export function hashFraction(...parts: readonly number[]): number {
   return hashNumbers(...parts) / 2 ** 32;
 }
-
-/** Whether a quirk affects this position: true for `perMille` of every thousand positions. */
-export function isAffected(perMille: number, ...parts: readonly number[]): boolean {
-  return perMille > 0 && hashFraction(...parts) * 1000 < perMille;
-}

@@ -1,8 +1,7 @@
 import type { SeriesFilter } from "../../api-server/source.ts";
 import { chooseFractionDigits, DAY_MS } from "./format.ts";
-import { hashNumbers, isAffected, mixBits } from "./hash.ts";
+import { hashNumbers, mixBits } from "./hash.ts";
 import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
-import type { Quirks } from "./quirks.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
 export type SimulatedIndexType = NonNullable<SeriesFilter["indexType"]>;
@@ -33,19 +32,9 @@ export class IndexTable {
   readonly #byType: Readonly<Record<SimulatedIndexType, readonly IndexSeries[]>>;
   readonly #byId: ReadonlyMap<string, IndexSeries>;
 
-  constructor(
-    { assets, markets, liquidIndexes }: Universe,
-    { listed }: Pick<Quirks, "listed">,
-    seed: number,
-  ) {
+  constructor({ assets, markets, liquidIndexes }: Universe) {
     let rank = 0;
-    const listedDay = Math.floor(Date.parse(listed.on) / DAY_MS);
-    const list = (identity: SeriesIdentity): IndexSeries => {
-      const series = createSeries(identity, rank++);
-      return isAffected(listed.perMille, seed, 64, series.rank)
-        ? { ...series, firstDay: Math.min(series.endDay, Math.max(series.firstDay, listedDay)) }
-        : series;
-    };
+    const list = (identity: SeriesIdentity): IndexSeries => createSeries(identity, rank++);
     this.#byType = {
       GWA: assets.map((base) => {
         const { ordinal, id, symbol: name } = base;

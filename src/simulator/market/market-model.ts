@@ -1,7 +1,6 @@
 import { IndexTable, IndexValues } from "./indexes.ts";
 import { PriceModel } from "./price-model.ts";
-import type { Quirks } from "./quirks.ts";
-import { RecordIds } from "./record-ids.ts";
+import { type IdFormat, RecordIds } from "./record-ids.ts";
 import { TickCalendar } from "./tick-calendar.ts";
 import { createUniverse, type UniverseSize } from "./universe.ts";
 
@@ -9,22 +8,30 @@ export interface MarketModelOptions {
   readonly seed: number;
   readonly size: UniverseSize;
   readonly tickMs: number;
-  readonly quirks: Quirks;
+  readonly idFormat?: IdFormat;
+  /** Number of strikes that an exchange lists for each expiry of its options. */
+  readonly optionStrikes?: number;
 }
 
 export type MarketModel = Readonly<ReturnType<typeof createMarketModel>>;
 
 /** Creates what every endpoint derives its records from. It has no clock: every call passes the time. */
-export function createMarketModel({ seed, size, tickMs, quirks }: MarketModelOptions) {
-  const universe = createUniverse(seed, size, quirks.ids);
+export function createMarketModel({
+  seed,
+  size,
+  tickMs,
+  idFormat = { prefix: "", suffix: "" },
+  optionStrikes = 9,
+}: MarketModelOptions) {
+  const universe = createUniverse(seed, size, idFormat);
   const priceParameters = universe.assets.map((asset) => asset.priceParameters);
   return {
     seed,
-    quirks,
+    optionStrikes,
     universe,
-    table: new IndexTable(universe, quirks, seed),
+    table: new IndexTable(universe),
     indexValues: new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed, tickMs),
-    calendar: new TickCalendar(seed, tickMs, quirks),
-    ids: new RecordIds(seed, quirks.ids),
+    calendar: new TickCalendar(tickMs),
+    ids: new RecordIds(seed, idFormat),
   };
 }

@@ -1,16 +1,18 @@
 import { parseRecordId, type RecordPosition, RowIds } from "../../api-server/record-ids.ts";
 import { hashNumbers } from "./hash.ts";
-import type { Quirks } from "./quirks.ts";
+
+/** What the service shows before and after the UUID of an id. */
+export type IdFormat = Readonly<Record<"prefix" | "suffix", string>>;
 
 /** Ids that encode the position of their record: which series of its kind, and which step of the series. */
 export class RecordIds {
   readonly #seed: number;
-  readonly #format: ReturnType<typeof createIdFormat>;
+  readonly #format: IdFormat;
   readonly #series = new Map<string, RowIds>();
 
-  constructor(seed: number, style: Quirks["ids"]) {
+  constructor(seed: number, format: IdFormat) {
     this.#seed = seed;
-    this.#format = createIdFormat(style);
+    this.#format = format;
   }
 
   encode(kind: string, key: number, number: number): string {
@@ -28,12 +30,6 @@ export class RecordIds {
   decode(kind: string, id: string): RecordPosition | undefined {
     return parseRecordId(id, ({ key, number }) => this.encode(kind, key, number));
   }
-}
-
-/** What the service shows before and after the UUID of an id. */
-export function createIdFormat(style: Quirks["ids"]): { prefix: string; suffix: string } {
-  if (style === "uuid") return { prefix: "", suffix: "" };
-  return { prefix: "idé/", suffix: `%2F+${"long".repeat(40)}∆` };
 }
 
 /** A random-looking UUID that is always the same for one entity; `kind` is 1 asset, 2 market, 3 exchange, 4 liquid index, 5 contract address. */

@@ -9,8 +9,7 @@ import {
   knownExchanges,
 } from "./names.ts";
 import type { PriceParameters } from "./price-model.ts";
-import type { Quirks } from "./quirks.ts";
-import { createEntityUuid, createIdFormat } from "./record-ids.ts";
+import { createEntityUuid, type IdFormat } from "./record-ids.ts";
 
 export type UniverseSize = "demo" | "real" | { assets: number; markets: number; exchanges: number };
 
@@ -56,7 +55,7 @@ interface LiquidIndex {
   readonly asset: SimulatedAsset;
 }
 
-/** The entities that the lookups serve. Depends only on the seed, the size and the id style. */
+/** The entities that the lookups serve. Depends only on the seed, the size and the form of ids. */
 export interface Universe {
   readonly assets: readonly SimulatedAsset[];
   readonly markets: readonly SimulatedMarket[];
@@ -70,9 +69,8 @@ const UNIVERSE_SIZES = {
 };
 const NO_END_DAY = 100_000;
 
-export function createUniverse(seed: number, size: UniverseSize, idStyle: Quirks["ids"]): Universe {
+export function createUniverse(seed: number, size: UniverseSize, { prefix, suffix }: IdFormat): Universe {
   const counts = typeof size === "string" ? UNIVERSE_SIZES[size] : size;
-  const { prefix, suffix } = createIdFormat(idStyle);
   const id = (kind: number, ordinal: number, of = seed) =>
     prefix + createEntityUuid(of, kind, ordinal) + suffix;
   const assets = Array.from({ length: counts.assets }, (_, at) => createAsset(seed, at, id(1, at)));

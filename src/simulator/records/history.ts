@@ -9,8 +9,6 @@ type HistoryRecord<Content> = { id: string; indexId: string; indexType: Simulate
 export abstract class History<Content extends object = object> {
   abstract readonly kind: string;
   abstract readonly stepMs: number;
-  /** How long after the start of its step a record is final, if no tick is late. */
-  abstract readonly finalAfterMs: number;
   /** What `timestamp` is compared with: this long after the start of a step. */
   abstract readonly boundMs: number;
   protected readonly market: MarketModel;
@@ -25,11 +23,6 @@ export abstract class History<Content extends object = object> {
   abstract isPublished(series: IndexSeries, step: number, nowMs: number): boolean;
   /** A record without its id and its index. */
   abstract content(series: IndexSeries, step: number, nowMs: number): Content | undefined;
-
-  /** Whether this step and all older ones are final, except for leaving the window. */
-  isSettled(step: number, nowMs: number): boolean {
-    return step * this.stepMs + this.finalAfterMs + this.market.calendar.settleDelayMs <= nowMs;
-  }
 
   record(series: IndexSeries, step: number, nowMs: number): HistoryRecord<Content> | undefined {
     const content = this.content(series, step, nowMs);

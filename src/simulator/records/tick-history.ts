@@ -3,7 +3,7 @@ import { type IndexSeries, TICK_VOLUME_DIGITS } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 import { History } from "./history.ts";
 
-interface TickContent {
+export interface TickContent {
   readonly price: string;
   readonly volume: string;
   readonly tickVolume?: string;
@@ -14,7 +14,6 @@ interface TickContent {
 export class TickHistory extends History<TickContent> {
   readonly kind = "index tick";
   readonly stepMs: number;
-  readonly finalAfterMs = 0;
   readonly boundMs = 0;
 
   constructor(market: MarketModel) {
@@ -35,10 +34,9 @@ export class TickHistory extends History<TickContent> {
     return this.market.calendar.isPublished(series, step, nowMs);
   }
 
-  content(series: IndexSeries, tick: number, nowMs: number): TickContent {
-    const { calendar, indexValues } = this.market;
-    const log = indexValues.logPriceAt(series, tick) + calendar.priceError(series, tick, nowMs);
-    const price = formatDecimal(Math.exp(log), series.priceDigits);
+  content(series: IndexSeries, tick: number, _nowMs: number): TickContent {
+    const { indexValues } = this.market;
+    const price = formatDecimal(Math.exp(indexValues.logPriceAt(series, tick)), series.priceDigits);
     const volume = formatDecimal(indexValues.volumeAt(series, tick), series.volumeDigits);
     const timestamp = formatUtc(tick * this.stepMs);
     if (series.type !== "LX") return { price, volume, timestamp };

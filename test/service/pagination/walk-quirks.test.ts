@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import { walkListPages } from "../../../src/service/pagination/list-walk.ts";
-import type { Quirks } from "../../../src/simulator/market/quirks.ts";
 import { Fault } from "../../simulator/faults.ts";
+import type { Quirks } from "../../simulator/quirks.ts";
 import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";

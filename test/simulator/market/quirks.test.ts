@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { defaultQuirks, type Quirks } from "../../../src/simulator/market/quirks.ts";
 import { DAY_MS, iso, type Query, startRestClient } from "../../support/simulator/rest-client.ts";
+import { defaultQuirks, type Quirks } from "../quirks.ts";
 
 /** What a plain client sees, now and half a day later. */
 async function readService(quirks: Partial<Quirks> = {}): Promise<string[]> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Quirks } from "../../../src/simulator/market/quirks.ts";
 import { Fault } from "../../simulator/faults.ts";
+import type { Quirks } from "../../simulator/quirks.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `service: { refreshSeconds: 120 }

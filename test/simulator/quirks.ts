@@ -1,4 +1,4 @@
-import { choice, defaultChoices } from "../../api-server/choices.ts";
+import { choice, defaultChoices } from "../../src/api-server/choices.ts";
 
 /** The choices that the specification leaves open, as switches, with their defaults: those of the server and of the market. */
 export const defaultQuirks = {

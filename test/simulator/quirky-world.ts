@@ -1,0 +1,172 @@
+import { DAY_MS, formatDecimal, formatUtc } from "../../src/simulator/market/format.ts";
+import { hashFraction } from "../../src/simulator/market/hash.ts";
+import type { IndexSeries } from "../../src/simulator/market/indexes.ts";
+import {
+  createMarketModel,
+  type MarketModel,
+  type MarketModelOptions,
+} from "../../src/simulator/market/market-model.ts";
+import { TickCalendar } from "../../src/simulator/market/tick-calendar.ts";
+import { type BarContent, BarHistory, type PriceSummary } from "../../src/simulator/records/bar-history.ts";
+import { ExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
+import { type TickContent, TickHistory } from "../../src/simulator/records/tick-history.ts";
+import type { Quirks } from "./quirks.ts";
+
+export type QuirkyWorld = ReturnType<typeof createQuirkyWorld>;
+
+/** Whether a quirk affects this position: true for `perMille` of every thousand positions. */
+const isAffected = (perMille: number, ...parts: readonly number[]): boolean =>
+  perMille > 0 && hashFraction(...parts) * 1000 < perMille;
+
+/** The data of the simulated service, with what the specification leaves open to it. */
+export function createQuirkyWorld(
+  { seed, size, tickMs }: Pick<MarketModelOptions, "seed" | "size" | "tickMs">,
+  quirks: Quirks,
+) {
+  const { ids, optionStrikes, listed } = quirks;
+  const idFormat =
+    ids === "uuid" ? { prefix: "", suffix: "" } : { prefix: "idé/", suffix: `%2F+${"long".repeat(40)}∆` };
+  const calendar = new QuirkyCalendar(seed, tickMs, quirks);
+  const market = {
+    ...createMarketModel({ seed, size, tickMs, idFormat, optionStrikes }),
+    ...{ quirks, calendar },
+  };
+  const listedDay = Math.floor(Date.parse(listed.on) / DAY_MS);
+  for (const series of market.table.all)
+    if (isAffected(listed.perMille, seed, 64, series.rank))
+      Object.assign(series, {
+        firstDay: Math.min(series.endDay, Math.max(series.firstDay, listedDay)),
+      });
+  return {
+    ...market,
+    ticks: new QuirkyTicks(market),
+    bars: new QuirkyBars(market),
+    exchangeTickers: new ExchangeTickers(market),
+  };
+}
+
+interface QuirkyMarket extends MarketModel {
+  readonly quirks: Quirks;
+  readonly calendar: QuirkyCalendar;
+}
+
+/** Also decides when each tick becomes final. */
+class QuirkyCalendar extends TickCalendar {
+  /** How long after its timestamp a tick may still appear or change. */
+  readonly settleDelayMs: number;
+  readonly #seed: number;
+  readonly #quirks: Quirks;
+  /** True when some ticks are late, missing, corrected, or not on every day. */
+  readonly hasChangingTicks: boolean;
+
+  constructor(seed: number, tickMs: number, quirks: Quirks) {
+    super(tickMs);
+    this.#seed = seed;
+    this.#quirks = quirks;
+    const late = quirks.late.perMille > 0 ? quirks.late.seconds * 1000 : 0;
+    const corrected = quirks.corrections.perMille > 0 ? quirks.corrections.minutes * 60_000 : 0;
+    this.settleDelayMs = Math.max(late, corrected);
+    this.hasChangingTicks = this.settleDelayMs > 0 || quirks.missingPerMille > 0 || quirks.closedDays > 0;
+  }
+
+  /** Whether the tick is on a day without ticks. */
+  isClosed(tick: number): boolean {
+    return Math.floor((tick * this.tickMs) / DAY_MS) % 7 < this.#quirks.closedDays;
+  }
+
+  override isPublished(series: IndexSeries, tick: number, nowMs: number): boolean {
+    if (!this.hasChangingTicks) return super.isPublished(series, tick, nowMs);
+    if (isAffected(this.#quirks.missingPerMille, this.#seed, 61, series.rank, tick)) return false;
+    const { late } = this.#quirks;
+    if (this.isClosed(tick)) return false;
+    const delay = isAffected(late.perMille, this.#seed, 62, series.rank, tick) ? late.seconds * 1000 : 0;
+    return tick * this.tickMs + delay <= nowMs;
+  }
+
+  /** The error in the logarithm of the price, until the tick is corrected. */
+  priceError(series: IndexSeries, tick: number, nowMs: number): number {
+    const { perMille, minutes } = this.#quirks.corrections;
+    if (perMille === 0 || tick * this.tickMs + minutes * 60_000 <= nowMs) return 0;
+    return isAffected(perMille, this.#seed, 63, series.rank, tick) ? 0.0123 : 0;
+  }
+}
+
+class QuirkyTicks extends TickHistory {
+  readonly #market: QuirkyMarket;
+
+  constructor(market: QuirkyMarket) {
+    super(market);
+    this.#market = market;
+  }
+
+  override content(series: IndexSeries, tick: number, nowMs: number): TickContent {
+    const { calendar, indexValues } = this.#market;
+    const content = super.content(series, tick, nowMs);
+    const error = calendar.priceError(series, tick, nowMs);
+    if (error === 0) return content;
+    const price = Math.exp(indexValues.logPriceAt(series, tick) + error);
+    return { ...content, price: formatDecimal(price, series.priceDigits) };
+  }
+}
+
+class QuirkyBars extends BarHistory {
+  readonly #market: QuirkyMarket;
+  override readonly boundMs: number;
+  readonly #endMs: number;
+
+  constructor(market: QuirkyMarket) {
+    super(market);
+    this.#market = market;
+    this.#endMs = market.quirks.barEnd === "midnight" ? DAY_MS : DAY_MS - 1;
+    this.boundMs = market.quirks.ohlcvTimestamp === "start" ? 0 : this.#endMs;
+  }
+
+  /** Whether this day and all older ones are final, except for leaving the window. */
+  isSettled(day: number, nowMs: number): boolean {
+    return (day + 1) * DAY_MS + this.#market.calendar.settleDelayMs <= nowMs;
+  }
+
+  override stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
+    return super.stepRange(series, this.#market.quirks.partialBar ? nowMs : nowMs - DAY_MS);
+  }
+
+  override content(series: IndexSeries, day: number, nowMs: number): BarContent | undefined {
+    const content = super.content(series, day, nowMs);
+    const start = day * DAY_MS;
+    const timestamp = this.#market.quirks.barTimestamp ? { timestamp: formatUtc(start) } : {};
+    return content && { ...content, endTimestamp: formatUtc(start + this.#endMs), ...timestamp };
+  }
+
+  protected override summarize(series: IndexSeries, day: number, nowMs: number): PriceSummary | undefined {
+    const { calendar } = this.#market;
+    const first = calendar.firstTickOfDay(day);
+    const end = Math.min(calendar.firstTickOfDay(day + 1), calendar.newestTick(nowMs) + 1);
+    if (end <= first || calendar.isClosed(first)) return undefined;
+    const summary = this.#market.indexValues.summarizeDay(series, day, end);
+    if (!calendar.hasChangingTicks) return summary;
+    const { highTick, lowTick, lastTick } = summary;
+    // It holds if the four ticks that it names are published, and no tick of the day still has an error.
+    const isPublishedAsIs =
+      this.isSettled(day, nowMs) &&
+      [first, highTick, lowTick, lastTick].every((tick) => calendar.isPublished(series, tick, nowMs));
+    return isPublishedAsIs ? summary : this.#summarizePublished(series, first, end, nowMs);
+  }
+
+  /** Reads every tick that is published by `nowMs`, with its uncorrected error. */
+  #summarizePublished(
+    series: IndexSeries,
+    first: number,
+    end: number,
+    nowMs: number,
+  ): PriceSummary | undefined {
+    const { calendar, indexValues } = this.#market;
+    let summary: PriceSummary | undefined;
+    for (let tick = first; tick < end; tick++) {
+      if (!calendar.isPublished(series, tick, nowMs)) continue;
+      const log = indexValues.logPriceAt(series, tick) + calendar.priceError(series, tick, nowMs);
+      const { open, high, low } = summary ?? { open: log, high: log, low: log };
+      summary = { open, high: Math.max(high, log), low: Math.min(low, log), close: log, lastTick: tick };
+    }
+    return summary;
+  }
+}
