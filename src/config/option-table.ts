@@ -14,6 +14,7 @@ import {
   lxIndexIdsOption,
   type Option,
   optionalTextOption,
+  portOption,
   postgresUrlOption,
   retentionOption,
   selectorOption,
@@ -41,7 +42,7 @@ export const optionTable = {
         flag: "--base-url <url>",
         help: "the REST address, without /v3; also the REST token's audience",
       },
-      { secure: "https:", plain: "http:" },
+      "http",
     ),
     authUrl: serviceUrlOption(
       {
@@ -49,7 +50,7 @@ export const optionTable = {
         flag: "--auth-url <url>",
         help: "the address that issues tokens, without /v3; default: baseUrl",
       },
-      { secure: "https:", plain: "http:" },
+      "http",
     ),
     wsUrl: serviceUrlOption(
       {
@@ -57,7 +58,7 @@ export const optionTable = {
         flag: "--ws-url <url>",
         help: "the websocket address; also the websocket token's audience",
       },
-      { secure: "wss:", plain: "ws:" },
+      "ws",
     ),
     clientId: optionalTextOption({
       env: "MDS_CLIENT_ID",
@@ -167,16 +168,7 @@ export const optionTable = {
       },
       "127.0.0.1",
     ),
-    port: integerOption(
-      {
-        env: "MDS_HTTP_PORT",
-        flag: "--http-port <port>",
-        help: "the port of dashboard and metrics; 0: any free port",
-      },
-      9464,
-      0,
-      65_535,
-    ),
+    port: portOption("MDS_HTTP_PORT", "--http-port <port>", "the port of dashboard and metrics", 9464),
     allowedHosts: textListOption("host names accepted in the Host header besides localhost and IP addresses"),
   },
   serve: {
@@ -188,15 +180,11 @@ export const optionTable = {
       },
       "127.0.0.1",
     ),
-    port: integerOption(
-      {
-        env: "MDS_SERVE_PORT",
-        flag: "--serve-port <port>",
-        help: "the port of the service's own API from the warehouse; 0: any free port",
-      },
+    port: portOption(
+      "MDS_SERVE_PORT",
+      "--serve-port <port>",
+      "the port of the service's own API from the warehouse",
       9465,
-      0,
-      65_535,
     ),
     clients: serveClientsOption(
       "who may request tokens: { id, secretHashFile, scopes }; none: no token is needed, on loopback only",

@@ -120,17 +120,17 @@ export const cronOption = textKind(
 /** A URL, stored verbatim because it is also the token's audience. */
 export function serviceUrlOption(
   description: OptionDescription,
-  schemes: { secure: string; plain: string },
+  scheme: "http" | "ws",
 ): Option<string | undefined> {
-  const expected = `an address such as ${schemes.secure}//host (${schemes.plain}// only to localhost), without user name or password`;
+  const expected = `an address such as ${scheme}s://host (${scheme}:// only to localhost), without user name or password`;
   return makeOption<string | undefined>(description, undefined, (raw) => {
     const text = typeof raw === "string" ? raw.trim() : "";
     if (findUrlProblem(text) !== undefined) return { expected };
     const { protocol, pathname, search, hash } = new URL(text);
-    const hasScheme = protocol === schemes.secure || protocol === schemes.plain;
+    const hasScheme = protocol === `${scheme}s:` || protocol === `${scheme}:`;
     if (!hasScheme || search !== "" || hash !== "") return { expected };
     // The client adds the version to the path of every request, so the service would answer 404 to all of them.
-    if (schemes.plain === "http:" && /\/v3\/?$/.test(pathname))
+    if (scheme === "http" && /\/v3\/?$/.test(pathname))
       return { expected: `the address without /v3: ${text.replace(/\/v3\/?$/, "")}` };
     return { value: text };
   });
@@ -157,6 +157,10 @@ export function optionalTextOption(description: OptionDescription): Option<strin
     (raw) => raw || undefined,
   );
 }
+
+/** `what`: listens there. */
+export const portOption = (env: string, flag: string, what: string, defaultValue: number) =>
+  integerOption({ env, flag, help: `${what}; 0: any free port` }, defaultValue, 0, 65_535);
 
 export function integerOption(
   description: OptionDescription,
