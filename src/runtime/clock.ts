@@ -82,7 +82,7 @@ export const systemClock: Clock = {
   beginWait: () => noop,
 };
 
-interface LoopOptions {
+export interface LoopOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** The pause after each iteration, evaluated after it. */

@@ -2,7 +2,7 @@ import type { LiveCommitResult } from "../ingest/commit/live.ts";
 import { historyStreams, type Stream } from "../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { nextAskAt } from "../rule/confirm.ts";
-import { runLoop, WakeSignal } from "../runtime/clock.ts";
+import { type LoopOptions, runLoop, WakeSignal } from "../runtime/clock.ts";
 import { HOUR_MS, MINUTE_MS, TEN_MINUTES_MS } from "../service/limits.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import { type FeedMessage, SubscriptionStates } from "../service/live/subscription-states.ts";
@@ -19,7 +19,7 @@ import {
   SubscriptionCoverage,
 } from "./live/subscription-coverage.ts";
 import { ExchangePoller } from "./polling/exchange-poller.ts";
-import { SnapshotPoller } from "./polling/snapshot-poller.ts";
+import { pollSnapshots } from "./polling/snapshot-poller.ts";
 import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
 import {
   type Directory,
@@ -49,13 +49,8 @@ interface SupervisorOptions {
 }
 
 /** A part of the work that runs at intervals. */
-interface PeriodicTask {
+interface PeriodicTask extends Pick<LoopOptions, "delayMs" | "runOnce" | "wakeUp"> {
   readonly part: string;
-  /** The delay after each run, evaluated after it. */
-  readonly delayMs: () => number;
-  readonly runOnce: () => Promise<void>;
-  /** Ends the delay early. */
-  readonly wakeUp?: WakeSignal;
   readonly startDelayMs?: number;
 }
 
@@ -69,7 +64,6 @@ export class SyncSupervisor {
   readonly subscriptions = new SubscriptionStates();
   readonly #headPoller: HeadPoller;
   readonly #exchangePoller: ExchangePoller;
-  readonly #snapshotPoller: SnapshotPoller;
   readonly #gapScan = new WakeSignal();
   readonly #subscriptionsChanged = new WakeSignal();
   readonly #headsCaughtUp = Promise.withResolvers<void>();
@@ -100,11 +94,6 @@ export class SyncSupervisor {
       nameOf: (id) => exchangeName(this.#directory, id),
       onProblems: (problems) => options.onProblems("exchange tickers", problems),
       onFailure: (error) => options.onFailure("exchange tickers", error),
-    });
-    this.#snapshotPoller = new SnapshotPoller(context, {
-      directory: () => this.#directory,
-      onProblems: options.onProblems,
-      onFailure: options.onFailure,
     });
     context.signal.addEventListener("abort", () => this.#headsCaughtUp.resolve(), { once: true });
   }
@@ -147,7 +136,7 @@ export class SyncSupervisor {
         startDelayMs: storedDirectory ? 0 : this.#lookupDelayMs(),
       }),
       this.#exchangePoller.run(),
-      this.#snapshotPoller.run(),
+      pollSnapshots(this.#context, { ...this.#options, directory: () => this.#directory }),
     ]);
   }
 
@@ -258,18 +247,9 @@ export class SyncSupervisor {
   }
 
   /** Runs one part of the work until the signal aborts. */
-  #repeat({ part, delayMs, runOnce, wakeUp, startDelayMs = 0 }: PeriodicTask): Promise<void> {
+  async #repeat({ part, startDelayMs = 0, ...task }: PeriodicTask): Promise<void> {
     const { clock, signal } = this.#context;
-    const started = startDelayMs > 0 ? clock.sleep(startDelayMs, signal).catch(() => {}) : Promise.resolve();
-    return started.then(() =>
-      runLoop({
-        clock,
-        signal,
-        delayMs,
-        runOnce,
-        onError: (error) => this.#options.onFailure(part, error),
-        wakeUp,
-      }),
-    );
+    if (startDelayMs > 0) await clock.sleep(startDelayMs, signal).catch(() => {});
+    await runLoop({ clock, signal, ...task, onError: (error) => this.#options.onFailure(part, error) });
   }
 }

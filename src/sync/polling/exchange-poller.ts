@@ -106,7 +106,7 @@ export class ExchangePoller {
     const { nameOf, onFailure } = this.#options;
     const key = exchangeId ?? "";
     try {
-      const shown = await fetchExchangeTicks(this.#context, { exchangeId, markets });
+      const shown = await fetchExchangeTicks(this.#context, exchangeId, markets);
       // The answer may show an earlier period: the service publishes late, or its clock is behind the estimate.
       if (shown === undefined || shown >= period) this.#polledPeriods.set(exchangeId, period);
       this.#problems.clear(key);

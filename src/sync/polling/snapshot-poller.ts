@@ -10,7 +10,6 @@ import {
   retryUntilDone,
   runConcurrently,
   type SyncContext,
-  type SyncStreamSettings,
   serviceNow,
   toProblem,
 } from "../context/context.ts";
@@ -21,7 +20,7 @@ import { fetchMarketCaps } from "../fetch/record-snapshot.ts";
 import { noticesToProblems } from "../selection/refresh.ts";
 import { type Directory, exchangeName, selectExchanges, selectorNotices } from "../selection/targets.ts";
 
-interface SnapshotPollerOptions {
+interface SnapshotPollingOptions {
   /** The current directory; undefined until the first selection. */
   readonly directory: () => Directory | undefined;
   /** Called with all problems of a part whenever they change. */
@@ -33,137 +32,88 @@ interface SnapshotPollerOptions {
 /** Key of problems that concern the whole stream. */
 const WHOLE_STREAM = "";
 
-/** One polled stream and its problems. */
-interface PollerPart {
-  readonly name: string;
-  readonly stream: Stream;
-  readonly problems: ProblemLog;
-}
-
 /** Polls the snapshot streams that the live feed does not have: market capitalisations and derivatives. */
-export class SnapshotPoller {
-  readonly #context: SyncContext;
-  readonly #options: SnapshotPollerOptions;
-  readonly #marketCapPart: PollerPart;
-  readonly #contractPart: PollerPart;
-  readonly #derivativePart: PollerPart;
-  readonly #exchangeFound = new WakeSignal();
+export async function pollSnapshots(
+  context: SyncContext,
+  { directory, onProblems, onFailure }: SnapshotPollingOptions,
+): Promise<void> {
+  const { clock, signal, stats } = context;
+  const { marketCap, derivatives, lookups } = context.settings.streams;
+  const exchangeFound = new WakeSignal();
   /** Exchanges that have derivatives, with the derivative types. */
-  readonly #exchangeTypes = new Map<string, readonly DerivativeType[]>();
+  const exchangeTypes = new Map<string, readonly DerivativeType[]>();
 
-  constructor(context: SyncContext, options: SnapshotPollerOptions) {
-    this.#context = context;
-    this.#options = options;
-    const part = (name: string, stream: Stream): PollerPart => ({
-      name,
-      stream,
-      problems: new ProblemLog((problems) => options.onProblems(name, problems)),
+  /** One polled stream and its problems. */
+  const createPart = (name: string, stream: Stream) => {
+    const problems = new ProblemLog((changed) => onProblems(name, changed));
+    return {
+      problems,
+      /** Returns whether the work succeeded. `key`: the exchange that a failure concerns. */
+      async attempt(key: string, work: () => Promise<unknown>): Promise<boolean> {
+        try {
+          await work();
+          problems.clear(key);
+          return true;
+        } catch (error) {
+          if (signal.aborted) throw error;
+          const isWhole = affectsWholeEndpoint(error) || key === WHOLE_STREAM;
+          const what = isWhole ? undefined : exchangeName(directory(), key);
+          if (classifyError(error, stats.successCount) === "stop") onFailure(name, error);
+          else problems.report(key, toProblem(stream, what, error));
+          return false;
+        }
+      },
+      repeat: (delayMs: () => number, runOnce: () => Promise<void>, wakeUp?: WakeSignal) =>
+        runLoop({ clock, signal, delayMs, runOnce, onError: (error) => onFailure(name, error), wakeUp }),
+    };
+  };
+
+  const pollMarketCaps = async ({ every }: { readonly every: number }) => {
+    const { attempt, repeat } = createPart("market caps", "market_caps");
+    await repeat(delayToNextPeriod(context, every), async () => {
+      await attempt(WHOLE_STREAM, () => fetchMarketCaps(context, every));
     });
-    this.#marketCapPart = part("market caps", "market_caps");
-    this.#contractPart = part("derivative contracts", "derivative_contracts");
-    this.#derivativePart = part("derivatives", "derivative_ticks");
-  }
+  };
 
-  async run(): Promise<void> {
-    await Promise.all([this.#pollMarketCaps(), this.#refreshContracts(), this.#pollDerivatives()]);
-  }
-
-  async #pollMarketCaps(): Promise<void> {
-    const { marketCap } = this.#context.settings.streams;
-    if (marketCap === false) return;
-    const part = this.#marketCapPart;
-    await this.#repeat(part, delayToNextPeriod(this.#context, marketCap.every), async () => {
-      await this.#attempt(
-        part,
-        WHOLE_STREAM,
-        async () => void (await fetchMarketCaps(this.#context, marketCap.every)),
-      );
-    });
-  }
-
+  type DerivativeSettings = Exclude<typeof derivatives, false>;
   /** Runs in parallel to the tick polls, which must not wait for the contract lists of hundreds of exchanges. */
-  async #refreshContracts(): Promise<void> {
-    const { derivatives, lookups } = this.#context.settings.streams;
-    if (derivatives === false) return;
+  const refreshContracts = async (settings: DerivativeSettings) => {
+    const { problems, attempt, repeat } = createPart("derivative contracts", "derivative_contracts");
     const defaultMs = lookups === false ? HOUR_MS : lookups.every * 1000;
+    /** False if some exchange could not be checked. */
     let isComplete = true;
     const delayMs = () => (isComplete ? defaultMs : Math.min(MINUTE_MS, defaultMs));
-    const findExchanges = async () => {
-      isComplete = await this.#findExchanges(derivatives);
-    };
-    await this.#repeat(this.#contractPart, delayMs, findExchanges);
-  }
-
-  /** Returns false if some exchange could not be checked. */
-  async #findExchanges(settings: Exclude<SyncStreamSettings["derivatives"], false>): Promise<boolean> {
-    const directory = this.#options.directory();
-    if (!directory) return false;
-    const before = new Set(this.#exchangeTypes.keys());
-    let isComplete = true;
-    await findDerivativeExchanges(
-      this.#context,
-      this.#exchangeTypes,
-      settings,
-      directory,
-      async (ids, task) => {
-        this.#contractPart.problems.retainOnly(ids);
-        for (const id of ids)
-          if (!(await this.#attempt(this.#contractPart, id, () => task(id)))) isComplete = false;
-      },
-    );
-    if ([...this.#exchangeTypes.keys()].some((id) => !before.has(id))) this.#exchangeFound.notify();
-    return isComplete;
-  }
+    await repeat(delayMs, async () => {
+      const known = directory();
+      isComplete = known !== undefined;
+      if (!known) return;
+      const before = new Set(exchangeTypes.keys());
+      await findDerivativeExchanges(context, exchangeTypes, settings, known, async (ids, task) => {
+        problems.retainOnly(ids);
+        for (const id of ids) if (!(await attempt(id, () => task(id)))) isComplete = false;
+      });
+      if ([...exchangeTypes.keys()].some((id) => !before.has(id))) exchangeFound.notify();
+    });
+  };
 
   /** Polls once a period, and as soon as an exchange with derivatives is found. */
-  async #pollDerivatives(): Promise<void> {
-    const { derivatives } = this.#context.settings.streams;
-    if (derivatives === false) return;
-    const part = this.#derivativePart;
+  const pollDerivatives = async ({ every }: DerivativeSettings) => {
+    const { problems, attempt, repeat } = createPart("derivatives", "derivative_ticks");
     const poll = async () => {
-      part.problems.retainOnly([...this.#exchangeTypes.keys()]);
-      const polls = [...this.#exchangeTypes].map(([exchangeId, types]) =>
-        this.#attempt(part, exchangeId, () =>
-          fetchDerivativeTicks(this.#context, exchangeId, types, derivatives.every),
-        ),
+      problems.retainOnly([...exchangeTypes.keys()]);
+      const polls = [...exchangeTypes].map(([exchangeId, types]) =>
+        attempt(exchangeId, () => fetchDerivativeTicks(context, exchangeId, types, every)),
       );
       await Promise.all(polls);
     };
-    const delayMs = delayToNextPeriod(this.#context, derivatives.every);
-    await this.#repeat(part, delayMs, poll, this.#exchangeFound);
-  }
+    await repeat(delayToNextPeriod(context, every), poll, exchangeFound);
+  };
 
-  /** Returns whether the work succeeded. `key`: the exchange that a failure concerns. */
-  async #attempt(
-    { name, stream, problems }: PollerPart,
-    key: string,
-    work: () => Promise<void>,
-  ): Promise<boolean> {
-    try {
-      await work();
-      problems.clear(key);
-      return true;
-    } catch (error) {
-      if (this.#context.signal.aborted) throw error;
-      const isWhole = affectsWholeEndpoint(error) || key === WHOLE_STREAM;
-      const what = isWhole ? undefined : exchangeName(this.#options.directory(), key);
-      if (classifyError(error, this.#context.stats.successCount) === "stop")
-        this.#options.onFailure(name, error);
-      else problems.report(key, toProblem(stream, what, error));
-      return false;
-    }
-  }
-
-  #repeat(
-    part: PollerPart,
-    delayMs: () => number,
-    runOnce: () => Promise<void>,
-    wakeUp?: WakeSignal,
-  ): Promise<void> {
-    const { clock, signal } = this.#context;
-    const onError = (error: unknown) => this.#options.onFailure(part.name, error);
-    return runLoop({ clock, signal, delayMs, runOnce, onError, wakeUp });
-  }
+  await Promise.all([
+    marketCap !== false && pollMarketCaps(marketCap),
+    derivatives !== false && refreshContracts(derivatives),
+    derivatives !== false && pollDerivatives(derivatives),
+  ]);
 }
 
 /**
@@ -216,7 +166,7 @@ export async function fetchSnapshots(
     const { exchangeIds, markets, isResolved, selections } = selectExchanges(settings, directory);
     for (const [setting, selection] of selections) report("exchange_ticks", setting, selection);
     await run("exchange_ticks", isResolved ? exchangeIds : [], (exchangeId) =>
-      fetchExchangeTicks(context, { exchangeId, markets }),
+      fetchExchangeTicks(context, exchangeId, markets),
     );
   }
   const { derivatives } = settings.streams;
