@@ -6,17 +6,13 @@ import { type BackfillFilter, type BackfillReport, backfill } from "../sync/hist
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { DaemonTelemetry } from "./daemon-telemetry.ts";
 
-interface BackfillNowOptions {
-  readonly telemetry: Pick<DaemonTelemetry, "observeRun">;
-  readonly supervisor: Pick<SyncSupervisor, "checkNow">;
-}
-
 const PROGRESS_INTERVAL_MS = 2_000;
 
 /** The work of the command `backfill`, done by the daemon beside its own. Both may fetch the same page: each commit is idempotent. */
 export async function backfillNow(
   context: SyncContext,
-  { telemetry, supervisor }: BackfillNowOptions,
+  telemetry: Pick<DaemonTelemetry, "observeRun">,
+  supervisor: Pick<SyncSupervisor, "checkNow">,
   filter: BackfillFilter,
   signal: AbortSignal,
   onProgress: (rows: number, percent: number) => void,

@@ -260,10 +260,11 @@ class Daemon {
     const supervisor = this.#createSupervisor(context, onFilled);
     this.#supervisor = supervisor;
     const jobs = this.#createJobs(context, supervisor);
-    const run = { telemetry: this.#telemetry, supervisor };
+    const telemetry = this.#telemetry;
     this.#controlServer = await startControlServer({
       warehousePath: path,
-      backfill: (request, caller, onProgress) => backfillNow(context, run, request, caller, onProgress),
+      backfill: (request, caller, onProgress) =>
+        backfillNow(context, telemetry, supervisor, request, caller, onProgress),
       onError: (error) => log.error({ error: String(error) }, "control request failed"),
     });
     const runs = readJobRuns(reader);

@@ -3,13 +3,7 @@ import { Failure, failureCode } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { APPLICATION_ID, findPendingMigrations } from "./migrate.ts";
 import { type Connection, openForInspection } from "./sqlite/connection.ts";
-import {
-  assertFreeSpace,
-  assertRegularFile,
-  type FileAccess,
-  type FileSystemInfo,
-  MIN_FREE_BYTES,
-} from "./sqlite/disk.ts";
+import { assertFreeSpace, assertRegularFile, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
 import { type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
 import { expectedEpochOfNewWal, readLastShutdown } from "./sqlite/shutdown-marker.ts";
 import { toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
@@ -170,15 +164,10 @@ function openSound(path: string, shouldReadAll: boolean): Connection | { readonl
   }
 }
 
-/** Detects that another file has replaced the opened one at its path. */
-export interface FileIdentity {
-  readonly access: FileAccess;
-  isInPlace(): boolean;
-  /** The present name of the open file; undefined if it was deleted, or if the system does not say. */
-  findMoved(): string | undefined;
-}
+export type FileIdentity = ReturnType<typeof captureFileIdentity>;
 
-export function captureFileIdentity(path: string): FileIdentity {
+/** Detects that another file has replaced the opened one at its path. */
+export function captureFileIdentity(path: string) {
   const opened = statSync(path);
   const isSame = (file: string) => {
     const found = statSync(file, { throwIfNoEntry: false });
@@ -187,7 +176,8 @@ export function captureFileIdentity(path: string): FileIdentity {
   return {
     access: opened,
     isInPlace: () => isSame(path),
-    findMoved() {
+    /** The present name of the open file; undefined if it was deleted, or if the system does not say. */
+    findMoved(): string | undefined {
       const folder = "/proc/self/fd";
       if (!existsSync(folder)) return undefined;
       const links = readdirSync(folder).map((name) => `${folder}/${name}`);

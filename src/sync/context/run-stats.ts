@@ -1,3 +1,4 @@
+import type { LookupCommitResult } from "../../ingest/commit/lookup.ts";
 import { historyStreams, type Stream, streamOfEndpoint } from "../../model/streams.ts";
 import type { PageAlarm } from "../../rule/interpret.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
@@ -34,16 +35,6 @@ interface CommitStats {
   readonly foreign: number;
   /** Why the page proved nothing, or why the lookup delisted nothing. */
   readonly alarm?: PageAlarm | "mass_withdrawal" | typeof SHRUNKEN_LIST_CODE | undefined;
-}
-
-/** Counts of one commit of a whole lookup. */
-interface LookupStats {
-  readonly added: number;
-  readonly changed: number;
-  readonly listed: number;
-  readonly rejected: number;
-  /** Set if so many entries are missing that the client treats the list as a fault of the service. */
-  readonly incident: { readonly missing: number; readonly listed: number } | null;
 }
 
 /** Problem code of a list that lacks too many known entries. */
@@ -90,7 +81,7 @@ export class RunStats {
     this.#onCommit?.(stream, { inserted, changed, unchanged, rejected, withdrawn, foreign, alarm });
   }
 
-  addLookup(stream: Stream, lookup: LookupStats): void {
+  addLookup(stream: Stream, lookup: LookupCommitResult): void {
     const { added, changed, listed, rejected, incident } = lookup;
     const unchanged = Math.max(0, listed - added - changed);
     const alarm = incident ? SHRUNKEN_LIST_CODE : undefined;

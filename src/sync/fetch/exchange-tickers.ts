@@ -9,13 +9,6 @@ import { fetchIfAllowed, recordSnapshot, storeSnapshotPages } from "./record-sna
 const stream = "exchange_ticks";
 const { endpoint } = streamTable[stream];
 
-interface ExchangeTicksOptions {
-  /** Null: all exchanges. */
-  readonly exchangeId: string | null;
-  /** Markets to store; undefined: all. */
-  readonly markets: ReadonlySet<string> | undefined;
-}
-
 /**
  * Fetches one snapshot of the tickers. A refresh of the service between two pages tears the list: its rows are stored
  * under their own timestamps, the list is fetched again, and only a list from one period counts as coverage.
@@ -23,11 +16,12 @@ interface ExchangeTicksOptions {
  * The ledger records a torn period as `lost`, reason `not observed`. Its rows get no `quality` flag, because each row is
  * correct, and users who filter by `quality` would discard correct prices.
  *
- * Returns the start of the period that the list shows, which may be an earlier one than the present; undefined if it is empty.
+ * `exchangeId`: null for all exchanges. `markets`: those to store; undefined: all. Returns the start of the period that the list shows, which may be an earlier one than the present; undefined if it is empty.
  */
 export async function fetchExchangeTicks(
   context: SyncContext,
-  { exchangeId, markets }: ExchangeTicksOptions,
+  exchangeId: string | null,
+  markets: ReadonlySet<string> | undefined,
 ): Promise<Micros | undefined> {
   const cadence = context.settings.refreshSeconds * MICROS_PER_SECOND;
   const snapshot = { stream, exchangeId, cadence } as const;

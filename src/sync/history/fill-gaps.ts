@@ -1,6 +1,6 @@
 import { failureCode } from "../../model/failure.ts";
 import { historyStreams, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.ts";
-import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
+import { MICROS_PER_MS } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import { MAX_TASK_TRIES } from "../../service/limits.ts";
 import {
@@ -26,12 +26,6 @@ import { countPages, type SliceWalk, urgencies } from "./slices.ts";
 import { planGaps, type WalkPlan } from "./walk-planner.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
 
-interface FillResult {
-  readonly problems: readonly Problem[];
-  /** Gaps were searched up to this timestamp (service time). */
-  readonly asOf: Micros;
-}
-
 /** During a round this long the head grows enough to justify another round. */
 const MIN_LONG_ROUND_MS = 120_000;
 
@@ -51,7 +45,7 @@ const MIN_MEASURED_REQUESTS = 50;
  * Fills every gap of the targets, whether from a first backfill, an interrupted run or an outage: each round reads the
  * gaps from the ledger again.
  */
-export async function fillGaps(context: SyncContext, filter: GapFilter): Promise<FillResult> {
+export async function fillGaps(context: SyncContext, filter: GapFilter) {
   const { reader, random, settings, clock, ingest, stats, signal, log } = context;
   const failures = new Map<string, { count: number; isGivenUp: boolean }>();
   const notFound = new NotFoundAnswers(context);
@@ -80,6 +74,7 @@ export async function fillGaps(context: SyncContext, filter: GapFilter): Promise
         await ingest.call("commitBlockedReason", { keys, reason }, signal);
       }
       const problems = [...openProblems.values()].map(({ problem }) => problem);
+      /** `asOf`: gaps were searched up to this timestamp (service time). */
       return { problems: [...parked.values(), ...problems], asOf };
     };
     if (walks.length === 0) return finish();
@@ -95,12 +90,12 @@ export async function fillGaps(context: SyncContext, filter: GapFilter): Promise
     }
     log.debug({ round, walks: walks.length }, "filling gaps");
     const requestsBefore = countRequests(stats);
-    const { failed, unconfirmed, clamped, hasReopened } = await runRound(context, {
-      plan,
-      walks,
+    const { failed, unconfirmed, clamped, hasReopened } = await runRound(
+      context,
+      { ...plan, walks },
       parked,
       notFound,
-    });
+    );
     const requests = countRequests(stats) - requestsBefore;
     const seconds = (clock.monotonic() - startedAt) / 1000;
     if (requests >= MIN_MEASURED_REQUESTS && seconds > 0)
@@ -163,15 +158,14 @@ interface OpenWalk {
   readonly countsAsTry: boolean;
 }
 
-interface FillRound {
-  readonly plan: WalkPlan;
-  readonly walks: readonly SliceWalk[];
-  readonly parked: Map<string, Problem>;
-  readonly notFound: NotFoundAnswers;
-}
-
-async function runRound(context: SyncContext, { plan, walks, parked, notFound }: FillRound) {
+async function runRound(
+  context: SyncContext,
+  plan: Pick<WalkPlan, "walks" | "rechecks" | "day">,
+  parked: Map<string, Problem>,
+  notFound: NotFoundAnswers,
+) {
   const { reader, settings, ingest, stats, signal } = context;
+  const { walks } = plan;
   const failed: OpenWalk[] = [];
   /** The service must repeat what it says about stored rows. */
   const unconfirmed: OpenWalk[] = [];
@@ -221,7 +215,7 @@ async function runRound(context: SyncContext, { plan, walks, parked, notFound }:
   // Series known to exist go first, because many 404s in a row look like a broken service.
   const rank = ({ urgency, series: { key } }: SliceWalk) =>
     2 * urgencies.indexOf(urgency) + (notFoundSeries[key.stream].has(key.series) ? 1 : 0);
-  const queue = new WalkQueue({ walks, rank, findOldestRow: ({ key }) => findOldestRow(reader, key) });
+  const queue = new WalkQueue(walks, ({ key }) => findOldestRow(reader, key), rank);
   await drainQueue(queue, settings.concurrency * WALKS_PER_REQUEST, fill);
   if (unblocked.length > 0)
     await ingest.call("commitBlockedReason", { keys: unblocked, reason: null }, signal);

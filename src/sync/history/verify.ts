@@ -76,8 +76,7 @@ export async function compareSlices(
   let rows = 0;
   /** Rows with the same figures, but other undocumented properties: no difference. */
   let extraChanged = 0;
-  const findRow = ({ key }: WalkedSeries) => findOldestRow(reader, key);
-  const queue = new WalkQueue({ walks: slices, rank: () => 0, findOldestRow: findRow });
+  const queue = new WalkQueue(slices, ({ key }) => findOldestRow(reader, key));
   await drainQueue(queue, Math.ceil(settings.concurrency * 1.5), async (active) => {
     const { walk } = active;
     const { series, range } = walk;

@@ -87,8 +87,9 @@ function toWalks(
   return slices.map((slice) => ({ ...slice, series, isHead: slice.range.to >= targetEnd }));
 }
 
-/** The urgency of what is settled already: nothing waits for it. */
-const settledUrgency = (stream: HistoryStream) => (isDaily(stream) ? "bars" : "history");
+/** Nothing waits for what is settled already. */
+const settledSlices = (stream: HistoryStream, ranges: readonly TimeRange[]): Slice[] =>
+  ranges.map((range) => ({ range, urgency: isDaily(stream) ? "bars" : "history" }));
 
 /** What is open and may be asked for at `now`: a claim that was made just now is asked about later. */
 function askable({ open, claims }: SeriesGaps, now: Micros, rules: ConfirmationRules): TimeRanges {
@@ -232,8 +233,7 @@ export function planEnds(reader: Connection, refreshSeconds: number, now: Micros
   return historyStreams.flatMap((stream) =>
     readHistoryEnds(reader, stream).flatMap(({ range, ...series }) => {
       const served = dropExpired([range], fetchableFrom(series.serviceWindow, now));
-      const slices = served.map((range) => ({ range, urgency: settledUrgency(stream) }) as const);
-      return toWalks(series, slices, cadenceOf(stream, refreshSeconds));
+      return toWalks(series, settledSlices(stream, served), cadenceOf(stream, refreshSeconds));
     }),
   );
 }
@@ -277,9 +277,7 @@ export function planComparison(
             cutOnGrid(subtract(open, beforeHistory), cadence),
             intersect(open, beforeHistory),
           );
-      const slices = pieces
-        .toReversed()
-        .map((range) => ({ range, urgency: settledUrgency(stream) }) as const);
+      const slices = settledSlices(stream, pieces.toReversed());
       const isClaimed = ({ range }: Slice) =>
         claimed.some(({ from, to }) => from < range.to && range.from < to);
       return toWalks({ ...series, cadence }, slices, period).map((walk) => ({

@@ -8,14 +8,6 @@ import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { ROWS_PER_PAGE, type SliceWalk, sliceLength, type WalkedSeries } from "./slices.ts";
 import type { WalkProgress } from "./walk-slice.ts";
 
-interface WalkQueueOptions {
-  readonly walks: readonly SliceWalk[];
-  /** The lowest goes first. */
-  readonly rank: (walk: SliceWalk) => number;
-  /** The oldest row of the series that the service is known to have. */
-  readonly findOldestRow: (series: WalkedSeries) => Micros | undefined;
-}
-
 /** How a walk ended. */
 interface WalkEnd {
   /** `empty`: an exploring walk found nothing. */
@@ -201,7 +193,12 @@ export class WalkQueue {
   readonly #series: Set<QueuedSeries>;
   #onChange = Promise.withResolvers<void>();
 
-  constructor({ walks, rank, findOldestRow }: WalkQueueOptions) {
+  /** `findOldestRow`: that of a series which the service is known to have. `rank`: the lowest goes first. */
+  constructor(
+    walks: readonly SliceWalk[],
+    findOldestRow: (series: WalkedSeries) => Micros | undefined,
+    rank: (walk: SliceWalk) => number = () => 0,
+  ) {
     this.#rank = rank;
     const bySeries = Map.groupBy(walks, ({ series }) => ledgerKeyText(series.key));
     this.#series = new Set(

@@ -187,33 +187,25 @@ export function exchangeName(directory: Directory | undefined, id: string): stri
   return directory?.exchanges.find((exchange) => exchange.id === id)?.labels[0] ?? id;
 }
 
-interface AssetEntry {
-  readonly id: string;
-  readonly symbol: string | null;
-  readonly name: string | null;
-}
-
-export function toAssetCandidates(assets: readonly AssetEntry[]): SelectorCandidate[] {
-  return assets.map(
-    ({ id, symbol, name }): SelectorCandidate => ({
-      id,
-      labels: nonEmptyLabels(symbol, name),
-      rankingAssetId: id,
-    }),
-  );
+export function toAssetCandidates(
+  assets: readonly { id: string; symbol: string | null; name: string | null }[],
+): SelectorCandidate[] {
+  return assets.map(({ id, symbol, name }) => ({
+    id,
+    labels: nonEmptyLabels(symbol, name),
+    rankingAssetId: id,
+  }));
 }
 
 export function toMarketCandidates(
   markets: readonly { id: string; baseAssetId: string | null; pair: string | null }[],
 ): SelectorCandidate[] {
   // A market without a base asset has no rank. An absent `rankingAssetId` would mean "always among the top".
-  return markets.map(
-    ({ id, baseAssetId, pair }): SelectorCandidate => ({
-      id,
-      labels: nonEmptyLabels(pair),
-      rankingAssetId: baseAssetId ?? "",
-    }),
-  );
+  return markets.map(({ id, baseAssetId, pair }) => ({
+    id,
+    labels: nonEmptyLabels(pair),
+    rankingAssetId: baseAssetId ?? "",
+  }));
 }
 
 export function toNamedCandidates(

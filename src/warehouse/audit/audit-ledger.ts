@@ -5,7 +5,7 @@ import { normalise, subtract, type TimeRange, totalDuration } from "../../model/
 import { AGED_OUT_REASON, type SettledRange } from "../../rule/answer.ts";
 import { reopen } from "../../rule/apply.ts";
 import { applyChanges, removeRanges } from "../coverage/ledger.ts";
-import { namedKeyText } from "../coverage/series-queries.ts";
+import { type NamedLedgerKey, namedKeyText } from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { computeBar, formatDigits, hoursOf, markStale } from "../rows/kept-bars.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -214,20 +214,12 @@ function checkClaims({ now }: AuditContext, audited: AuditedKey): AuditFinding[]
 
 type GapsByKey = ReadonlyMap<string, readonly TimeRange[]>;
 
-interface ViewGapRow extends TimeRange {
-  readonly stream: string;
-  readonly index_type: string | null;
-  readonly index_id: string | null;
-}
-
 /** The rows of the stored view `gaps` at `now`, by ledger key. */
 function readViewGaps({ connection, now }: AuditContext): GapsByKey {
   const body = readViewBody(connection, "gaps").replaceAll(presentTs, String(now));
-  const rows = connection.database
-    .prepare<[], ViewGapRow>(
-      `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM (${body})`,
-    )
-    .all();
+  const rows = connection.rows<TimeRange & NamedLedgerKey>(
+    `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM (${body})`,
+  );
   return Map.groupBy(rows, namedKeyText);
 }
 

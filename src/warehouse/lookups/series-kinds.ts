@@ -7,20 +7,8 @@ import { rowColumns, rowTables } from "../tables/row-tables.ts";
 /** A stream whose rows a name can address. */
 export type TickStream = "index_ticks" | SnapshotStream;
 
-interface SeriesKind {
-  /**
-   * The names of its series, which all contain a colon: key, id, name, a label, and the exchange of its ledger (empty: all
-   * exchanges). Null: `readNames` has the indices.
-   */
-  readonly namesSql: string | null;
-  readonly defaultFigure: string;
-  /** Every figure, as SQL over a row. */
-  readonly figures: ReadonlyMap<string, string>;
-  readonly aliases: Readonly<Record<string, string>>;
-}
-
 /** Every kind of series that a name can address: parser, readers and commands read this table. */
-export const seriesKinds: Readonly<Record<TickStream, SeriesKind>> = {
+export const seriesKinds: Readonly<Record<TickStream, ReturnType<typeof defineKind>>> = {
   index_ticks: defineKind("index_ticks", null, "price", { last: "price" }),
   exchange_ticks: defineKind(
     "exchange_ticks",
@@ -46,12 +34,16 @@ export const seriesKinds: Readonly<Record<TickStream, SeriesKind>> = {
   ),
 };
 
+/**
+ * `namesSql`: the names of its series, which all contain a colon: key, id, name, a label, and the exchange of its ledger (empty: all
+ * exchanges); null: `readNames` has the indices. `figures`: every figure, as SQL over a row.
+ */
 function defineKind(
   stream: TickStream,
   namesSql: string | null,
   defaultFigure: string,
   aliases: Readonly<Record<string, string>>,
-): SeriesKind {
+) {
   const columns = rowColumns(stream).filter(({ type }) => type === "decimal" || type === "integer");
   const names = columns.map(({ name }) => name);
   const hasQuote = names.includes("bid") && names.includes("ask");

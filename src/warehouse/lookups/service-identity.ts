@@ -9,15 +9,11 @@ import { lookupTables } from "./lookup-writer.ts";
 /** A list that distinguishes a service from another one. Contracts come and go too fast for that. */
 export type IdentifyingStream = "assets" | "markets" | "exchanges";
 
-/** Which service the data of a warehouse is from. */
-export interface ServiceIdentity {
-  /** Its REST address; null: unknown. */
-  readonly url: string | null;
-  /** The ids of everything that its list has contained; none: the warehouse takes any service. */
-  readonly ids: ReadonlySet<string>;
-}
-
-export function readServiceIdentity(connection: SqlRunner, stream: IdentifyingStream): ServiceIdentity {
+/**
+ * Which service the data of a warehouse is from: its REST address, or null, and the ids of everything that its list has contained;
+ * without any the warehouse takes every service.
+ */
+export function readServiceIdentity(connection: SqlRunner, stream: IdentifyingStream) {
   const rows = connection.orm.select().from(serviceIds).where(eq(serviceIds.stream, stream)).all();
   return { url: readWarehouseState(connection).serviceUrl, ids: new Set(rows.map(({ id }) => id)) };
 }

@@ -182,15 +182,9 @@ interface SelectScope {
   readonly sources: Map<string, string | null>;
 }
 
-/** Where a token stands. */
-interface TokenPlace {
-  readonly scope: SelectScope | undefined;
-  /** The clause of the scope: only in WHERE and in the ON of a join does a column come before an alias of the same name. */
-  readonly clause: string;
-}
-
 interface Frame {
   scope: SelectScope | undefined;
+  /** Of the scope: only in WHERE and in the ON of a join does a column come before an alias of the same name. */
   clause: string;
   /** The next name is a source. */
   expectsSource: boolean;
@@ -220,7 +214,7 @@ const notAliases: ReadonlySet<string> = new Set([
 ]);
 
 /** For each token: the SELECT and the clause that it belongs to. */
-function findPlaces(tokens: readonly SqlToken[]): readonly TokenPlace[] {
+function findPlaces(tokens: readonly SqlToken[]): readonly Pick<Frame, "scope" | "clause">[] {
   const expressions = findCommonTables(tokens);
   const frames: Frame[] = [newFrame()];
   return tokens.map((token, at) => {

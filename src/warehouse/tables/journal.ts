@@ -262,9 +262,7 @@ export function readEntries(
   );
 }
 
-export interface NumberedChange extends Change {
-  readonly seq: number;
-}
+export type NumberedChange = Omit<JournalEntry, "keys">;
 
 /** The changes of these entries, one for each key. `limit`: the entry that reaches it is the last. */
 export function readChanges(connection: SqlRunner, part: JournalPart): NumberedChange[] {

@@ -92,11 +92,11 @@ export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult
       (slice) => ({ ...slice, series: { key: { stream: "index_ticks", series }, cadence } }) as SliceWalk,
     ),
   );
-  const queue = new WalkQueue({
+  const queue = new WalkQueue(
     walks,
-    rank: ({ urgency }) => urgencies.indexOf(urgency),
-    findOldestRow: () => undefined,
-  });
+    () => undefined,
+    ({ urgency }) => urgencies.indexOf(urgency),
+  );
   const work = async () => {
     while (!queue.isDone) {
       const active = queue.take();
