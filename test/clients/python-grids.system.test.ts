@@ -20,7 +20,7 @@ const hasPandas = hasModule("pandas") || skipWithout("python3 has no pandas", "g
 /** No test requires what Debian does not have. */
 const hasPolars = hasPandas && hasModule("polars");
 if (!hasPolars) process.stderr.write("python3 has no polars, skipped: grids in polars\n");
-const zones = ["America/New_York", "Asia/Kolkata", "Europe/Berlin"];
+const zones = ["America/New_York", "Asia/Kolkata", "Europe/Berlin", "+05:30", "-0330", "europe/berlin", "z"];
 const HOUR = 3_600_000_000;
 
 const columns =
@@ -56,6 +56,8 @@ starts[starts >= "2026-02-28"].equals(w.bars("BTC", "7m", "2026-02-28", "2026-03
   "missing later": 'w.missing("BTC", "2026-03-01", "2027-01-01").reason.tolist()',
   "returns of local days":
     'w.returns("BTC", "6h", "2026-02-28T00:00Z", "2026-03-01T00:00Z", tz="Asia/Kolkata", align="day")',
+  "bad zone": 'w.bars("BTC", "1h", tz="Mars/Base")',
+  "no zone": 'w.bars("BTC", "1h", tz=5)',
   "bad align": 'w.bars("BTC", "1h", align="week")',
   "bad length": 'w.bars("BTC", "36h", align="day")',
   polars: `p = mds.open(w._backend.path, frames="polars")
@@ -145,6 +147,10 @@ describe.runIf(hasPandas)("bars in Python", () => {
   });
 
   it("refuse an alignment that they do not know", () => {
+    expect(resultOf("bad zone")).toBe(
+      "ValueError: there is no time zone 'Mars/Base'; give a name such as America/New_York",
+    );
+    expect(resultOf("no zone")).toBe("TypeError: not a time zone: 5; give a name such as America/New_York");
     expect(resultOf("bad align")).toBe("ValueError: align must be 'day' or left out, not 'week'");
     expect(resultOf("bad length")).toBe("ValueError: align=\"day\" needs bars of at most a day, not '36h'");
   });

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from .times import localize, to_length
+from .times import localize, to_length, to_zone
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
@@ -24,11 +24,12 @@ def make_grid(every, tz=None, align=None):
     is_days = length % DAY == 0 and not is_hours
     # The offset of every zone is a multiple of a quarter of an hour.
     has_parts = not is_days and length <= DAY and (HOUR // 4) % length != 0
-    if align is None and (tz is None or re.fullmatch("utc|z|etc/utc|gmt", str(tz), re.IGNORECASE) or not (is_days or has_parts)):
+    zone = "UTC" if tz is None else to_zone(tz)
+    if align is None and (zone == "UTC" or not (is_days or has_parts)):
         return Grid(length, _FIRST_MONDAY * DAY if is_week else 0)
     if not is_days and length > DAY:
         raise ValueError(f'align="day" needs bars of at most a day, not {every!r}')
-    return DayGrid(length, _FIRST_MONDAY if is_week else 0, tz or "UTC", is_days)
+    return DayGrid(length, _FIRST_MONDAY if is_week else 0, zone, is_days)
 
 
 class Grid:

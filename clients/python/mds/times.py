@@ -1,6 +1,7 @@
 """Times and lengths as users write them. Times are integer microseconds since 1970 UTC, as `ts` in the warehouse."""
 
 import datetime
+import functools
 import re
 import zoneinfo
 
@@ -14,6 +15,8 @@ _ABSOLUTE = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?(?:(Z)|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)?)?",
     re.IGNORECASE | re.ASCII,
 )
+_UTC = re.compile("utc|z|etc/utc|gmt", re.IGNORECASE)
+_OFFSET = re.compile(r"([+-])([01]\d|2[0-3])(?::?([0-5]\d))?", re.ASCII)
 _CLOCK = re.compile(r"\d\d:\d\d(:\d\d)?", re.ASCII)
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAY = 86_400 * MICROS
@@ -42,17 +45,32 @@ def to_micros(time, now=None, tz=None):
     return stamp.tz_convert("UTC").value // 1000
 
 
+@functools.lru_cache
+def to_zone(tz):
+    """A zone as pandas takes it: a name in any case, `Z`, an offset such as `+05:30`, or a tzinfo."""
+    if isinstance(tz, datetime.tzinfo):
+        return tz
+    if not isinstance(tz, str):
+        raise TypeError(f"not a time zone: {tz!r}; give a name such as America/New_York")
+    if _UTC.fullmatch(tz):
+        return "UTC"
+    offset = _OFFSET.fullmatch(tz)
+    if offset:
+        sign, hours, minutes = offset.groups(default="0")
+        return datetime.timezone(datetime.timedelta(hours=int(hours), minutes=int(minutes)) * (-1 if sign == "-" else 1))
+    for name in zoneinfo.available_timezones():
+        if name.lower() == tz.lower():
+            return name
+    raise ValueError(f"there is no time zone {tz!r}; give a name such as America/New_York")
+
+
 def moment_of(local, tz):
     """When the clocks of a zone show a time, given as if in UTC: the first of two, when they are set back; a time that is skipped
     counts by the offset before."""
     if tz is None:
         return local
-    try:
-        zone = zoneinfo.ZoneInfo(str(tz))
-    except (KeyError, ValueError):
-        if isinstance(tz, str):
-            raise ValueError(f"there is no time zone {tz!r}; give a name such as America/New_York") from None
-        zone = tz
+    zone = to_zone(tz)
+    zone = zoneinfo.ZoneInfo(zone) if isinstance(zone, str) else zone
     shown = _EPOCH + datetime.timedelta(microseconds=local)
     return (shown.replace(tzinfo=zone) - _EPOCH.replace(tzinfo=datetime.timezone.utc)) // datetime.timedelta(microseconds=1)
 
@@ -72,7 +90,7 @@ def to_moments(times, now=None, tz=None):
 
 def localize(index, tz):
     """Times of the clocks of a zone: the first of two; what is skipped counts by the offset before."""
-    found = index.tz_localize(tz, ambiguous=np.ones(len(index), dtype=bool), nonexistent="NaT")
+    found = index.tz_localize(to_zone(tz), ambiguous=np.ones(len(index), dtype=bool), nonexistent="NaT")
     if not found.isna().any():
         return found
     local = index.to_numpy(dtype="datetime64[us]").astype("int64")
@@ -140,7 +158,7 @@ def to_length(every):
 def to_index(micros, tz=None):
     """Microseconds as a DatetimeIndex, in UTC or another zone."""
     index = pd.to_datetime(pd.Index(micros, dtype="int64"), unit="us", utc=True).rename("time")
-    return index if tz is None else index.tz_convert(tz)
+    return index if tz is None else index.tz_convert(to_zone(tz))
 
 
 def to_text(micros):
