@@ -37,11 +37,13 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
       const { settings } = loadSettingsAndWarn(command, context);
       const hasRange = flags.from !== undefined || flags.to !== undefined;
       const { report, selection } = await readGaps(settings, flags, hasRange, context);
+      const { findTimeZone } = await import("../../library/reading/time-zone.ts");
+      const zone = findTimeZone(flags.tz);
       const text = flags.json
         ? JSON.stringify(report.gaps, null, 2)
         : hasRange
-          ? formatRangeReport(report, selection, settings.sync.confirmEvery)
-          : formatGapList(report);
+          ? formatRangeReport(report, selection, settings.sync.confirmEvery, zone)
+          : formatGapList(report, zone);
       context.stdout.write(`${text}\n`);
       if (hasRange && !isComplete(report)) throw notCompleteFailure(report);
     });

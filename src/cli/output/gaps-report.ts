@@ -1,3 +1,4 @@
+import type { TimeZone } from "../../library/reading/time-zone.ts";
 import {
   describeConfirmations,
   type GapRow,
@@ -18,9 +19,18 @@ import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrap
 type SeriesName = Pick<GapRow, "stream" | "index_type" | "index_id" | "name">;
 type Label = (key: SeriesName) => string;
 
+/** How a report names its series and its moments. */
+interface Wording extends Pick<GapReport, "now"> {
+  readonly label: Label;
+  /** A moment by the clocks of the zone that was asked for. */
+  readonly moment: (ts: Micros) => string;
+}
+
 /** Lists every gap under its series. Heads that are only not confirmed yet are counted, not listed. */
-export function formatGapList({ gaps, keys, unresolved, confirmations, now }: GapReport): string {
-  const label = labelFor(keys);
+export function formatGapList(report: GapReport, zone: TimeZone): string {
+  const { gaps, keys, unresolved, confirmations, now } = report;
+  const wording = wordingOf(report, zone);
+  const { label } = wording;
   const heads = gaps.filter(({ reason }) => reason === SETTLING_REASON).length;
   const listed = gaps.filter(({ reason }) => reason !== SETTLING_REASON);
   const confirmation = describeConfirmations(confirmations, formatTimestamp(now), false);
@@ -30,23 +40,26 @@ export function formatGapList({ gaps, keys, unresolved, confirmations, now }: Ga
     ...unselected.map((key) => `${label(key)} is not synced: the settings do not select it.`),
     ...(listed.length > 0 ? [`${summarizeGaps(listed)}.`] : []),
     ...(confirmation ? [`${confirmation}.`] : []),
-    ...nextExpiry(listed, label, now),
+    ...nextExpiry(listed, wording),
     ...(heads > 0 ? [describeHeads(heads, listed)] : []),
   ];
   if (keys.length === 0) closing.push("No stream with a history is synced yet.");
   else if (gaps.length + unresolved.length === 0 && unselected.length < keys.length)
     closing.push("Nothing is missing.");
-  return [...formatBlocks(listed, label, now), ...closing.map((line) => wrapText(line))].join("\n");
+  return [...formatBlocks(listed, wording), ...closing.map((line) => wrapText(line))].join("\n");
 }
 
 /** Reports whether the range is complete, and which gaps it has. `confirmEvery`: how often heads are confirmed, in seconds. */
 export function formatRangeReport(
-  { gaps, keys, outsideRange, unresolved, confirmations, now }: GapReport,
+  report: GapReport,
   range: ReportRange,
   confirmEvery: number,
+  zone: TimeZone,
 ): string {
-  const label = labelFor(keys);
-  const what = describeRange(range);
+  const { gaps, keys, outsideRange, unresolved, confirmations, now } = report;
+  const wording = wordingOf(report, zone);
+  const { label } = wording;
+  const what = describeRange(range, wording);
   const closing = outsideRange.map((key) => `Nothing is known about ${label(key)} in ${what}.`);
   if (keys.length === 0) closing.push(`Not complete: nothing is known about ${what}.`);
   else if (gaps.length + closing.length === 0) {
@@ -68,18 +81,22 @@ export function formatRangeReport(
             `${countHeads(heads)}: a running daemon confirms it within ${formatDuration(confirmEvery)}, or else the next backfill.`,
           ]
         : []),
-      ...nextExpiry(gaps, label, now),
+      ...nextExpiry(gaps, wording),
     );
   }
   closing.push(...unresolved.map((selector) => `Unknown series: ${selector}.`));
-  return [...formatBlocks(gaps, label, now), ...closing.map((line) => wrapText(line))].join("\n");
+  return [...formatBlocks(gaps, wording), ...closing.map((line) => wrapText(line))].join("\n");
 }
 
-function formatBlocks(gaps: readonly GapRow[], label: Label, now: Micros): string[] {
+function wordingOf({ keys, now }: GapReport, zone: TimeZone): Wording {
+  return { now, label: labelFor(keys), moment: (ts) => formatMoment(zone.format(ts)) };
+}
+
+function formatBlocks(gaps: readonly GapRow[], { label, now, moment }: Wording): string[] {
   const table = formatTable(
     gaps.map((gap) => [
-      ` ${formatMoment(gap.from_ts)}`,
-      formatMoment(gap.to_ts),
+      ` ${moment(gap.from_ts)}`,
+      moment(gap.to_ts),
       formatDuration((gap.to_ts - gap.from_ts) / MICROS_PER_SECOND),
       gap.state,
       [gap.reason, ...expiryRemark(gap, now)].join(", "),
@@ -102,7 +119,7 @@ function expiryRemark({ lost_at }: GapRow, now: Micros): string[] {
 }
 
 /** Names the open gap that leaves the service's window next. */
-function nextExpiry(gaps: readonly GapRow[], label: Label, now: Micros): string[] {
+function nextExpiry(gaps: readonly GapRow[], { label, now, moment }: Wording): string[] {
   const [next] = gaps
     .filter(({ lost_at }) => lost_at !== null)
     .sort((a, b) => ((a.lost_at ?? "") < (b.lost_at ?? "") ? -1 : 1));
@@ -110,7 +127,7 @@ function nextExpiry(gaps: readonly GapRow[], label: Label, now: Micros): string[
   if (!next || lostAt === undefined) return [];
   const time = formatDuration((lostAt - now) / MICROS_PER_SECOND);
   return [
-    `The next gap to leave the service's window is ${label(next)} from ${formatUnbroken(next.from_ts)}, in ${time}.`,
+    `The next gap to leave the service's window is ${label(next)} from ${unbroken(moment(next.from_ts))}, in ${time}.`,
   ];
 }
 
@@ -152,14 +169,12 @@ function describeKeys(keys: readonly LedgerKeySummary[], label: Label): string {
     .join(" and ");
 }
 
-function describeRange({ from, to }: ReportRange): string {
-  if (from === undefined) return `all before ${formatUnbroken(to ?? 0)}`;
+function describeRange({ from, to }: ReportRange, { moment }: Wording): string {
+  if (from === undefined) return `all before ${unbroken(moment(to ?? 0))}`;
   return to === undefined
-    ? `all since ${formatUnbroken(from)}`
-    : `[${formatUnbroken(from)}, ${formatUnbroken(to)})`;
+    ? `all since ${unbroken(moment(from))}`
+    : `[${unbroken(moment(from))}, ${unbroken(moment(to))})`;
 }
 
 /** For sentences: a line must not break inside a timestamp. */
-function formatUnbroken(ts: Micros): string {
-  return formatMoment(ts).replace(" ", NO_BREAK_SPACE);
-}
+const unbroken = (moment: string) => moment.replace(" ", NO_BREAK_SPACE);

@@ -164,6 +164,8 @@ describe("a window", () => {
       ["index_ticks", "ETH", format(midnight - 250 * DAY), format(midnight - 249 * DAY), "lost", "aged out"],
     ]);
     expect(text.stdout).toContain("Not complete: 1 range open (12h) in [");
+    const local = await gaps(path, ...btc, "--tz", "Asia/Kolkata", "--from", day(-8), "--to", noon);
+    expect(local.stdout).toMatch(/ \d{4}-\d\d-\d\d 05:30:00 {2}\d{4}-\d\d-\d\d 17:30:00 {2}12h/);
     expect(text.stderr).toBe(
       "mds-sync: the range is not complete: `mds-sync backfill` fetches what is open\n",
     );
