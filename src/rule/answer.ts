@@ -13,8 +13,6 @@ export interface PageAnswer {
   readonly anchor?: Micros | undefined;
   /** Of the series' own records that are not from the future, in page order. */
   readonly timestamps: readonly Micros[];
-  /** They are known to be newest first, and none is there twice. */
-  readonly isDescending?: boolean;
   /** Of all its records that are stored, also of those that prove nothing. Default: `timestamps`. */
   readonly rows?: readonly Micros[] | undefined;
   /** How many records are of other series; 0 if equal pages have shown that the service always sends them. */

@@ -156,7 +156,6 @@ export function joinTouched(
   settledRanges: (range: TimeRange) => readonly SettledRange[],
 ): readonly SettledRange[] {
   const lists = changes.map((change) => (change.kind === "withdraw" ? [] : settledRanges(change.range)));
-  if (lists.length === 1) return lists[0] ?? [];
   const byStart = new Map(lists.flat().map((settled) => [settled.from, settled]));
   return [...byStart.values()].sort((a, b) => a.from - b.from);
 }

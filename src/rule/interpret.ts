@@ -111,31 +111,26 @@ export function ignoreClaims(page: PageAnswer, stored: StoredSeries, alarm: Page
 
 /** The ranges settled as empty in which the page has a row: one seek per page. */
 function findDisproved(
-  { timestamps, rows = timestamps, isDescending }: PageAnswer,
+  { timestamps, rows = timestamps }: PageAnswer,
   stored: StoredSeries,
 ): readonly TimeRange[] {
-  if (rows.length === 0) return [];
-  let [from, to] = [rows.at(-1) as Micros, rows[0] as Micros];
-  if (!isDescending)
-    for (const ts of rows) {
-      if (ts < from) from = ts;
-      if (ts > to) to = ts;
-    }
-  const settled = stored.settledRanges({ from, to });
-  return settled.some(({ proof }) => proof === "empty") ? disprovedRanges(settled, rows) : [];
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const ts of rows) {
+    from = Math.min(from, ts);
+    to = Math.max(to, ts);
+  }
+  return disprovedRanges(stored.settledRanges({ from, to }), rows);
 }
 
 /** Whether the page contradicts itself or its walk: then it says nothing. */
 export function findContradiction({
   timestamps,
-  isDescending,
   foreign,
   gap,
   provenFrom,
   anchor = provenFrom - 1,
 }: PageAnswer): PageContradiction | undefined {
   if (foreign > 0) return "foreign_rows";
-  if (isDescending && (timestamps[0] ?? 0) < provenFrom) return undefined;
   let [isNewer, before] = [false, Number.POSITIVE_INFINITY];
   for (const ts of timestamps) {
     if (ts > before) return "disordered";

@@ -181,7 +181,7 @@ function findExtent({ position, isLast }: WalkPage, { plausibleTimestamps }: Pag
 
 function toAnswer(
   { position, isLast, isHead, isSilenceConfirmed, acceptsForeign }: WalkPage,
-  { timestamps, plausibleTimestamps, foreign, asOf, columns }: Page,
+  { timestamps, plausibleTimestamps, foreign, asOf }: Page,
   received: Pick<PageAnswer, "isStale" | "asOf">,
 ): PageAnswer {
   return {
@@ -192,7 +192,6 @@ function toAnswer(
     isLast,
     isHead,
     isSilenceConfirmed,
-    isDescending: columns !== undefined,
     // The record above the page is as the page before it has shown it.
     madeAt: asOf === undefined ? undefined : Math.min(asOf, position.madeAt ?? asOf),
     ...received,
