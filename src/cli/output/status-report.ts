@@ -62,113 +62,83 @@ function formatShortAge(seconds: number): string {
   return age.length > 3 ? `${Math.floor(seconds / (7 * 86_400))}w` : age;
 }
 
+/** What is said after the table, with what it is about before it; without a text it is left out. */
+type Remark = readonly [lead: string, text: string | false | null | undefined];
+
 function remarkLines(status: StatusReport): string[] {
-  const { streams, generated_at, disk, jobs, last_crash, withdrawals, service, problem, shared } = status;
-  const lines = [
-    ...streams.flatMap((stream) => streamProblems(stream, generated_at)),
-    ...withdrawals
-      .slice(0, MAX_WITHDRAWALS_SHOWN)
-      .map((withdrawal) => withdrawalLine(withdrawal, generated_at)),
-    ...(withdrawals.length > MAX_WITHDRAWALS_SHOWN
-      ? [`  and ${withdrawals.length - MAX_WITHDRAWALS_SHOWN} more withdrawals: --json lists all of them`]
-      : []),
+  const { streams, generated_at, jobs, last_crash: crash, withdrawals, service, problem, shared } = status;
+  const unlisted = withdrawals.length - MAX_WITHDRAWALS_SHOWN;
+  const remarks: readonly Remark[] = [
+    ["daemon  ", problem && toOneLine(problem)],
+    ["service  ", service && describeServiceCondition(service)],
+    ["service  ", service && describeRecentFailures(service)],
+    ...(shared ? sharedRemarks(shared) : []),
+    ...streams.flatMap((stream) => streamRemarks(stream, generated_at)),
+    ...withdrawals.slice(0, MAX_WITHDRAWALS_SHOWN).map((one) => withdrawalRemark(one, generated_at)),
+    ["  ", unlisted > 0 && `and ${unlisted} more withdrawals: --json lists all of them`],
+    ...jobs.map(({ job, outcome, ended_at }): Remark => {
+      const what = `the last run failed, ${formatAgo(ended_at, generated_at)}: ${describeFailureCode(outcome)}`;
+      return [`${job}  `, outcome !== "ok" && what];
+    }),
+    [
+      "daemon  ",
+      crash &&
+        isRecentCrash(crash, Date.parse(generated_at)) &&
+        `ended unexpectedly ${formatAgo(crash.at, generated_at)}: ${crash.line}`,
+    ],
+    ["clock  ", clockWarning(status.clock_skew_s)],
+    ["", diskWarning(status.disk)],
+    ["", summarize(status)],
   ];
-  const failed = jobs
-    .filter(({ outcome }) => outcome !== "ok")
-    .map(({ job, outcome, ended_at }) =>
-      wrapText(
-        `the last run failed, ${formatAgo(ended_at, generated_at)}: ${describeFailureCode(outcome)}`,
-        `${job}  `,
-      ),
-    );
-  const crashed =
-    last_crash && isRecentCrash(last_crash, Date.parse(generated_at))
-      ? [
-          wrapText(
-            `ended unexpectedly ${formatAgo(last_crash.at, generated_at)}: ${last_crash.line}`,
-            "daemon  ",
-          ),
-        ]
-      : [];
-  const limit = service ? describeServiceCondition(service) : undefined;
-  const retried = service ? describeRecentFailures(service) : undefined;
-  const limited = [limit, retried].flatMap((text) =>
-    text === undefined ? [] : [wrapText(text, "service  ")],
-  );
-  const unhealthy = problem === null ? [] : [wrapText(toOneLine(problem), "daemon  ")];
-  return [
-    ...unhealthy,
-    ...limited,
-    ...sharedLine(shared ?? null),
-    ...lines,
-    ...failed,
-    ...crashed,
-    ...clockWarning(status.clock_skew_s),
-    ...diskWarning(disk),
-    wrapText(summarize(status)),
-  ];
+  return remarks.flatMap(([lead, text]) => (text ? [wrapText(text, lead)] : []));
 }
 
-function sharedLine(shared: ShareStatus | null): string[] {
-  if (!shared) return [];
+function sharedRemarks(shared: ShareStatus): Remark[] {
   const { server, last_error } = shared;
   const error = last_error === null ? "" : `: ${last_error}`;
   return [
-    wrapText(`${server} ${describeShare(shared, formatAge)}${error}`, "shared  "),
-    ...listShareParts(shared, formatAge).map(({ what, name, state }) =>
-      wrapText(`${what} ${name}: ${state}`, "        "),
+    ["shared  ", `${server} ${describeShare(shared, formatAge)}${error}`],
+    ...listShareParts(shared, formatAge).map(
+      ({ what, name, state }): Remark => ["        ", `${what} ${name}: ${state}`],
     ),
   ];
 }
 
-/** Empty while this machine's clock agrees with the service's. */
-function clockWarning(skewSeconds: number): string[] {
-  if (Math.abs(skewSeconds) * 1000 <= CLOCK_TOLERANCE_MS) return [];
+/** None while this machine's clock agrees with the service's. */
+function clockWarning(skewSeconds: number): string | false {
   const difference = `${formatDuration(Math.abs(skewSeconds))} ${skewSeconds < 0 ? "ahead of" : "behind"}`;
-  const what = `this machine's clock was ${difference} the service's at the last comparison`;
-  return [wrapText(`${what}: synchronise it with NTP`, "clock  ")];
+  return (
+    Math.abs(skewSeconds) * 1000 > CLOCK_TOLERANCE_MS &&
+    `this machine's clock was ${difference} the service's at the last comparison: synchronise it with NTP`
+  );
 }
 
-/** Empty unless the disk will be full soon. */
-function diskWarning({ full_in_days, free_bytes }: WarehouseStatus["disk"]): string[] {
-  if (full_in_days === null || full_in_days >= DISK_FULL_WARNING_DAYS) return [];
-  const free = `${formatBytes(free_bytes)} are free`;
-  return [wrapText(`the disk will be full in ${full_in_days} days at the current growth: ${free}`)];
+/** None unless the disk will be full soon. */
+const diskWarning = ({ full_in_days, free_bytes }: WarehouseStatus["disk"]) =>
+  full_in_days !== null &&
+  full_in_days < DISK_FULL_WARNING_DAYS &&
+  `the disk will be full in ${full_in_days} days at the current growth: ${formatBytes(free_bytes)} are free`;
+
+function streamRemarks(stream: StreamStatus, generatedAt: string): Remark[] {
+  const { missing_scopes: scopes, last_error: error, last_error_at: at, live_offset_ms: offset } = stream;
+  const age = at === null ? "" : `, ${formatAgo(at, generatedAt)}`;
+  const shift = offset !== null && `${Math.abs(offset)} ms ${offset > 0 ? "later" : "earlier"}`;
+  const texts = [
+    scopes.length > 0 && `lacks ${scopes.join(" and ")}: ask the provider to add it to the client's profile`,
+    error !== null && `last error${age}: ${toOneLine(error)}`,
+    shift && `the websocket stamps ticks ${shift} than REST; REST replaces them`,
+  ];
+  return texts.map((text) => [`${stream.stream}  `, text]);
 }
 
-function streamProblems(stream: StreamStatus, generatedAt: string): string[] {
-  const lines: string[] = [];
-  if (stream.missing_scopes.length > 0) {
-    lines.push(
-      wrapText(
-        `lacks ${stream.missing_scopes.join(" and ")}: ask the provider to add it to the client's profile`,
-        `${stream.stream}  `,
-      ),
-    );
-  }
-  if (stream.last_error !== null) {
-    const at = stream.last_error_at;
-    const age = at === null ? "" : `, ${formatAgo(at, generatedAt)}`;
-    lines.push(wrapText(`last error${age}: ${toOneLine(stream.last_error)}`, `${stream.stream}  `));
-  }
-  if (stream.live_offset_ms !== null) {
-    const direction = stream.live_offset_ms > 0 ? "later" : "earlier";
-    const offset = `${Math.abs(stream.live_offset_ms)} ms ${direction}`;
-    lines.push(
-      wrapText(`the websocket stamps ticks ${offset} than REST; REST replaces them`, `${stream.stream}  `),
-    );
-  }
-  return lines;
-}
-
-function withdrawalLine(withdrawal: WithdrawalStatus, generatedAt: string): string {
+function withdrawalRemark(withdrawal: WithdrawalStatus, generatedAt: string): Remark {
   const { stream, index_type, name, from_time, to_time, rows, answers, first_seen, believed_at } = withdrawal;
   const what = `${pluralize(rows, "row")} of ${index_type} ${name}, ${formatMinute(from_time)} to ${formatMinute(to_time)}`;
   const text =
     believed_at === null
       ? `the service no longer serves ${what}: unconfirmed after ${pluralize(answers, "answer")} since ${formatAgo(first_seen, generatedAt)}; the rows stay`
       : `the service has withdrawn ${what}, believed ${formatAgo(believed_at, generatedAt)}; the view revisions has the rows`;
-  return wrapText(text, `${stream}  `);
+  return [`${stream}  `, text];
 }
 
 function summarize({ streams, confirmations, generated_at, service }: StatusReport): string {
