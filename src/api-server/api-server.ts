@@ -13,7 +13,8 @@ import {
 import type { Log } from "../runtime/log.ts";
 import { ApiError, errorBody } from "./api-error.ts";
 import { respondToPath } from "./endpoints.ts";
-import { type ApiRequest, ApiResponse, type Interceptor } from "./interceptor.ts";
+import type { ApiRequest, ApiResponse, Interceptor } from "./interceptor.ts";
+import { okResponse } from "./responses.ts";
 import type { Source } from "./source.ts";
 import { type Access, type Caller, type TokenAudience, Tokens } from "./tokens.ts";
 import { LiveServer } from "./websocket.ts";
@@ -211,10 +212,7 @@ export class ApiServer {
         address: this.#addressOf(request),
         findAudience: (address) => this.#findAudience(address, headers.host),
       });
-      return ({ nowMs }) => {
-        const issued = this.tokens.issue(verified, nowMs);
-        return new ApiResponse(200, () => issued);
-      };
+      return ({ nowMs }) => okResponse(this.tokens.issue(verified, nowMs));
     } catch (error) {
       return () => {
         throw error;
@@ -228,7 +226,7 @@ export class ApiServer {
     } catch (error) {
       const known = error instanceof ApiError ? error : this.#toApiError(error);
       const { status, message, errors, headers } = known;
-      return new ApiResponse(status, () => errorBody(status, message, request.nowMs, errors), headers);
+      return { status, body: errorBody(status, message, request.nowMs, errors), headers };
     }
   }
 
@@ -260,8 +258,7 @@ export class ApiServer {
       const response = respondToPath(path.slice("/v3".length), {
         ...{ state, query, scopes, choices: source.choices },
       });
-      const headers = { ...response.headers, ...state.headers };
-      return new ApiResponse(response.status, () => response.body, headers);
+      return { ...response, headers: { ...response.headers, ...state.headers } };
     });
   }
 

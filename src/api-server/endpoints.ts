@@ -1,9 +1,16 @@
 import { derivativeTypes } from "../model/streams.ts";
 import { ApiError } from "./api-error.ts";
 import { respondHistory } from "./history.ts";
-import { ApiResponse } from "./interceptor.ts";
+import type { ApiResponse } from "./interceptor.ts";
 import { QueryParams } from "./query-params.ts";
-import { type EndpointRequest, formatPage, listResponse, nextIdOf, recordResponse } from "./responses.ts";
+import {
+  type EndpointRequest,
+  formatPage,
+  listResponse,
+  nextIdOf,
+  okResponse,
+  recordResponse,
+} from "./responses.ts";
 import { type EntityKind, entityKinds, type SourceState } from "./source.ts";
 
 /** Answers a request. `path`: below the version, as received. Throws an ApiError. */
@@ -103,7 +110,7 @@ function respondExchangeTickers({ state, query, choices }: EndpointRequest): Api
   });
   if (!page) throw new ApiError(404, `No record ${startAfter}`);
   const { records, hasMore, lastId } = page;
-  return new ApiResponse(200, () => formatPage(records, nextIdOf(choices, hasMore, lastId)));
+  return okResponse(formatPage(records, nextIdOf(choices, hasMore, lastId)));
 }
 
 function respondMarketCaps({ state, query, choices }: EndpointRequest): ApiResponse {

@@ -2,10 +2,10 @@ import { indexTypes } from "../model/stream-columns.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
 import { ApiError } from "./api-error.ts";
 import type { Choices } from "./choices.ts";
-import { ApiResponse } from "./interceptor.ts";
+import type { ApiResponse } from "./interceptor.ts";
 import { DEFAULT_PAGE_SIZE, QueryParams } from "./query-params.ts";
 import { parseRecordId } from "./record-ids.ts";
-import { type EndpointRequest, formatPage, nextIdOf } from "./responses.ts";
+import { type EndpointRequest, formatPage, nextIdOf, okResponse } from "./responses.ts";
 import type { CoverageSegment, HistorySeries } from "./source.ts";
 
 const COVERAGE_HEADER = "x-mds-coverage";
@@ -50,7 +50,7 @@ export function respondHistory(stream: keyof typeof endpoints, request: Endpoint
       const row = series.latest();
       return row === undefined ? [] : (series.write(row) ?? []);
     });
-    return new ApiResponse(200, () => formatPage(latest, nextIdOf(choices, false, undefined)));
+    return okResponse(formatPage(latest, nextIdOf(choices, false, undefined)));
   }
   const hasOwnSize =
     startAfter === undefined ||
@@ -67,11 +67,8 @@ export function respondHistory(stream: keyof typeof endpoints, request: Endpoint
   const { rows, hasMore } = page;
   const last = rows.at(-1);
   const lastId = last?.series.cursorAt(last.series.tsOf(last.row));
-  const render = () => {
-    const records = rows.flatMap(({ series, row }) => series.write(row) ?? []);
-    return formatPage(records, nextIdOf(choices, hasMore, lastId));
-  };
-  return new ApiResponse(200, render, headers);
+  const records = rows.flatMap(({ series, row }) => series.write(row) ?? []);
+  return okResponse(formatPage(records, nextIdOf(choices, hasMore, lastId)), headers);
 }
 
 /** The place of a record: pages go back in time, and by rank within a timestamp. */

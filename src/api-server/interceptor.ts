@@ -15,23 +15,11 @@ export interface ApiRequest {
   readonly nowMs: number;
 }
 
-/** A response before compression. Its body is rendered when it is first read. */
-export class ApiResponse {
+/** A response before compression. */
+export interface ApiResponse {
   readonly status: number;
+  readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly #render: () => string;
-  #body: string | undefined;
-
-  constructor(status: number, render: () => string, headers: Readonly<Record<string, string>> = {}) {
-    this.status = status;
-    this.headers = headers;
-    this.#render = render;
-  }
-
-  get body(): string {
-    this.#body ??= this.#render();
-    return this.#body;
-  }
 }
 
 /** A request and its response, before it is sent. */

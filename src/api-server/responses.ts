@@ -1,6 +1,6 @@
 import { ApiError } from "./api-error.ts";
 import type { Choices } from "./choices.ts";
-import { ApiResponse } from "./interceptor.ts";
+import type { ApiResponse } from "./interceptor.ts";
 import type { SourceState } from "./source.ts";
 
 /** A GET request of a caller with these scopes. */
@@ -27,10 +27,12 @@ export function nextIdOf(
   return { null: null, empty: "", absent: undefined }[lastPage];
 }
 
-export const listResponse = (records: readonly string[]) => new ApiResponse(200, () => formatPage(records));
+export const okResponse = (body: string, headers = {}): ApiResponse => ({ status: 200, body, headers });
+
+export const listResponse = (records: readonly string[]) => okResponse(formatPage(records));
 
 /** Throws 404 without a record. */
 export function recordResponse([record]: readonly string[], missing: string): ApiResponse {
   if (record === undefined) throw new ApiError(404, missing);
-  return new ApiResponse(200, () => record);
+  return okResponse(record);
 }

@@ -8,16 +8,11 @@ export interface PlainResponse {
   body: Uint8Array;
 }
 
-/** The body is rendered when it is first read: a fault may replace it. */
 export function toPlainResponse(response: ApiResponse): PlainResponse {
-  let bytes: Buffer | undefined;
   return {
     status: response.status,
     headers: { "content-type": "application/json", ...response.headers },
-    get body() {
-      bytes ??= Buffer.from(response.body);
-      return bytes;
-    },
+    body: Buffer.from(response.body),
   };
 }
 

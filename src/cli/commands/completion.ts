@@ -10,9 +10,6 @@ import { QUERY_FORMATS } from "../output/row-formats.ts";
 import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
-const COMPLETION_SHELLS = ["bash", "zsh", "fish"] as const;
-type CompletionShell = (typeof COMPLETION_SHELLS)[number];
-
 export function addCompletionCommand(program: Command, context: CommandContext): void {
   const command = program
     .command("completion")
@@ -89,11 +86,8 @@ function textFor(
   return typeof completion === "string" ? others[completion] : words(completion.join(" "));
 }
 
-const completionScripts: Readonly<Record<CompletionShell, (commands: readonly CommandDoc[]) => string>> = {
-  bash: renderBash,
-  zsh: renderZsh,
-  fish: renderFish,
-};
+const completionScripts = { bash: renderBash, zsh: renderZsh, fish: renderFish };
+const COMPLETION_SHELLS = Object.keys(completionScripts) as (keyof typeof completionScripts)[];
 
 function renderBash(commands: readonly CommandDoc[]): string {
   const reply = (words: string) =>

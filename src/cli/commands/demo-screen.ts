@@ -18,13 +18,18 @@ export function programIn(folder: string): string {
   return existsSync(join(folder, "mds-sync")) ? "./mds-sync" : "mds-sync";
 }
 
+interface DemoScreenOptions {
+  readonly path: string;
+  readonly clock: Pick<Clock, "monotonic" | "now">;
+  readonly stderr: TextOutput;
+  /** How to call the program. */
+  readonly program: string;
+}
+
 /** Writes what the demo shows besides the progress of its backfill. */
 export class DemoScreen {
-  readonly #path: string;
-  readonly #clock: Pick<Clock, "monotonic" | "now">;
-  readonly #stderr: TextOutput;
+  readonly #options: DemoScreenOptions;
   readonly #isTerminal: boolean;
-  readonly #program: string;
   #isFilled = false;
   #isEnded = false;
   #hasDrawnLine = false;
@@ -32,17 +37,8 @@ export class DemoScreen {
   #exchangeTicks = 0;
   #shownAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: {
-    path: string;
-    clock: Pick<Clock, "monotonic" | "now">;
-    stderr: TextOutput;
-    /** How to call the program. */
-    program: string;
-  }) {
-    this.#program = options.program;
-    this.#path = options.path;
-    this.#clock = options.clock;
-    this.#stderr = options.stderr;
+  constructor(options: DemoScreenOptions) {
+    this.#options = options;
     this.#isTerminal = isTerminal(options.stderr);
   }
 
@@ -60,12 +56,12 @@ export class DemoScreen {
 
   /** Called when the backfill is done. */
   showExampleQueries(): void {
-    const yesterday = new Date(this.#clock.now() - 86_400_000).toISOString().slice(0, 10);
-    const command = (text: string) => `  ${this.#program} ${text}`;
+    const yesterday = new Date(this.#options.clock.now() - 86_400_000).toISOString().slice(0, 10);
+    const command = (text: string) => `  ${this.#options.program} ${text}`;
     for (const line of [
       "",
       "try, in another terminal:",
-      `  export MDS_WAREHOUSE=${this.#path}`,
+      `  export MDS_WAREHOUSE=${this.#options.path}`,
       command('query "SELECT name, time, price_exact FROM latest_index_ticks"'),
       command(`query "SELECT name, close FROM ohlcv WHERE day = '${yesterday}'"`),
       command("bars BTC --every 1h --from now-6h --columns time,close,is_complete"),
@@ -81,29 +77,34 @@ export class DemoScreen {
     this.#exchangeTicks += rows.exchangeTicks;
     const isEmpty = this.#indexTicks + this.#exchangeTicks === 0;
     const intervalMs = this.#isTerminal ? REDRAW_INTERVAL_MS : LINE_INTERVAL_MS;
-    if (!this.#isFilled || this.#isEnded || isEmpty || this.#clock.monotonic() - this.#shownAt < intervalMs)
+    if (
+      !this.#isFilled ||
+      this.#isEnded ||
+      isEmpty ||
+      this.#options.clock.monotonic() - this.#shownAt < intervalMs
+    )
       return;
-    this.#shownAt = this.#clock.monotonic();
+    this.#shownAt = this.#options.clock.monotonic();
     const counts = `${formatNumber(this.#indexTicks)} index and ${formatNumber(this.#exchangeTicks)} exchange ticks`;
     const line = joinWithin(SCREEN_WIDTH - 1, [`live: ${counts}`, ...this.#formatPrices()]);
-    this.#stderr.write(this.#isTerminal ? `\r\u001b[2K${line}\r` : `${line}\n`);
+    this.#options.stderr.write(this.#isTerminal ? `\r\u001b[2K${line}\r` : `${line}\n`);
     this.#hasDrawnLine = this.#isTerminal;
   }
 
   /** Called when the demo is stopped: removes the redrawn line, which a Ctrl-C on the terminal has damaged. */
   end(): void {
     this.#isEnded = true;
-    if (this.#hasDrawnLine) this.#stderr.write("\r\u001b[2K");
+    if (this.#hasDrawnLine) this.#options.stderr.write("\r\u001b[2K");
     this.#hasDrawnLine = false;
   }
 
   #writeLine(line: string): void {
-    this.#stderr.write(`${line}\n`);
+    this.#options.stderr.write(`${line}\n`);
   }
 
   #formatPrices(): string[] {
     const sql = `SELECT name, price FROM latest_index_ticks WHERE index_type = 'GWA' AND name IN (${SHOWN_ASSETS.map(() => "?").join()})`;
-    const rows = withReader(this.#path, (reader) =>
+    const rows = withReader(this.#options.path, (reader) =>
       reader.rows<{ name: string; price: number | null }>(sql, SHOWN_ASSETS),
     );
     const known = rows.toSorted((a, b) => SHOWN_ASSETS.indexOf(a.name) - SHOWN_ASSETS.indexOf(b.name));
