@@ -6,6 +6,7 @@ import { inspectFile } from "../../../src/warehouse/integrity.ts";
 import { readLastShutdown } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
 import { catchFailure, makeTempFolder } from "../../support/warehouse/open-warehouse.ts";
 
 const clock = new ManualClock();
@@ -19,6 +20,7 @@ function inspect(path: string, options?: { mayDeferCheck: boolean }) {
 
 function closedWarehouse(): string {
   const path = join(makeTempFolder(), "mds.sqlite");
+  copyEmptyWarehouse(path);
   open(path).close();
   return path;
 }
