@@ -18,7 +18,7 @@ import {
   createCoverageCommitter,
   SubscriptionCoverage,
 } from "./live/subscription-coverage.ts";
-import { ExchangePoller } from "./polling/exchange-poller.ts";
+import { createExchangePoller } from "./polling/exchange-poller.ts";
 import { pollSnapshots } from "./polling/snapshot-poller.ts";
 import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
 import {
@@ -63,7 +63,7 @@ export class SyncSupervisor {
   /** What the live feed subscribes to, and the state of each subscription. */
   readonly subscriptions = new SubscriptionStates();
   readonly #headPoller: HeadPoller;
-  readonly #exchangePoller: ExchangePoller;
+  readonly #exchangePoller: ReturnType<typeof createExchangePoller>;
   readonly #gapScan = new WakeSignal();
   readonly #subscriptionsChanged = new WakeSignal();
   readonly #headsCaughtUp = Promise.withResolvers<void>();
@@ -87,7 +87,7 @@ export class SyncSupervisor {
       onCaughtUp: () => this.#headsCaughtUp.resolve(),
       onSilent: (subscription, since) => this.subscriptions.reportSilent(subscription, since),
     });
-    this.#exchangePoller = new ExchangePoller(context, {
+    this.#exchangePoller = createExchangePoller(context, {
       liveCoverage,
       subscriptions: this.subscriptions,
       selection: () => this.#desired?.selection,

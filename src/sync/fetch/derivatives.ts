@@ -2,7 +2,6 @@ import { failureCode } from "../../model/failure.ts";
 import { resolveSelector } from "../../model/selector.ts";
 import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
-import type { SnapshotPart } from "../../rule/snapshot.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
 import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
@@ -88,32 +87,19 @@ export async function fetchDerivativeTicks(
   const cadence = cadenceSeconds * MICROS_PER_SECOND;
   await fetchIfAllowed(context, { stream: "derivative_ticks", exchangeId, cadence }, async () => {
     const askedAt = serviceNow(context);
-    const { results, errors } = await settleTypes(types, (type) =>
-      fetchTicksOfType(context, exchangeId, type),
-    );
+    const filters = { exchangeId };
+    const { results, errors } = await settleTypes(types, (derivativeType) => {
+      const params = { derivativeType };
+      const walk = { endpoint: tickerEndpoint, params, filters, priority: requestPriority.snapshot };
+      const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
+      return storeSnapshotPages(context, { stream: "derivative_ticks", request, part: derivativeType }, walk);
+    });
     const failures = [...errors.values()];
     const [failure] = [...failures.filter((error) => failureCode(error) !== "forbidden"), ...failures];
     if (failure !== undefined) throw failure;
     const parts = [...results.values()];
     await recordSnapshot(context, { stream: "derivative_ticks", exchangeId, cadence, parts, askedAt });
   });
-}
-
-function fetchTicksOfType(
-  context: SyncContext,
-  exchangeId: string,
-  derivativeType: DerivativeType,
-): Promise<SnapshotPart> {
-  const stream = "derivative_ticks";
-  const filters = { exchangeId };
-  const list: ListWalkOptions = {
-    endpoint: tickerEndpoint,
-    params: { derivativeType },
-    filters,
-    priority: requestPriority.snapshot,
-  };
-  const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
-  return storeSnapshotPages(context, { stream, request, part: derivativeType }, list);
 }
 
 /**

@@ -127,7 +127,7 @@ export async function refreshSelection(
   const cadenceSeconds = shouldStoreMarketCaps && marketCap !== false ? marketCap.every : undefined;
   const rankingFetch =
     cadenceSeconds !== undefined || needsRanking(settings)
-      ? new RankingFetch(context, cadenceSeconds)
+      ? startRankingFetch(context, cadenceSeconds)
       : undefined;
   const fetchedIds = await rankingFetch?.waitForFirstTry().catch((error: unknown) => {
     const errorClass = classifyError(error, stats.successCount);
@@ -284,62 +284,54 @@ const LAST_WAIT_MS = 20_000;
 
 /**
  * Fetches the ranking in the background: a dead `/market-cap` must not hold up what needs no ranking, or what a stored
- * one can select.
+ * one can select. With a cadence the market capitalisations are also stored.
  */
-class RankingFetch {
-  readonly #context: SyncContext;
-  readonly #cancellation = new AbortController();
-  readonly #firstFailure = Promise.withResolvers<void>();
-  readonly #ids: Promise<readonly string[]>;
-  #isDone = false;
-  #lastError: unknown;
+function startRankingFetch(context: SyncContext, cadenceSeconds: number | undefined) {
+  const { clock } = context;
+  const cancellation = new AbortController();
+  const cancellable = { ...context, signal: AbortSignal.any([context.signal, cancellation.signal]) };
+  const firstFailure = Promise.withResolvers<void>();
+  let isDone = false;
+  let lastError: unknown;
+  const fetch = () => fetchMarketCaps(cancellable, cadenceSeconds);
+  const fetched = retryUntilDone(cancellable, fetch, (error) => {
+    lastError = error;
+    firstFailure.resolve();
+  });
+  // Whoever waits for the ranking gets its failure.
+  fetched
+    .catch(() => {})
+    .finally(() => {
+      isDone = true;
+      firstFailure.resolve();
+    });
+  const cancel = () =>
+    cancellation.abort(new Failure("the ranking is no longer needed", { code: "stopped" }));
+  return {
+    cancel,
 
-  /** With a cadence the market capitalisations are also stored. */
-  constructor(context: SyncContext, cadenceSeconds: number | undefined) {
-    this.#context = context;
-    const signal = AbortSignal.any([context.signal, this.#cancellation.signal]);
-    const cancellable = { ...context, signal };
-    const onRetry = (error: unknown) => {
-      this.#lastError = error;
-      this.#firstFailure.resolve();
-    };
-    const fetch = () => fetchMarketCaps(cancellable, cadenceSeconds);
-    this.#ids = retryUntilDone(cancellable, fetch, onRetry);
-    // Whoever waits for the ranking gets its failure.
-    this.#ids
-      .catch(() => {})
-      .finally(() => {
-        this.#isDone = true;
-        this.#firstFailure.resolve();
-      });
-  }
+    /** Returns the asset ids, largest first; undefined after a failed try that is being repeated. Throws a final failure. */
+    async waitForFirstTry(): Promise<readonly string[] | undefined> {
+      await finishesWithin(clock, FIRST_WAIT_MS, Promise.race([fetched, firstFailure.promise]));
+      return isDone ? fetched : undefined;
+    },
 
-  /** Returns the asset ids, largest first; undefined after a failed try that is being repeated. Throws a final failure. */
-  async waitForFirstTry(): Promise<readonly string[] | undefined> {
-    const ended = Promise.race([this.#ids, this.#firstFailure.promise]);
-    await finishesWithin(this.#context.clock, FIRST_WAIT_MS, ended);
-    return this.#isDone ? this.#ids : undefined;
-  }
+    /** Waits a little longer, when nothing else is left to do. Throws if there is still no ranking. */
+    async waitForLastTry(): Promise<readonly string[]> {
+      try {
+        await finishesWithin(clock, LAST_WAIT_MS, fetched);
+        if (isDone) return await fetched;
+      } finally {
+        cancel();
+      }
+      throw rankingFailure(lastError);
+    },
 
-  /** Waits a little longer, when nothing else is left to do. Throws if there is still no ranking. */
-  async waitForLastTry(): Promise<readonly string[]> {
-    try {
-      await finishesWithin(this.#context.clock, LAST_WAIT_MS, this.#ids);
-      if (this.#isDone) return await this.#ids;
-    } finally {
-      this.cancel();
-    }
-    throw rankingFailure(this.#lastError);
-  }
-
-  cancel(): void {
-    this.#cancellation.abort(new Failure("the ranking is no longer needed", { code: "stopped" }));
-  }
-
-  /** What went wrong so far, while tries are under way. */
-  get failure(): Failure {
-    return rankingFailure(this.#lastError);
-  }
+    /** What went wrong so far, while tries are under way. */
+    get failure(): Failure {
+      return rankingFailure(lastError);
+    },
+  };
 }
 
 /** The same code as if the circuit breaker had given the endpoint up: all else was fetched meanwhile. A doubtful list says so itself. */
