@@ -1,7 +1,7 @@
 import { Failure } from "../../model/failure.ts";
 import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
 import { type ListPlan, planContracts, planList, writeList } from "../../warehouse/lookups/lookup-writer.ts";
-import type { ReconcileOptions, ReconcileResult } from "../../warehouse/lookups/reconcile-lookup.ts";
+import type { ReconcileOptions } from "../../warehouse/lookups/reconcile-lookup.ts";
 import {
   type IdentifyingStream,
   planService,
@@ -27,17 +27,14 @@ export type LookupList = (
   readonly request: string;
 };
 
-export interface LookupCommitResult extends ReconcileResult {
-  readonly listed: number;
-  readonly rejected: number;
-}
+export type LookupCommitResult = ReturnType<typeof commitLookup>;
 
 /** Commits all pages of a lookup in one transaction: only the whole list shows what is no longer on it. */
 export function commitLookup(
   warehouse: WarehouseWriter,
   pages: readonly Page<LookupList["stream"]>[],
   list: LookupList,
-): LookupCommitResult {
+) {
   const { records, rejects, unknownFields, isStale } = collectRecords(pages);
   // An unreadable record is still listed, so with rejects a missing id does not mean a removed one.
   const reconcileOptions = { isComplete: rejects.length === 0, isStale };

@@ -15,7 +15,6 @@ import { type MatchedPreviews, matchPreviews, removePreviews } from "../../wareh
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
 import { getRowSql } from "../../warehouse/rows/row-sql.ts";
-import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 import {
   isNewOffset,
   readStreamTiming,
@@ -57,18 +56,7 @@ export interface WalkPage extends Pick<PageAnswer, "isLast" | "isHead" | "isSile
   readonly shouldCountMissing?: boolean;
 }
 
-export interface WalkPageCommitResult
-  extends AppliedClaims,
-    Pick<PageDecision, "proven" | "isComplete" | "isUnpublished" | "hasReopened" | "alarm" | "endsAt"> {
-  readonly written: WriteRecordsResult;
-  /** How much later the websocket stamps ticks than REST, if this page showed it for the first time. */
-  readonly learnedOffset: Micros | undefined;
-  readonly rejected: number;
-  /** Records of the proven range that were not stored before, if `shouldCountMissing`. */
-  readonly missing: number;
-  /** Records of other series; stored under their own series where nothing is known yet. */
-  readonly foreign: number;
-}
+export type WalkPageCommitResult = Readonly<ReturnType<typeof commitWalkPage>>;
 
 /** With more rejects than this, the service's format has probably changed: the page proves nothing. */
 const MAX_REJECTED_FRACTION = 0.5;
@@ -82,9 +70,9 @@ export function commitWalkPage(
   { committedPages, now }: { readonly committedPages: CommittedPages; readonly now: Micros },
   page: WalkPage,
   decoded: Page,
-): WalkPageCommitResult {
+) {
   const { stream, indexType, indexId } = page.series;
-  return warehouse.transaction((transaction): WalkPageCommitResult => {
+  return warehouse.transaction((transaction) => {
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
     const read = readPage(transaction, key, page, decoded, committedPages, now);
     const decision = decidePage(read.answer, read.known, read);
@@ -238,7 +226,7 @@ function writePage(
   read: ReturnType<typeof readPage> & { readonly counts: readonly number[] },
   decision: PageDecision,
   committedPages: CommittedPages,
-): WalkPageCommitResult {
+) {
   const { stream, series } = key;
   const { answer, rows, previews, learnedOffset } = read;
   const { rejects, unknownFields, foreign, requestedAt } = decoded;
@@ -261,8 +249,11 @@ function writePage(
     withdrawn,
     written,
     rejected: rejects.length + duplicates,
+    /** Records of the proven range that were not stored before, if `shouldCountMissing`. */
     missing: read.missing,
+    /** Records of other series; stored under their own series where nothing is known yet. */
     foreign,
+    /** How much later the websocket stamps ticks than REST, if this page showed it for the first time. */
     learnedOffset: learnedOffset ?? undefined,
     proven,
     isComplete,

@@ -1,4 +1,4 @@
-import type { ExchangeTick, IndexTick, Reject, UnknownField } from "../../model/records.ts";
+import type { Reject, UnknownField } from "../../model/records.ts";
 import { truncateRaw } from "./page.ts";
 import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
 import { type ReadRecord, recordReaders } from "./records.ts";
@@ -13,12 +13,7 @@ export interface LiveTicks<R> {
   readonly fields: readonly UnknownField[];
 }
 
-export interface LiveMessages {
-  readonly index_ticks: LiveTicks<IndexTick>;
-  readonly exchange_ticks: LiveTicks<ExchangeTick>;
-  /** Messages that this version does not know, by their event. */
-  readonly events: readonly UnknownField[];
-}
+export type LiveMessages = ReturnType<typeof decodeLiveMessages>;
 
 const MAX_NAME_LENGTH = 200;
 const MAX_SAMPLE_LENGTH = 2_000;
@@ -45,9 +40,10 @@ function createTickReader<R>(readRecord: ReadRecord<R>) {
 }
 
 /** Never throws: what is no tick is an unknown event. */
-export function decodeLiveMessages(messages: readonly string[]): LiveMessages {
+export function decodeLiveMessages(messages: readonly string[]) {
   const index = createTickReader(recordReaders.index_ticks);
   const exchange = createTickReader(recordReaders.exchange_ticks);
+  /** Messages that this version does not know, by their event. */
   const events: UnknownField[] = [];
   for (const text of messages) {
     const message = parseMessage(text);

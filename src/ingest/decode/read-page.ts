@@ -72,14 +72,7 @@ export interface Page<S extends Stream = Stream>
 /** A page as the scan thread sends it. */
 export type SentPage = ScannedPage | Page;
 
-interface PageTimestamps {
-  /** Timestamps of the requested series' records, in page order. */
-  readonly timestamps: readonly Micros[];
-  /** The plausible ones among them: only these prove something. */
-  readonly plausibleTimestamps: readonly Micros[];
-  /** The number of records of other series. */
-  readonly foreign: number;
-}
+type PageTimestamps = ReturnType<typeof collectTimestamps>;
 
 const DEFAULT_PERIOD_MICROS = 300 * MICROS_PER_SECOND;
 /** Records further ahead of the service's clock prove nothing; further than this plus one period, they are rejected. */
@@ -217,15 +210,18 @@ function collectTimestamps(
   page: DecodedPage<StreamRecords[Stream]>,
   series: Series | undefined,
   plausibleEnd: Micros,
-): PageTimestamps {
+) {
+  /** Of the requested series' records, in page order. */
   const timestamps: Micros[] = [];
   if (!series) return { timestamps, plausibleTimestamps: timestamps, foreign: 0 };
+  /** The number of records of other series. */
   let foreign = 0;
   for (const record of page.records) {
     if ("indexId" in record && record.indexId === series.indexId && record.indexType === series.indexType)
       timestamps.push(record.ts);
     else foreign++;
   }
+  /** Only these prove something. */
   const plausibleTimestamps = timestamps.filter((ts) => isPlausible(ts) && ts < plausibleEnd);
   return { timestamps, plausibleTimestamps, foreign };
 }

@@ -19,26 +19,13 @@ interface TransportRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface TransportResponse {
-  readonly status: number;
-  readonly body: ResponseBody;
-  /** From the `Retry-After` header; 0 without one. */
-  readonly retryAfterMs: number;
-  readonly durationMs: number;
-  /** Compressed size. `body.bytes` is empty once its memory was transferred to another thread. */
-  readonly bodyBytes: number;
-}
-
-export interface Transport {
-  /** Resolves once the whole body has arrived. Rejects with a Failure, or with the reason of the signal. */
-  send(request: TransportRequest): Promise<TransportResponse>;
-  close(): Promise<void>;
-}
+export type Transport = ReturnType<typeof createTransport>;
+export type TransportResponse = Awaited<ReturnType<Transport["send"]>>;
 
 /** The transport reads at most this much of an error page. */
 const MAX_ERROR_BODY_BYTES = 64 * 1024;
 
-export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }): Transport {
+export function createTransport({ clock, server }: { clock: Clock; server: ServerClock }) {
   // `watchRoundTrip` limits the whole round trip, slow bodies included; undici's timers only notice silence.
   const connect = { timeout: ANSWER_TIMEOUT_MS };
   const agentOptions = { allowH2: false, headersTimeout: 0, bodyTimeout: 0, connect };
@@ -52,15 +39,14 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
     return proxyAgent;
   }
 
-  async function send(request: TransportRequest): Promise<TransportResponse> {
-    const { signal } = request;
-    signal?.throwIfAborted();
-    const abortController = new AbortController();
-    const abort = () => abortController.abort(signal?.reason);
-    signal?.addEventListener("abort", abort, { once: true });
+  /** Resolves once the whole body has arrived. Rejects with a Failure, or with the reason of the signal. */
+  async function send(request: TransportRequest) {
+    request.signal?.throwIfAborted();
+    const timedOut = new AbortController();
+    const signal = AbortSignal.any([timedOut.signal, ...(request.signal ? [request.signal] : [])]);
     const { timeoutMs, maxTimeoutMs = timeoutMs } = request;
     const route = findRoute(new URL(request.origin), process.env);
-    const onTimeout = (ms: number) => abortController.abort(timeoutFailure(ms, route));
+    const onTimeout = (ms: number) => timedOut.abort(timeoutFailure(ms, route));
     const timeout = watchRoundTrip(clock, timeoutMs, maxTimeoutMs, onTimeout);
     const release = clock.beginWork();
     const startedAt = clock.monotonic();
@@ -73,7 +59,7 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
         path: request.path,
         headers: { ...request.headers, "accept-encoding": "gzip", "cache-control": "no-cache" },
         body: request.body ?? null,
-        signal: abortController.signal,
+        signal,
       });
       hasResponse = true;
       const header = (name: string) => {
@@ -92,13 +78,15 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
       }
       return {
         status: response.statusCode,
-        body: { bytes, ...responseAge, requestedAt },
+        body: { bytes, ...responseAge, requestedAt } satisfies ResponseBody,
+        /** From the `Retry-After` header; 0 without one. */
         retryAfterMs: parseRetryAfter(header("retry-after"), dateHeaderMs ?? server.now() ?? clock.now()),
         durationMs: clock.monotonic() - startedAt,
+        /** Compressed size. `body.bytes` is empty once its memory was transferred to another thread. */
         bodyBytes: bytes.byteLength,
       };
     } catch (error) {
-      if (abortController.signal.aborted) throw abortController.signal.reason;
+      if (signal.aborted) throw signal.reason;
       if (error instanceof Failure) throw error;
       const failure = toNetworkFailure(error, route);
       // After the headers arrived, a lost connection means a truncated body, not a stale keep-alive connection.
@@ -111,7 +99,6 @@ export function createTransport({ clock, server }: { clock: Clock; server: Serve
     } finally {
       release();
       timeout.cancel();
-      signal?.removeEventListener("abort", abort);
     }
   }
 

@@ -28,16 +28,9 @@ import { type IndexSelectors, type SyncContext, type SyncSettings, serviceNow } 
 /** The first crypto markets opened in 2010, so no daily bar can be older. */
 const OHLCV_HISTORY_START: Micros = Date.UTC(2010, 0, 1) * MICROS_PER_MS;
 
+export type SelectedTargets = ReturnType<typeof resolveTargets>;
 /** The targets of one history stream. */
-export interface StreamTargets {
-  readonly stream: HistoryStream;
-  readonly targets: readonly SeriesTarget[];
-  readonly rules: StreamRules;
-  /** Where the target of a series of this stream begins. */
-  readonly from: Micros;
-  /** Index types whose selector cannot be resolved now. */
-  readonly unresolved: readonly IndexType[];
-}
+export type StreamTargets = SelectedTargets["streams"][number];
 
 /** A part of a selector that could not be resolved as written. */
 export interface SelectorNotice {
@@ -52,13 +45,8 @@ export interface SelectorNotice {
   readonly suggestions: Readonly<Record<string, string>>;
 }
 
-export interface SelectedTargets {
-  readonly streams: readonly StreamTargets[];
-  readonly notices: readonly SelectorNotice[];
-}
-
 /** Resolves the selectors of the history streams at `now` (service time). */
-export function resolveTargets(settings: SyncSettings, directory: Directory, now: Micros): SelectedTargets {
+export function resolveTargets(settings: SyncSettings, directory: Directory, now: Micros) {
   const { ohlcv, intraday } = settings.streams;
   const delay = settleDelay(settings.refreshSeconds);
   const notices: SelectorNotice[] = [];
@@ -68,7 +56,8 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
     selectors: IndexSelectors | false,
     from: Micros,
     rules: StreamRules,
-  ): StreamTargets => {
+  ) => {
+    /** Index types whose selector cannot be resolved now. */
     const unresolved: IndexType[] = [];
     const targets: SeriesTarget[] = [];
     for (const indexType of selectors === false ? [] : indexTypes) {
@@ -80,6 +69,7 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
       for (const indexId of selection.ids)
         targets.push({ indexType, indexId, from, ...liquidName(indexType, indexId) });
     }
+    /** `from`: where the target of a series of this stream begins. */
     return { stream, targets, rules, from, unresolved };
   };
   const liquidName = (indexType: IndexType, indexId: string) => {

@@ -42,12 +42,7 @@ interface ServiceList {
 /** What `writeService` changes. */
 export type ServiceChange = "none" | "moved" | "adopted";
 
-/** What a list says about the service of the warehouse. */
-export interface ServicePlan extends Pick<ServiceList, "url" | "stream"> {
-  /** The ids of which the warehouse does not know. */
-  readonly added: readonly string[];
-  readonly change: ServiceChange;
-}
+export type ServicePlan = ReturnType<typeof planService>;
 
 /**
  * Compares the service with that of the warehouse. Throws if the data of another one is already stored: the ids of both, and
@@ -57,7 +52,7 @@ export function planService(
   transaction: Transaction,
   warehouse: string,
   { url, stream, ids, mayAdopt = false }: ServiceList,
-): ServicePlan {
+) {
   const known = readServiceIdentity(transaction, stream);
   const listed = new Set(ids);
   const isSame = isSameService(known.ids, listed);
@@ -68,8 +63,9 @@ export function planService(
       evidence: `it lists ${shared} of ${known.ids.size} known ${stream}`,
     });
   }
+  /** The ids of which the warehouse does not know. */
   const added = [...listed].filter((id) => !isSame || !known.ids.has(id));
-  const change = !isSame ? "adopted" : known.url === url ? "none" : "moved";
+  const change: ServiceChange = !isSame ? "adopted" : known.url === url ? "none" : "moved";
   return { url, stream, added, change };
 }
 

@@ -33,27 +33,20 @@ interface RowBlock {
   readonly flags: readonly (boolean | null)[] | undefined;
 }
 
-/** A period as the connection's open read transaction sees it. */
-export interface PeriodContent {
-  readonly rows: number;
-  /** The first and the last time, as the files have it: a day of daily bars; undefined without rows. */
-  readonly times: { readonly first: Micros | string; readonly last: Micros | string } | undefined;
-  /** Whether any row has an `details`: exact digits, quality notes or unknown properties. */
-  readonly hasDetails: boolean;
-  blocks(): Generator<RowBlock>;
-}
+export type PeriodContent = ReturnType<typeof readPeriod>;
 
 /**
  * Reads everything about a period except its rows. The caller keeps a read transaction open until it has read the blocks,
  * so that rows and ledger agree.
  */
-export function readPeriod(connection: Connection, period: ExportPeriod): PeriodContent {
+export function readPeriod(connection: Connection, period: ExportPeriod) {
   const { stream, keys } = period;
   const { table, keyColumn } = rowTables[stream];
   const sql = `SELECT count(*), min(ts), max(ts), count(details) FROM ${table}
     WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
   let rows = 0;
   let [oldest, newest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  /** Whether any row has an `details`: exact digits, quality notes or unknown properties. */
   let hasDetails = false;
   for (const key of keys) {
     const [count, first, last, detailsCount] = connection.findTuple<
@@ -65,6 +58,7 @@ export function readPeriod(connection: Connection, period: ExportPeriod): Period
     if (detailsCount > 0) hasDetails = true;
   }
   const shown = isDaily(stream) ? formatDay : (ts: Micros) => ts;
+  /** The first and the last time, as the files have it: a day of daily bars; undefined without rows. */
   const times = rows === 0 ? undefined : { first: shown(oldest), last: shown(newest) };
   const ledger = hasHistory(stream) ? provenRanges(connection, period) : undefined;
   return { rows, times, hasDetails, blocks: () => readBlocks(connection, period, { ledger, hasDetails }) };

@@ -45,13 +45,16 @@ export function hasConflictingRows<S extends HistoryStream>(
   });
 }
 
+/** SQL: the rows of a key. */
+const ofKey = (stream: RowStream) =>
+  `FROM ${rowTables[stream].table} WHERE ${rowTables[stream].keyColumn} = ?`;
+
 export function countStoredRows(
   connection: SqlRunner,
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
 ): number {
-  const { table, keyColumn }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT count(*) FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
+  const sql = `SELECT count(*) ${ofKey(stream)} AND ts >= ? AND ts < ?`;
   return connection.value<number>(sql, [series, range.from, range.to]);
 }
 
@@ -81,8 +84,7 @@ export function findNewestRow(
   { stream, series }: SeriesKey,
   ts: Micros,
 ): Micros | undefined {
-  const { table, keyColumn }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT max(ts) FROM ${table} WHERE ${keyColumn} = ? AND ts < ?`;
+  const sql = `SELECT max(ts) ${ofKey(stream)} AND ts < ?`;
   return connection.value<Micros | null>(sql, [series, ts]) ?? undefined;
 }
 
@@ -92,8 +94,7 @@ export function readStoredTimestamps(
   { stream, series }: { stream: RowStream; series: number },
   range: TimeRange,
 ): Micros[] {
-  const { table, keyColumn }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
+  const sql = `SELECT ts ${ofKey(stream)} AND ts >= ? AND ts < ?`;
   return transaction.values<Micros>(sql, [series, range.from, range.to]);
 }
 
@@ -115,9 +116,7 @@ interface ServedSeries extends Pick<SeriesRow, "indexType" | "indexId"> {
 
 /** The timestamp of the oldest stored row of a series. */
 export function findOldestRow(connection: SqlRunner, { stream, series }: SeriesKey): Micros | undefined {
-  const { table, keyColumn } = rowTables[stream];
-  const sql = `SELECT min(ts) FROM ${table} WHERE ${keyColumn} = ?`;
-  return connection.value<Micros | null>(sql, [series]) ?? undefined;
+  return connection.value<Micros | null>(`SELECT min(ts) ${ofKey(stream)}`, [series]) ?? undefined;
 }
 
 /** How many of the newest rows show how far apart the rows of a series are. */
@@ -125,9 +124,8 @@ const SPACING_SAMPLE_ROWS = 2000;
 
 /** The average distance of the newest rows of a series; undefined: too few rows. */
 export function readRowSpacing(connection: Connection, { stream, series }: SeriesKey): Micros | undefined {
-  const { table, keyColumn } = rowTables[stream];
   const sql = `SELECT min(ts) AS oldest, max(ts) AS newest, count(*) AS rows FROM
-    (SELECT ts FROM ${table} WHERE ${keyColumn} = ? ORDER BY ts DESC LIMIT ?)`;
+    (SELECT ts ${ofKey(stream)} ORDER BY ts DESC LIMIT ?)`;
   const sample = connection.findRow<{ oldest: Micros; newest: Micros; rows: number }>(sql, [
     series,
     SPACING_SAMPLE_ROWS,

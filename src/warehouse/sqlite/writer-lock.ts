@@ -23,17 +23,13 @@ export interface KilledWriter {
   readonly sinceMs: number;
 }
 
-export interface WriterLock {
-  /** The previous writer, if it was killed. */
-  readonly killedWriter: KilledWriter | undefined;
-  release(): void;
-}
+export type WriterLock = ReturnType<typeof acquireWriterLock>;
 
 /**
  * Allows one writer per warehouse, by a POSIX lock on a second file: a suspended process keeps it, a dead one loses it.
  * Closing *any* descriptor of that file releases the lock, so only SQLite may open it; a third file names the holder.
  */
-export function acquireWriterLock(path: string): WriterLock {
+export function acquireWriterLock(path: string) {
   const holderFile = `${path}.writer`;
   let lock: Database.Database | undefined;
   let killedWriter: KilledWriter | undefined;
@@ -48,8 +44,9 @@ export function acquireWriterLock(path: string): WriterLock {
   }
   const heldLock = lock;
   return {
+    /** The previous writer, if it was killed. */
     killedWriter,
-    release() {
+    release(): void {
       if (!heldLock.open) return;
       try {
         removeHolder(holderFile);
