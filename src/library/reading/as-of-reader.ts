@@ -42,30 +42,18 @@ function readMoment(
   const { key, index_type, index_id, name } = series;
   const source = chooseSource(series, given);
   const find = source === "ticks" ? findTick : findDailyClose;
-  const found = key === null ? undefined : find(connection, series, at);
-  const labels = { index_type, index_id, name, at_ts: at, at: zone.format(at) };
-  if (key === null || found === undefined) {
-    const nothing = {
-      ts: null,
-      time: null,
-      price: null,
-      price_exact: null,
-      volume: null,
-      volume_exact: null,
-    };
-    return { ...labels, ...nothing, age_seconds: null, is_complete: 0, quality: null, source };
-  }
-  const { ts, price, priceDigits, volume, volumeDigits, quality } = found;
+  const found: Partial<Found> | undefined = key === null ? undefined : find(connection, series, at);
+  const { ts = null, price = null, priceDigits, volume = null, volumeDigits, quality = null } = found ?? {};
   return {
-    ...labels,
+    ...{ index_type, index_id, name, at_ts: at, at: zone.format(at) },
     ts,
-    time: zone.format(ts),
+    time: ts === null ? null : zone.format(ts),
     price,
     price_exact: formatExact(price, priceDigits),
     volume,
     volume_exact: formatExact(volume, volumeDigits),
-    age_seconds: (at - ts) / MICROS_PER_SECOND,
-    is_complete: isCovered(connection, series, source, { from: ts, to: at }) ? 1 : 0,
+    age_seconds: ts === null ? null : (at - ts) / MICROS_PER_SECOND,
+    is_complete: ts !== null && isCovered(connection, series, source, { from: ts, to: at }) ? 1 : 0,
     quality,
     source,
   };

@@ -4,10 +4,11 @@ import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import { type HistoryStream, isDaily, streamDefinition } from "../../model/streams.ts";
 import { formatDay, formatShort, type Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type RowTable, rowTables } from "../../warehouse/tables/row-tables.ts";
+import { parseRowDetails, type RowTable, rowTables } from "../../warehouse/tables/row-tables.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
+import { conditionsOf } from "./latest-rows.ts";
 import { readSegments } from "./page-coverage.ts";
-import { decimalProperty, extraProperties, parseDetails } from "./record-text.ts";
+import { decimalProperty, extraProperties } from "./record-text.ts";
 
 /** An index, and its key in the warehouse. */
 export interface ServedSeries {
@@ -26,15 +27,14 @@ export function listServedSeries(
   connection: Connection,
   { indexType, indexId }: SeriesFilter,
 ): readonly ServedSeries[] {
-  // Add only the given conditions: with optional ones SQLite would scan instead of seek.
-  const given = [
+  const { condition, values } = conditionsOf([
     [indexType === undefined ? "index_type <> ?" : "index_type = ?", indexType ?? ""],
     ["index_id = ?", indexId],
-  ].filter(([, value]) => value !== undefined);
+  ]);
   return connection.rows<ServedSeries>(
     `SELECT series, index_type AS indexType, index_id AS indexId, name FROM series
-      WHERE ${given.map(([sql]) => sql).join(" AND ")} ORDER BY series`,
-    given.map(([, value]) => value),
+      WHERE ${condition} ORDER BY series`,
+    values,
   );
 }
 
@@ -110,7 +110,7 @@ export function historyWriter(stream: HistoryStream, series: ServedSeries): (row
   const ofSeries = seriesProperties(series);
   return (row) => {
     const [ts] = row;
-    const details = parseDetails(row[detailsAt] as string | null);
+    const details = parseRowDetails(row[detailsAt] as string | null);
     const ownId = idAt < 0 ? null : (row[idAt] as string | null);
     let text = `"id":${ownId === null ? `"${ids.at(ts)}"` : JSON.stringify(ownId)},${ofSeries}`;
     for (let at = 0; at < decimals.length; at++) {

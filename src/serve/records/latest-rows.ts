@@ -20,6 +20,12 @@ const labelColumns = {
   derivative_ticks: "s.id AS contract_id, s.exchange_id, s.market_id, s.derivative_type",
 } as const satisfies Record<SnapshotStream, string>;
 
+/** Only the conditions whose value is given: with optional ones SQLite would scan instead of seek. */
+export function conditionsOf(all: readonly (readonly [sql: string, value: unknown])[]) {
+  const given = all.filter(([, value]) => value !== undefined);
+  return { condition: given.map(([sql]) => sql).join(" AND "), values: given.map(([, value]) => value) };
+}
+
 interface LatestRowsOptions {
   readonly now: Micros;
   /** A condition on `s`, the dictionary of keys. */

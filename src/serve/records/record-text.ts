@@ -1,26 +1,11 @@
+import { emptyDetails, type RowDetails } from "../../model/answers/bar-aggregate.ts";
 import type { Column } from "../../model/column.ts";
-import { toPlainNotation } from "../../model/decimal.ts";
 import { formatShort, type Micros } from "../../model/time.ts";
-
-/** The rare values of a row: exact digits by column, and unknown properties. */
-type Details = Readonly<Record<string, string>>;
-
-const noDetails: Details = {};
-
-export function parseDetails(text: string | null): Details {
-  return text === null ? noDetails : (JSON.parse(text) as Details);
-}
-
-/** The digits of a decimal (docs/decisions/exact-decimals.md). */
-export function decimalText(real: number, exact?: string): string {
-  if (exact !== undefined) return exact;
-  const text = String(real);
-  return text.includes("e") ? (toPlainNotation(text) ?? text) : text;
-}
+import { formatExact } from "../../warehouse/tables/row-tables.ts";
 
 /** `,"price":"1.5"`; empty if the row has no value. */
 export function decimalProperty(name: string, real: number | null, exact: string | undefined): string {
-  return real === null ? "" : `,"${name}":"${decimalText(real, exact)}"`;
+  return real === null ? "" : `,"${name}":"${formatExact(real, exact)}"`;
 }
 
 /** The unknown properties that were stored, ready to be appended to others. */
@@ -46,7 +31,7 @@ export class RecordWriter {
   }
 
   /** The properties of a record, without braces. `row` has the values by column name. */
-  properties(row: Row, details: Details = noDetails): string {
+  properties(row: Row, details = emptyDetails): string {
     const parts: string[] = [];
     for (const column of this.#plain) {
       const text = valueText(column, row[column.name], details);
@@ -56,7 +41,7 @@ export class RecordWriter {
   }
 
   /** The nested objects, each preceded by a comma, without those that `extra` has, because they have unknown properties. */
-  nestedProperties(row: Row, details: Details = noDetails): string {
+  nestedProperties(row: Row, details = emptyDetails): string {
     let text = "";
     for (const [outer, members] of this.#nested) {
       const values = members.map(({ column }) => valueText(column, row[column.name], details));
@@ -67,9 +52,9 @@ export class RecordWriter {
   }
 }
 
-function valueText({ name, type, reading }: Column, value: unknown, details: Details): string | undefined {
+function valueText({ name, type, reading }: Column, value: unknown, details: RowDetails): string | undefined {
   if (value === null || value === undefined) return undefined;
-  if (type === "decimal") return `"${decimalText(value as number, details[name])}"`;
+  if (type === "decimal") return `"${formatExact(value as number, details[name])}"`;
   if (type === "timestamp") return `"${formatShort(value as Micros)}"`;
   if (reading === "flag") return value ? "true" : "false";
   return JSON.stringify(value);

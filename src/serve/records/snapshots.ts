@@ -15,15 +15,16 @@ import {
 import type { DerivativeType } from "../../model/streams.ts";
 import { formatShort, type Micros } from "../../model/time.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type LatestRow, readLatestRows } from "./latest-rows.ts";
-import { extraProperties, parseDetails, RecordWriter } from "./record-text.ts";
+import { parseRowDetails } from "../../warehouse/tables/row-tables.ts";
+import { conditionsOf, type LatestRow, readLatestRows } from "./latest-rows.ts";
+import { extraProperties, RecordWriter } from "./record-text.ts";
 
 const without = (columns: readonly Column[], omitted: string) =>
   new RecordWriter(columns.filter(({ name }) => name !== omitted));
 
 /** The properties of a record. `ids`: those of its series; `withNested`: with its nested objects. */
 function writeProperties(ids: RowIds, writer: RecordWriter, row: LatestRow, withNested = false): string {
-  const details = parseDetails(row.details);
+  const details = parseRowDetails(row.details);
   const nested = withNested ? writer.nestedProperties(row, details) : "";
   const extra = extraProperties(details.extra);
   return `"id":"${ids.at(row.ts)}",${writer.properties(row, details)}${nested},"timestamp":"${formatShort(row.ts)}"${extra}`;
@@ -50,17 +51,12 @@ export function readExchangeTickers(
 ): ExchangeTickersPage | undefined {
   const after = startAfter === undefined ? -1 : findListing(connection, startAfter);
   if (after === undefined) return undefined;
-  const conditions = [
-    ...(exchangeId === undefined ? [] : ["s.exchange_id = ?"]),
-    ...marketIds.map(() => "s.market_id = ?"),
-    "s.listing > ?",
-  ];
-  const rows = readLatestRows(connection, "exchange_ticks", {
-    now,
-    condition: conditions.join(" AND "),
-    values: [...(exchangeId === undefined ? [] : [exchangeId]), ...marketIds, after],
-    limit: limit + 1,
-  });
+  const selected = conditionsOf([
+    ["s.exchange_id = ?", exchangeId],
+    ...marketIds.map((id) => ["s.market_id = ?", id] as const),
+    ["s.listing > ?", after],
+  ]);
+  const rows = readLatestRows(connection, "exchange_ticks", { now, ...selected, limit: limit + 1 });
   const page = rows.slice(0, limit);
   const last = page.at(-1);
   return {
@@ -87,11 +83,11 @@ export function readMarketCaps(
   assetId: string | undefined,
   withChanges: boolean,
 ): string[] {
-  const rows = readLatestRows(connection, "market_caps", {
-    now,
-    condition: assetId === undefined ? "s.index_type = 'GWA'" : "s.index_type = 'GWA' AND s.index_id = ?",
-    values: assetId === undefined ? [] : [assetId],
-  });
+  const selected = conditionsOf([
+    ["s.index_type = ?", "GWA"],
+    ["s.index_id = ?", assetId],
+  ]);
+  const rows = readLatestRows(connection, "market_caps", { now, ...selected });
   const rankOf = ({ rank }: LatestRow) => (typeof rank === "number" ? rank : Number.MAX_SAFE_INTEGER);
   return rows
     .toSorted((a, b) => rankOf(a) - rankOf(b) || Number(b.market_cap ?? 0) - Number(a.market_cap ?? 0))
@@ -122,14 +118,13 @@ function selectContracts(
   include: ContractFilter,
   { exchangeId, marketId, contractId }: ContractsFilter,
 ) {
-  const given = [
+  return conditionsOf([
     ["s.derivative_type = ?", type],
     ["s.exchange_id = ?", exchangeId],
     ["s.market_id = ?", marketId],
     ["s.id = ?", contractId],
     [isIncluded[include], now],
-  ].filter(([, value]) => value !== undefined);
-  return { condition: given.map(([sql]) => sql).join(" AND "), values: given.map(([, value]) => value) };
+  ]);
 }
 
 export function readContracts(
@@ -145,7 +140,8 @@ export function readContracts(
   return connection
     .rows<ContractRow>(sql, values)
     .map(
-      (row) => `{${contractWriter.properties(row, parseDetails(row.details))}${extraProperties(row.extra)}}`,
+      (row) =>
+        `{${contractWriter.properties(row, parseRowDetails(row.details))}${extraProperties(row.extra)}}`,
     );
 }
 

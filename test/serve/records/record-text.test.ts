@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { parseDecimal, toPlainNotation } from "../../../src/model/decimal.ts";
 import { marketCapColumns } from "../../../src/model/stream-columns.ts";
 import { formatShort, parseTimestamp } from "../../../src/model/time.ts";
-import { decimalText, RecordWriter } from "../../../src/serve/records/record-text.ts";
+import { RecordWriter } from "../../../src/serve/records/record-text.ts";
+import { formatExact } from "../../../src/warehouse/tables/row-tables.ts";
 
 describe("the text of a record", () => {
   it("has exactly the digits that were stored", () => {
@@ -12,7 +13,7 @@ describe("the text of a record", () => {
       fc.property(digits, ([value, places, isNegative]) => {
         const text = `${isNegative ? "-" : ""}${value}e-${places}`;
         const decimal = parseDecimal(text);
-        expect(decimal && decimalText(decimal.real, decimal.exact ?? undefined)).toBe(toPlainNotation(text));
+        expect(decimal && formatExact(decimal.real, decimal.exact ?? undefined)).toBe(toPlainNotation(text));
       }),
       { numRuns: 2000 },
     );
@@ -25,7 +26,7 @@ describe("the text of a record", () => {
       "0.0000001",
       "123456789012345",
     ])
-      expect(decimalText(Number(text))).toBe(text);
+      expect(formatExact(Number(text))).toBe(text);
   });
 
   it("has the timestamp with three or six digits of the second", () => {
