@@ -5,13 +5,7 @@ import { findClosestWord } from "../model/did-you-mean.ts";
 import { errorCode, Failure } from "../model/failure.ts";
 import { optionEntries, type Settings, toggleGroupPaths } from "./option-table.ts";
 import type { RawValue } from "./option-types.ts";
-import {
-  clientSecret,
-  createSecretSource,
-  type SecretSource,
-  type SettingsWarning,
-  sharedPassword,
-} from "./secret.ts";
+import { clientSecret, createSecretSource, type SettingsWarning, sharedPassword } from "./secret.ts";
 
 export interface SettingsSources {
   /** The environment, as in process.env. */
@@ -24,16 +18,7 @@ export interface SettingsSources {
   directory?: string;
 }
 
-export interface LoadedSettings {
-  readonly settings: Settings;
-  readonly secret: SecretSource;
-  /** The password of the shared warehouse. */
-  readonly sharedPassword: SecretSource;
-  /** Where each value comes from: `default`, a file's path, a variable's name or a flag. */
-  readonly origins: ReadonlyMap<string, string>;
-  readonly file: string | undefined;
-  readonly warnings: readonly SettingsWarning[];
-}
+export type LoadedSettings = Readonly<ReturnType<typeof loadSettings>>;
 
 interface GivenValue {
   raw: RawValue;
@@ -44,13 +29,10 @@ const secretEnvName = clientSecret.variable;
 const otherEnvNames = [secretEnvName, sharedPassword.variable, "MDS_CONFIG"];
 
 /** A mistake in the settings, and what to do about it. */
-interface Mistake {
-  readonly message: string;
-  readonly remedy: string;
-}
+type Mistake = SettingsWarning;
 
 /** Flags override the environment, which overrides the file. Throws if any value is invalid, naming all (exit code 2). */
-export function loadSettings(sources: SettingsSources): LoadedSettings {
+export function loadSettings(sources: SettingsSources) {
   const { env, directory } = sources;
   const explicitPath = sources.file ?? (env.MDS_CONFIG || undefined);
   const file = directory === undefined ? undefined : findSettingsFile(explicitPath, directory);
@@ -69,6 +51,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   }
 
   const settings: Record<string, unknown> = {};
+  /** Where each value comes from: `default`, a file's path, a variable's name or a flag. */
   const origins = new Map<string, string>();
   for (const { path, option } of optionEntries) {
     const group = toggleGroupPaths.find((candidate) => path.startsWith(`${candidate}.`));
@@ -102,6 +85,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   return {
     settings: loaded,
     secret,
+    /** The password of the shared warehouse. */
     sharedPassword: password,
     origins,
     file: file?.path,

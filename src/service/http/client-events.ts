@@ -5,28 +5,22 @@ import type { TransportResponse } from "./transport.ts";
 
 /** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
 export type ClientEvent =
-  | RequestEvent
+  | ReturnType<typeof requestEvent>
   | { readonly kind: "limits"; readonly limits: RequestLimits }
   /** The endpoint; `host` if everything fails. */
   | { readonly kind: "breaker"; readonly endpoint: string; readonly state: BreakerState }
   | { readonly kind: "auth"; readonly audience: string; readonly state: AuthState }
   | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkAnomaly };
 
-interface RequestEvent {
-  readonly kind: "request";
+/** What a request was about. */
+interface RequestFields {
   /** Path template such as `/asset/{id}`, or `/oauth/token`. */
   readonly endpoint: string;
-  /** Undefined without a response. */
-  readonly status: number | undefined;
   /** `ok`, or the failure code. */
   readonly outcome: string;
   readonly ms: number;
-  /** Compressed size of the body. */
-  readonly bytes: number;
   /** Starts at 1. */
   readonly attempt: number;
-  /** The response came from a cache and is older than the request. */
-  readonly stale: boolean;
 }
 
 export type AuthState =
@@ -55,16 +49,16 @@ export type RecoveryBell = EventEmitter<{ ring: [] }>;
 export type ClientEventListener = (event: ClientEvent) => void;
 
 /** `ms`: how long the caller waited. If there is a response, its own duration is used: it excludes other waits. */
-export function requestEvent(
-  { ms, ...fields }: Pick<RequestEvent, "endpoint" | "outcome" | "ms" | "attempt">,
-  response: TransportResponse | undefined,
-): RequestEvent {
+export function requestEvent({ ms, ...fields }: RequestFields, response: TransportResponse | undefined) {
   return {
-    kind: "request",
+    kind: "request" as const,
     ...fields,
+    /** Undefined without a response. */
     status: response?.status,
     ms: response?.durationMs ?? ms,
+    /** Compressed size of the body. */
     bytes: response?.bodyBytes ?? 0,
+    /** The response came from a cache and is older than the request. */
     stale: (response?.body.ageMs ?? 0) > 0,
   };
 }

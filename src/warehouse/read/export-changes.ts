@@ -1,5 +1,5 @@
-import { isDaily, type RowStream, rowStreams } from "../../model/streams.ts";
-import { type Micros, startOfDay } from "../../model/time.ts";
+import { isDaily, rowStreams } from "../../model/streams.ts";
+import { startOfDay } from "../../model/time.ts";
 import { normalise } from "../../model/time-range.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -7,16 +7,10 @@ import { canContinue, type JournalEntry, readEntries, readJournalPosition } from
 import { type ExportPeriod, readParts } from "./export-periods.ts";
 import { comparesPrices, readRefreshPeriods } from "./export-rows.ts";
 
-/** The state of the warehouse from which an export was written. */
-export interface ExportedState {
-  /** The journal, and its last entry. */
-  readonly journal: { readonly id: number; readonly seq: number };
-  /** By the service's clock. */
-  readonly present: Micros;
-  readonly refreshPeriods: Readonly<Record<RowStream, Micros>>;
-}
+export type ExportedState = Readonly<ReturnType<typeof readExportedState>>;
 
-export function readExportedState(connection: Connection): ExportedState {
+/** The state of the warehouse from which an export is written: the journal and its last entry, and the service's time. */
+export function readExportedState(connection: Connection) {
   const { id, seq } = readJournalPosition(connection);
   return {
     journal: { id, seq },

@@ -5,14 +5,10 @@ import type { TimeRange } from "../../model/time-range.ts";
 const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
 
 /** Columns of time, `[bounds[i], bounds[i + 1])` each. The last one ends now, so that it can be fully covered. */
-export interface TimeGrid {
-  readonly bounds: readonly Micros[];
-  /** `2026-03-01 14:00` for an hour, `2026-03-01` for a day, `2026-03` for a month. */
-  readonly labels: readonly string[];
-}
+export type TimeGrid = Readonly<ReturnType<typeof buildGrid>>;
 
-/** The last `count` hours or days, including the current one. */
-export function buildGrid(now: Micros, step: "hour" | "day", count: number): TimeGrid {
+/** The last `count` hours or days, including the current one: `2026-03-01 14:00` or `2026-03-01`; months are `2026-03`. */
+export function buildGrid(now: Micros, step: "hour" | "day", count: number) {
   const length = step === "hour" ? MICROS_PER_HOUR : MICROS_PER_DAY;
   const first = Math.floor(now / length) * length - (count - 1) * length;
   const starts = Array.from({ length: count }, (_, i) => first + i * length);

@@ -41,22 +41,15 @@ export function findRowsBeside(
     });
 }
 
-/** The live rows of index ticks that a page has, before it is written. */
-export interface MatchedPreviews {
-  /** How many it has at the same moment. */
-  readonly confirmed: number;
-  /** The previews that it has at a slightly other moment, less than the tolerance away: at most one for each record. */
-  readonly replaced: readonly Micros[];
-  /** How much later the websocket stamped these: the median; undefined without any. */
-  readonly offset: Micros | undefined;
-}
+export type MatchedPreviews = Readonly<ReturnType<typeof matchPreviews>>;
 
+/** The live rows of index ticks that a page has, before it is written. */
 export function matchPreviews(
   transaction: Transaction,
   series: number,
   timestamps: readonly Micros[],
   tolerance: Micros,
-): MatchedPreviews {
+) {
   const [newest = 0, oldest = 0] = [timestamps[0], timestamps.at(-1)];
   const liveRows = transaction.values<Micros>(
     "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? AND source = 1",
@@ -65,7 +58,9 @@ export function matchPreviews(
   const ascending = liveRows.length === 0 ? [] : [...timestamps].sort((a, b) => a - b);
   const served = new Set(ascending);
   const matched = new Set(liveRows.filter((ts) => served.has(ts)));
+  /** How many it has at the same moment. */
   const confirmed = matched.size;
+  /** The previews that it has at a slightly other moment, less than the tolerance away: at most one for each record. */
   const replaced: Micros[] = [];
   const offsets: Micros[] = [];
   for (const ts of liveRows) {
@@ -77,6 +72,7 @@ export function matchPreviews(
     offsets.push(ts - nearest);
   }
   offsets.sort((a, b) => a - b);
+  /** `offset`: how much later the websocket stamped these, the median; undefined without any. */
   return { confirmed, replaced, offset: offsets[offsets.length >> 1] };
 }
 

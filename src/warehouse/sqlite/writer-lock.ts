@@ -15,13 +15,8 @@ import { exitCode, Failure } from "../../model/failure.ts";
 import { isSymbolicLink, resolvePath } from "./disk.ts";
 import { isCorruption, toFailure } from "./sqlite-errors.ts";
 
-/** A previous writer that ended without releasing its lock. */
-export interface KilledWriter {
-  /** For example `pid 17 on host`. */
-  readonly holder: string;
-  /** When it acquired the lock, in milliseconds since 1970. */
-  readonly sinceMs: number;
-}
+/** A previous writer that ended without releasing its lock, and when it acquired that, in milliseconds since 1970. */
+export type KilledWriter = NonNullable<ReturnType<typeof readKilledWriter>>;
 
 export type WriterLock = ReturnType<typeof acquireWriterLock>;
 
@@ -142,7 +137,7 @@ function toWriterLockFailure(error: unknown, path: string): unknown {
 }
 
 /** A writer removes or empties its holder file on release. If it names one when we get the lock, that writer was killed. */
-function readKilledWriter(holderFile: string): KilledWriter | undefined {
+function readKilledWriter(holderFile: string) {
   const left = statSync(holderFile, { throwIfNoEntry: false });
   return left && left.size > 0 ? { holder: readHolder(holderFile), sinceMs: left.mtimeMs } : undefined;
 }

@@ -221,16 +221,13 @@ function joinEntries(
   return joined;
 }
 
-export interface JournalPosition {
-  /** Which journal: that of this file. */
-  readonly id: number;
-  /** The last entry. */
-  readonly seq: number;
-  /** Older entries may be deleted: a reader that is further behind has missed some. */
-  readonly firstSeq: number;
-}
+export type JournalPosition = Readonly<ReturnType<typeof readJournalPosition>>;
 
-export function readJournalPosition(connection: Connection): JournalPosition {
+/**
+ * `id`: which journal, that of this file. `seq`: the last entry. Entries before `firstSeq` may be deleted: a reader that is further
+ * behind has missed some.
+ */
+export function readJournalPosition(connection: Connection) {
   const { changesId: id, changesPruned: firstSeq } = readWarehouseState(connection);
   const seq = connection.value<number>("SELECT coalesce(max(seq), ?) FROM changes", [firstSeq]);
   return { id, seq, firstSeq };
