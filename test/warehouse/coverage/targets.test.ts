@@ -39,50 +39,6 @@ const rangesOf = (warehouse: WarehouseWriter, series = 1) =>
   );
 
 describe("a target", () => {
-  it("is open-ended, and its start only moves back", () => {
-    const warehouse = openTestWarehouse();
-    for (const from of [100, 200, 50]) open(warehouse, target(from));
-    expect(rangesOf(warehouse)).toEqual([[50, null]]);
-  });
-
-  it("ends, and begins again later as a range of its own", () => {
-    const warehouse = openTestWarehouse();
-    open(warehouse, target(100));
-    end(warehouse, 150);
-    end(warehouse, 170);
-    expect(rangesOf(warehouse)).toEqual([[100, 150]]);
-    open(warehouse, target(151));
-    expect(rangesOf(warehouse)).toEqual([
-      [100, 150],
-      [151, null],
-    ]);
-  });
-
-  it("continues an earlier range that it touches", () => {
-    const warehouse = openTestWarehouse();
-    open(warehouse, target(100));
-    end(warehouse, 150);
-    open(warehouse, target(150));
-    expect(rangesOf(warehouse)).toEqual([[100, null]]);
-  });
-
-  it("takes in every earlier range that it reaches back to", () => {
-    const warehouse = openTestWarehouse();
-    for (const [from, to] of [
-      [10, 20],
-      [30, 40],
-      [50, 60],
-    ] as const) {
-      open(warehouse, target(from));
-      end(warehouse, to);
-    }
-    open(warehouse, target(35));
-    expect(rangesOf(warehouse)).toEqual([
-      [10, 20],
-      [30, null],
-    ]);
-  });
-
   it("is gone if it ends before it began", () => {
     const warehouse = openTestWarehouse();
     open(warehouse, target(100));
@@ -142,26 +98,8 @@ describe("a target", () => {
         const stored = rangesOf(warehouse).map(([from, to]) => ({ from, to: to ?? FOREVER }));
         expect(stored).toEqual(expected);
       }),
-      { numRuns: 200 },
+      { numRuns: 60 },
     );
-  });
-});
-
-describe("declareTargets", () => {
-  it("drops the targets of the stream that are no longer selected, and opens the others", () => {
-    const warehouse = openTestWarehouse();
-    const bars = { stream: "ohlcv", series: 1 } as const;
-    open(warehouse, target(10, { key: bars }));
-    warehouse.transaction((t) =>
-      declareTargets(t, "index_ticks", [target(10), target(20, { key: other })], 90),
-    );
-    warehouse.transaction((t) => declareTargets(t, "index_ticks", [target(30, { key: other })], 95));
-    expect(
-      queryRows(warehouse, "SELECT stream, series, from_ts, to_ts, is_snapshot FROM targets ORDER BY 1, 2"),
-    ).toEqual([
-      { stream: "index_ticks", series: 2, from_ts: 20, to_ts: null, is_snapshot: 0 },
-      { stream: "ohlcv", series: 1, from_ts: 10, to_ts: null, is_snapshot: 0 },
-    ]);
   });
 });
 
