@@ -39,7 +39,12 @@ sync:
   marketCap: { every: 30s }
   derivatives: { every: 30s }
 `,
-      simulator: { refreshSeconds: PERIOD_MS / 1000 },
+      // Two hours of records: what is filled before shows nothing about limits.
+      start: "2026-03-01T02:00:07Z",
+      simulator: {
+        refreshSeconds: PERIOD_MS / 1000,
+        quirks: { listed: { perMille: 1000, on: "2026-03-01" } },
+      },
     });
     const { clock, simulator } = daemon;
     const running = await daemon.startFilled();

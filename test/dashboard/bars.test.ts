@@ -252,7 +252,6 @@ describe("/api/bars of a series with daily bars", () => {
 describe("a ticker, a contract or market caps", () => {
   it.each([
     ["Kraken:BTC/USD", "Kraken:BTC/USD"],
-    ["kraken:btc-usd", "Kraken:BTC/USD"],
     ["kraken-id:btc-usd-id", "Kraken:BTC/USD"],
     ["Kraken:BTCUSD-PERP", "Kraken:BTCUSD-PERP"],
     ["cap:Bitcoin", "cap:BTC"],

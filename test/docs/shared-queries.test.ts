@@ -11,7 +11,7 @@ import { writeRecords } from "../support/warehouse/write-records.ts";
 const server = usePostgres();
 const document = readFileSync(new URL("../../docs/teams.md", import.meta.url), "utf8");
 const [page = ""] = document.split(/^(?=## )/m).filter((section) => section.startsWith("## PostgreSQL\n"));
-const SERIES = 12;
+const SERIES = 5;
 const STEP = 20 * 60_000_000;
 const from = Date.UTC(2026, 5, 1) * 1000;
 const to = Date.UTC(2026, 10, 1) * 1000;

@@ -46,7 +46,7 @@ const files = () => readdirSync(join(folder, "export", place())).sort();
 
 /** Each reader finds every tick of the warehouse once: by the catalogue, by the table's log, by the folders. */
 async function expectEveryReader(count: number): Promise<void> {
-  await expectSame(folder, "index_ticks", "coverage", "bars_1d");
+  await expectSame(folder, "index_ticks", "coverage");
   const times = (await readTableRows(join(folder, "export/versions/index_ticks"))).map(({ ts }) => ts);
   expect([times.length, new Set(times).size]).toEqual([count, count]);
   const glob = `SELECT count(*)::INTEGER, count(DISTINCT ts)::INTEGER FROM read_parquet('${folder}/export/index_ticks/**/*.parquet')`;

@@ -136,11 +136,11 @@ it("gives random ticks the same bars and quality in every engine and reader", as
   const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
   const names: string[] = [];
   warehouse.transaction((transaction) => {
-    for (const drawn of fc.sample(someSeries, 6)) {
+    for (const drawn of fc.sample(someSeries, 4)) {
       const name = `series-${names.length}`;
       fillSeries(transaction, name, drawn);
       // Of one half the hours are stale.
-      if (names.push(name) === 3) computeStaleBars(transaction, 10_000);
+      if (names.push(name) === 2) computeStaleBars(transaction, 10_000);
     }
     // In progress, whenever this runs.
     writeRecords(transaction, "index_ticks", [tick(parseTs("2039-01-01T00:00:00Z"), "7")], "rest");

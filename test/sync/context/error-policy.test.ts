@@ -10,7 +10,7 @@ const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exch
 
 describe("errors during a backfill", () => {
   it("A2, A11: a missing scope, or an endpoint that rejects valid tokens, parks its stream; the rest is synced, exit 4", async () => {
-    const engine = await startDenseHarness({
+    const engine = await startBackfillHarness({
       settings: smallSettings,
       simulator: {
         scopes: serviceScopes.filter((scope) => scope !== "read:ohlcv"),
@@ -31,7 +31,7 @@ describe("errors during a backfill", () => {
     expect(engine.query("SELECT missing_scopes FROM stream_states WHERE stream = 'ohlcv'")).toEqual([
       { missing_scopes: '["read:ohlcv"]' },
     ]);
-    expect(engine.query("SELECT count(*) > 5000 AS many FROM index_ticks")).toEqual([{ many: 1 }]);
+    expect(engine.query("SELECT count(*) > 1000 AS many FROM index_ticks")).toEqual([{ many: 1 }]);
 
     engine.simulator.grantScopes(serviceScopes);
     engine.simulator.setFaults();
@@ -70,7 +70,7 @@ describe("errors during a backfill", () => {
   });
 
   it("B17: three of four requests fail at random, and yet the run fetches everything, exit 0", async () => {
-    const engine = await startDenseHarness({ settings: smallSettings });
+    const engine = await startBackfillHarness({ settings: smallSettings });
     engine.simulator.setFaults(Fault.status(500, { p: 0.5 }), Fault.reset({ p: 0.5 }));
     const startedAt = engine.clock.now();
     expect((await engine.run()).exit).toBe(0);
@@ -112,7 +112,7 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: fal
   });
 
   it("C10: exactly what left the service's window while nothing ran is lost", async () => {
-    const engine = await startDenseHarness({
+    const engine = await startBackfillHarness({
       settings: `service: { refreshSeconds: 1200 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
       simulator: { refreshSeconds: 1200 },

@@ -49,12 +49,12 @@ describe("derivatives", () => {
     const engine = await startBackfillHarness({
       settings,
       simulator: {
-        size: { assets: 6, markets: 4, exchanges: 60 },
+        size: { assets: 6, markets: 4, exchanges: 20 },
         faults: [Fault.status(404, { on: "/derivatives/contract/*" })],
       },
     });
     expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
-    expect(engine.simulator.requests.count("/v3/derivatives/contract/futures")).toBe(60);
+    expect(engine.simulator.requests.count("/v3/derivatives/contract/futures")).toBe(20);
   });
 
   it("without the scope are reported once for all exchanges, and fetched once the scope is granted", async () => {
@@ -65,7 +65,7 @@ describe("derivatives", () => {
       },
       simulator: {
         scopes: serviceScopes.filter((scope) => scope !== "read:derivatives"),
-        size: { assets: 6, markets: 8, exchanges: 60 },
+        size: { assets: 6, markets: 8, exchanges: 20 },
       },
     });
     await harness.advance(1800);

@@ -82,10 +82,8 @@ describe("one endpoint that fails for good", () => {
     await engine.run();
     for (const [path, stream] of [
       ["/derivatives/contract/*", "derivative_contracts"],
-      ["/derivatives/ticker/*", "derivative_ticks"],
       ["/exchange-ticker*", "exchange_ticks"],
       ["/ohlcv", "ohlcv"],
-      ["/market", "markets"],
       ["/exchange", "exchanges"],
     ]) {
       engine.simulator.setFaults(Fault.status(500, { on: path }));

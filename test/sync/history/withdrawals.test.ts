@@ -3,13 +3,17 @@ import { parseTimestamp } from "../../../src/model/time.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { type BackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  type BackfillHarness,
+  startBackfillHarness,
+  startDenseHarness,
+} from "../../support/sync/backfill-harness.ts";
 
 const settings = `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
   intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
 const DAY_MS = 86_400_000;
 const withdrawn = { since: "2026-03-01T00:00:00Z", until: "2026-03-01T08:00:00Z" };
-const WITHDRAWN_ROWS = 960;
+const WITHDRAWN_ROWS = 240;
 
 function micros(text: string): number {
   const ts = parseTimestamp(text);
@@ -18,7 +22,7 @@ function micros(text: string): number {
 }
 
 async function startWithdrawal(options: { settings?: string } = {}): Promise<BackfillHarness> {
-  const engine = await startDenseHarness({ settings, mustRepeatClaims: true, ...options });
+  const engine = await startBackfillHarness({ settings, mustRepeatClaims: true, ...options });
   expect((await engine.run()).exit).toBe(0);
   const btc = engine.simulator.universe.assets.find(({ symbol }) => symbol === "BTC")?.id;
   const { since, until } = withdrawn;

@@ -37,7 +37,7 @@ describe("a daemon with a mute socket", () => {
       simulator: { faults: [Fault.mute(), Fault.lag(30 * 60_000, { on: "/index-ticker" })] },
     });
     await harness.runUntil(() => harness.isFilled);
-    for (let minute = 0; minute < 60; minute += 15) {
+    for (let minute = 0; minute < 45; minute += 15) {
       await harness.advance(900);
       expect(findFalseCoverage(harness, harness.clock.now())).toBeUndefined();
     }

@@ -122,7 +122,7 @@ it("shows as gaps exactly what is neither settled nor outside a target, whatever
       const { findings } = auditLedger(warehouse.connection, now);
       expect(findings.filter(({ rule }) => rule === "tiling")).toEqual([]);
     }),
-    { numRuns: 150 },
+    { numRuns: 80 },
   );
 });
 

@@ -75,7 +75,7 @@ describe("a query", () => {
       ),
     );
     const values = [
-      ...times.slice(120, 180).map(formatTimestamp),
+      ...times.slice(138, 168).map(formatTimestamp),
       DAY,
       `${DAY} 00:10`,
       `${DAY}T00:05`,
