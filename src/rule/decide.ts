@@ -72,11 +72,7 @@ export function decidePage(
   const { claims, proven, isComplete, endsAt, bound } = alarm || isMute ? saysNothing : said;
   const shown = { claims, shown: proven, oldest: timestamps.at(-1) };
   return {
-    ...decide(
-      shown,
-      { ...known, pending },
-      said.young.length + said.reopened.length > 0 ? reopen([...said.young, ...said.reopened]) : [],
-    ),
+    ...decide(shown, { ...known, pending }, reopen([...said.young, ...said.reopened])),
     proven,
     isComplete,
     endsAt,

@@ -170,7 +170,7 @@ export function claimRecords(
   const isMany = served.length > Math.max(MIN_MISSING_LIMIT, timestamps.length * MAX_MISSING_FRACTION);
   const gone = new Set(others.filter(({ isPreview }) => isPreview || !isMany));
   const many = others.filter((row) => !gone.has(row));
-  const newHoles = many.length > 0 ? findHoles(many, subtract([proven], normalise(holes)), expected) : [];
+  const newHoles = findHoles(many, subtract([proven], normalise(holes)), expected);
   const withdrawn = [...holes, ...newHoles].flatMap((hole): Claim[] => {
     const rows = missing.filter((row) => includes(hole, row.ts) && !gone.has(row));
     const says = expected.some((ts) => includes(hole, ts)) ? "rows" : "empty";

@@ -4,9 +4,19 @@ import { includes, type MemorySeries } from "./memory-series.ts";
 import { planGaps, servedMoments } from "./steps.ts";
 import { latenessAt, rulesAt, SETTLE_SLOTS, slotNow, type World, windowStartAt } from "./world.ts";
 
-/** A covered range must have every record that the service serves, now or later; a lost one has none that it serves. */
+/**
+ * A covered range must have every record that the service serves, now or later; a lost one has none that it serves. What the service may
+ * have withdrawn is not covered.
+ */
 export function findFalseClaim(series: MemorySeries, world: World, now: number): string | undefined {
   if (series.complaint !== undefined) return series.complaint;
+  const inDoubt = series.claims.find(
+    ({ kind, acceptedAt, range }) =>
+      kind === "withdrawn" &&
+      acceptedAt === null &&
+      series.ledger.some(({ from, to }) => from < range.to && to > range.from),
+  );
+  if (inDoubt) return `[${inDoubt.range.from}, ${inDoubt.range.to}) may be withdrawn, and is covered`;
   const windowStart = windowStartAt(world, now) ?? Number.NEGATIVE_INFINITY;
   const isLossy = losesRecords(world);
   for (const range of series.ledger) {
