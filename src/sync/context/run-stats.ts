@@ -117,7 +117,7 @@ export function computeProgress(
 const MIN_ESTIMATED_MS = 20_000;
 
 /**
- * The progress of all history together, `ms` after its start. The streams fraction the requests, so each counts by those it needs: a
+ * The progress of all history together, `ms` after its start. The streams share the requests, so each counts by those it needs: a
  * stream whose turn comes last says nothing about the time left, which is null until enough is done to know.
  */
 export function computeBackfillProgress(stats: RunStats, ms: number) {

@@ -46,7 +46,7 @@ export function readPeriod(connection: Connection, period: ExportPeriod) {
     WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
   let rows = 0;
   let [oldest, newest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  /** Whether any row has an `details`: exact digits, quality notes or unknown properties. */
+  /** Whether any row has a `details`: exact digits, quality notes or unknown properties. */
   let hasDetails = false;
   for (const key of keys) {
     const [count, first, last, detailsCount] = connection.findTuple<
