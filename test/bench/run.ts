@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { benchBackfill } from "./backfill.ts";
 import { benchExport } from "./export.ts";
 import { type Figure, formatFigures, isMissed } from "./figures.ts";
+import { benchGoodput } from "./goodput.ts";
 import { benchLive } from "./live.ts";
 import { benchOutage } from "./outage.ts";
 import { benchPages } from "./pages.ts";
@@ -25,6 +26,7 @@ interface Part {
 // Most figures are ratios within one run, because machines differ and their speed varies.
 const parts: Readonly<Record<string, Part>> = {
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
+  goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
   toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
   written: {
