@@ -86,8 +86,8 @@ function plain(value: unknown): unknown {
 
 describe("an export", () => {
   it("has the same rows in DuckDB as in the warehouse, in every relation", async () => {
-    expect(await compareRelations(folder, relations, ask)).toEqual([]);
-    await compareRelations(folder, ["gaps"], ask, "state = 'lost' AND reason = 'aged out'");
+    expect(await compareRelations(folder, relations, connection)).toEqual([]);
+    await compareRelations(folder, ["gaps"], connection, "state = 'lost' AND reason = 'aged out'");
   });
 
   it("has the same rows for another Parquet reader, sorted by series and time", async () => {

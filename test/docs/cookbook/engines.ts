@@ -30,14 +30,15 @@ export async function openCatalogue(file: string): Promise<{ connection: DuckDBC
   };
 }
 
-/** DuckDB's result in the same format, with timestamps, days and booleans as in the warehouse. */
+/** DuckDB's result in the same format. */
 export async function queryDuckDb(connection: DuckDBConnection, sql: string): Promise<string> {
   const result = await connection.runAndReadAll(sql);
   const rows = result.getRows().map((row) => row.map(toWarehouseValue));
   return [...rowRenderers.table(result.columnNames(), rows)].join("");
 }
 
-function toWarehouseValue(value: unknown): unknown {
+/** Timestamps, days and booleans as in the warehouse. */
+export function toWarehouseValue(value: unknown): unknown {
   if (typeof value === "bigint") return Number(value);
   if (typeof value === "boolean") return value ? 1 : 0;
   if (value instanceof DuckDBTimestampValue) return formatTimestamp(Number(value.micros));

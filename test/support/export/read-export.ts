@@ -2,7 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { DuckDBInstance } from "@duckdb/node-api";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import Database from "better-sqlite3";
 import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import {
@@ -13,11 +13,11 @@ import {
 } from "../../../src/export/export-warehouse.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { openCatalogue, toWarehouseValue } from "../../docs/cookbook/engines.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { fillEverything, openAt } from "./sample-data.ts";
 
 export type Row = readonly unknown[];
-type Ask = (sql: string) => Promise<Row[]>;
 
 /** Exports `folder/mds.sqlite` to `folder/export`. */
 export function exportIn(folder: string, more: Partial<ExportOptions> = {}): Promise<ExportResult> {
@@ -95,17 +95,12 @@ export function shareExport(
 }
 
 /** Runs SQL in a catalogue, opened read-only as a quant would, with nothing set. */
-export function inCatalogue(catalogue: string, sql: string): Promise<Row[]> {
-  return withCatalogue(catalogue, (ask) => ask(sql));
-}
-
-async function withCatalogue<T>(catalogue: string, use: (ask: Ask) => Promise<T>): Promise<T> {
-  const instance = await DuckDBInstance.create(catalogue, { access_mode: "READ_ONLY", threads: "1" });
+export async function inCatalogue(catalogue: string, sql: string): Promise<Row[]> {
+  const { connection, close } = await openCatalogue(catalogue);
   try {
-    const connection = await instance.connect();
-    return await use(async (sql) => (await connection.runAndReadAll(sql)).getRowsJson() as Row[]);
+    return (await connection.runAndReadAll(sql)).getRowsJson();
   } finally {
-    instance.closeSync();
+    close();
   }
 }
 
@@ -120,42 +115,28 @@ export function inWarehouse(warehouse: string, sql: string): Row[] {
 
 const readRows = (database: Database.Database, sql: string) => database.prepare(sql).raw().all() as Row[];
 
-/** What SQLite's plain types say, from DuckDB's richer ones. */
-function plain(name: string, type: string): string {
-  const column = `"${name}"`;
-  if (type === "TIMESTAMP") return `strftime(${column}, '%Y-%m-%dT%H:%M:%S.%fZ')`;
-  if (type === "BOOLEAN") return `CAST(${column} AS INTEGER)`;
-  if (type === "BIGINT") return `CAST(${column} AS DOUBLE)`;
-  if (type === "DATE") return `CAST(${column} AS VARCHAR)`;
-  return column;
-}
-
-/** The types of a relation's columns: DuckDB takes long to describe a view of views. */
-const knownTypes = new Map<string, ReadonlyMap<string, string>>();
-
 /** All rows of a relation, from both sides, each as one text and in the order of the texts. */
-async function bothSides(database: Database.Database, relation: string, where: string, ask: Ask) {
-  const types =
-    knownTypes.get(relation) ??
-    new Map((await ask(`DESCRIBE ${relation}`)).map(([name, type]) => [String(name), String(type)]));
-  knownTypes.set(relation, types);
+async function bothSides(
+  database: Database.Database,
+  relation: string,
+  where: string,
+  connection: DuckDBConnection,
+) {
   const names = readRows(database, `SELECT name FROM pragma_table_info('${relation}')`)
-    .map(([name]) => String(name))
+    .map(([name]) => `"${name}"`)
     // The age is computed when queried.
-    .filter((name) => !["absences", "change", "reject", "age_seconds"].includes(name));
-  const quoted = names.map((name) => `"${name}"`);
-  const here = readRows(database, `SELECT ${quoted.join(", ")} FROM ${relation} WHERE ${where}`);
-  const shown = names.map((name) => plain(name, types.get(name) ?? "missing"));
-  const there = await ask(`SELECT ${shown.join(", ")} FROM ${relation} WHERE ${where}`);
-  const texts = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
-  return { warehouse: texts(here), catalogue: texts(there) };
+    .filter((name) => !['"absences"', '"change"', '"reject"', '"age_seconds"'].includes(name));
+  const sql = `SELECT ${names.join(", ")} FROM ${relation} WHERE ${where}`;
+  const texts = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
+  const there = (await connection.runAndReadAll(sql)).getRows().map((row) => row.map(toWarehouseValue));
+  return { warehouse: texts(readRows(database, sql)), catalogue: texts(there) };
 }
 
 /** Expects the rows of the warehouse in an open catalogue. Returns the relations that have none. */
 export async function compareRelations(
   folder: string,
   relations: readonly string[],
-  ask: Ask,
+  connection: DuckDBConnection,
   where = "true",
 ): Promise<string[]> {
   // SQLite parses every view each time a file is opened.
@@ -163,7 +144,7 @@ export async function compareRelations(
   const empty: string[] = [];
   try {
     for (const relation of relations) {
-      const { catalogue, warehouse } = await bothSides(database, relation, where, ask);
+      const { catalogue, warehouse } = await bothSides(database, relation, where, connection);
       expect(catalogue, relation).toEqual(warehouse);
       if (catalogue.length === 0) empty.push(relation);
     }
@@ -175,5 +156,10 @@ export async function compareRelations(
 
 /** Expects the rows of the warehouse in an export's relations. */
 export async function expectSame(folder: string, ...relations: string[]): Promise<void> {
-  await withCatalogue(join(folder, "export/mds.duckdb"), (ask) => compareRelations(folder, relations, ask));
+  const { connection, close } = await openCatalogue(join(folder, "export/mds.duckdb"));
+  try {
+    await compareRelations(folder, relations, connection);
+  } finally {
+    close();
+  }
 }
