@@ -6,6 +6,7 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import type { FaultCall } from "../simulator/faults.ts";
 import { RemoteSimulator, simulatorEntry } from "../simulator/remote-simulator.ts";
+import type { LoggedRequest } from "../simulator/traffic-log.ts";
 import { readAddress } from "../support/daemon/read-address.ts";
 import { buildProgram } from "./built-program.ts";
 import type { Figure } from "./figures.ts";
@@ -17,7 +18,18 @@ interface Row {
   readonly seconds: number;
   readonly faults: readonly FaultCall[];
   readonly maxLostPeriods: number;
+  /** REST answers all the time, within limits: how old the newest record of an index may become at most. */
+  readonly maxHeadAgeSeconds?: number;
+  /** The socket alone fails: how long it may wait at most. */
+  readonly maxSocketWaitSeconds?: number;
 }
+
+/** The websocket is refused, so that everything is polled. */
+const withoutFeed = (seconds: number): FaultCall[] => [
+  ["upgradeStatus", 503, { to: seconds * 1_000 }],
+  ["dropConnection", { when: "tick", to: seconds * 1_000 }],
+];
+const LIMIT_SECONDS = 120;
 
 /** `--full`: the long outage lasts five minutes. */
 const LONG_SECONDS = process.argv.includes("--full") ? 300 : 150;
@@ -77,6 +89,67 @@ const rows: readonly Row[] = [
     maxLostPeriods: 1,
   },
   { name: "refused 90 s", cadenceSeconds: 30, seconds: 90, faults: refuse(90), maxLostPeriods: 0 },
+  {
+    name: "socket dropped every 10 s, twelve times",
+    cadenceSeconds: 5,
+    seconds: 0,
+    faults: [
+      ["dropConnection", { when: "tick", total: 1 }],
+      ["dropConnection", { when: "accept", in: 10_000, total: 12 }],
+    ],
+    maxLostPeriods: 0,
+    maxSocketWaitSeconds: 5,
+  },
+  {
+    name: "/derivatives alone answers 429 with Retry-After: 30",
+    cadenceSeconds: 5,
+    seconds: LIMIT_SECONDS,
+    faults: [
+      ...withoutFeed(LIMIT_SECONDS),
+      [
+        "status",
+        429,
+        { on: "/derivatives/*", retryAfter: "seconds", wait: 30_000, to: LIMIT_SECONDS * 1_000 },
+      ],
+    ],
+    maxLostPeriods: 0,
+    maxHeadAgeSeconds: 20,
+  },
+  {
+    name: "one 429 with Retry-After: 86400",
+    cadenceSeconds: 5,
+    seconds: LIMIT_SECONDS,
+    faults: [
+      ...withoutFeed(LIMIT_SECONDS),
+      ["status", 429, { on: "/market-cap", total: 1, retryAfter: "seconds", wait: 86_400_000 }],
+    ],
+    maxLostPeriods: 0,
+    maxHeadAgeSeconds: 20,
+  },
+  {
+    name: "429 for 3 of every 10 s",
+    cadenceSeconds: 5,
+    seconds: LIMIT_SECONDS,
+    faults: [
+      ...withoutFeed(LIMIT_SECONDS),
+      ...Array.from({ length: LIMIT_SECONDS / 10 }, (_, at): FaultCall => {
+        return ["status", 429, { on: "*", from: at * 10_000, to: at * 10_000 + 3_000 }];
+      }),
+    ],
+    maxLostPeriods: 1,
+    maxHeadAgeSeconds: 20,
+  },
+  {
+    name: "one 403 on the upgrade",
+    cadenceSeconds: 5,
+    seconds: 0,
+    faults: [
+      ["dropConnection", { when: "tick", total: 1 }],
+      ["upgradeStatus", 403, { total: 1 }],
+    ],
+    maxLostPeriods: 0,
+    maxSocketWaitSeconds: 5,
+  },
 ];
 
 const settings = `sync:
@@ -91,6 +164,7 @@ http: { port: 0 }
 /** Every outage ends so long before the end of a period: the record of that period can still be had. */
 const END_BEFORE_PERIOD_MS = 4_000;
 const TAIL_SECONDS = 12;
+const DROPS_SECONDS = 150;
 const MAX_BACK_SECONDS = 3;
 const MAX_FIRST_MINUTE_REQUESTS = 30;
 
@@ -182,6 +256,7 @@ class Site {
 
   async measure(): Promise<Figure[]> {
     const { name, cadenceSeconds, seconds, faults, maxLostPeriods } = this.#row;
+    const { maxHeadAgeSeconds, maxSocketWaitSeconds } = this.#row;
     const periodMs = cadenceSeconds * 1_000;
     const endOffset = Date.now() + seconds * 1_000 + END_BEFORE_PERIOD_MS;
     const startAt = Date.now() + 2 * periodMs - (endOffset % periodMs);
@@ -193,9 +268,37 @@ class Site {
     const endAt = startedAt + seconds * 1_000;
     await sleep(Math.min(60, seconds) * 1_000);
     const firstMinute = (await this.#countFailed()) - before;
-    await sleep((Math.max(0, seconds - 60) + TAIL_SECONDS) * 1_000 + periodMs);
+    const rest = maxSocketWaitSeconds === undefined ? seconds - Math.min(60, seconds) : DROPS_SECONDS;
+    await sleep((rest + TAIL_SECONDS) * 1_000 + periodMs);
     const title = `${name}, cadence ${cadenceSeconds} s`;
+    const lost = {
+      name: `${title}: periods lost`,
+      ...this.#countLost(startedAt, maxHeadAgeSeconds ? startedAt : endAt, Date.now() - 2 * periodMs),
+      atMost: maxLostPeriods,
+      digits: 0,
+    };
     const requests = await this.#simulator.readRequests();
+    const upgrades = requests.filter(({ target, at }) => target.startsWith("/v3/stream") && at >= startedAt);
+    if (maxHeadAgeSeconds !== undefined) {
+      const measured = longestSilence(requests, startedAt, endAt) / 1_000;
+      return [
+        { name: `${title}: oldest head of an index`, measured, atMost: maxHeadAgeSeconds, unit: "s" },
+        lost,
+      ];
+    }
+    if (maxSocketWaitSeconds !== undefined)
+      return [
+        {
+          name: `${title}: longest wait of the socket`,
+          note: `${upgrades.length} connections`,
+          measured:
+            longestWait(upgrades, startedAt + END_BEFORE_PERIOD_MS, name.includes("dropped") ? 10_000 : 0) /
+            1_000,
+          atMost: maxSocketWaitSeconds,
+          unit: "s",
+        },
+        lost,
+      ];
     const isBack = (isSocket: boolean) => {
       const first = requests.find(
         ({ target, status, at }) =>
@@ -209,12 +312,7 @@ class Site {
     return [
       { name: `${title}: socket up after`, measured: isBack(true), atMost: MAX_BACK_SECONDS, unit: "s" },
       { name: `${title}: first poll after`, measured: isBack(false), atMost: MAX_BACK_SECONDS, unit: "s" },
-      {
-        name: `${title}: periods lost`,
-        ...this.#countLost(startedAt, endAt, Date.now() - 2 * periodMs),
-        atMost: maxLostPeriods,
-        digits: 0,
-      },
+      lost,
       {
         name: `${title}: requests in its first ${Math.min(60, seconds)} s`,
         measured: firstMinute,
@@ -274,6 +372,27 @@ class Site {
     }
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** `droppedAt`: the first tick, with which the first connection ends. `connectedMs`: how long the others last. */
+function longestWait(upgrades: readonly LoggedRequest[], droppedAt: number, connectedMs: number): number {
+  let longest = 0;
+  let freeAt = droppedAt;
+  for (const { at, status } of upgrades) {
+    longest = Math.max(longest, at - freeAt);
+    freeAt = at + (status === 101 ? connectedMs : 0);
+  }
+  return longest;
+}
+
+/** The longest time in which no page of an index was answered. */
+function longestSilence(requests: readonly LoggedRequest[], from: number, to: number): number {
+  const isHead = ({ target, status, at }: LoggedRequest) =>
+    target.startsWith("/v3/index-ticker") && status === 200 && at >= from && at <= to;
+  const byIndex = Map.groupBy(requests.filter(isHead), ({ target }) => /indexId=[^&]+/.exec(target)?.[0]);
+  const times = [...byIndex.values()].map((each) => [from, ...each.map(({ at }) => at), to]);
+  const silences = times.flatMap((each) => each.map((at, i) => at - (each[i - 1] ?? at)));
+  return times.length === 0 ? to - from : Math.max(...silences);
 }
 
 function sleep(ms: number): Promise<void> {
