@@ -131,7 +131,8 @@ export function findContradiction({
   anchor = provenFrom - 1,
 }: PageAnswer): PageContradiction | undefined {
   if (foreign > 0) return "foreign_rows";
-  let [isNewer, before] = [false, Number.POSITIVE_INFINITY];
+  let isNewer = false;
+  let before = Number.POSITIVE_INFINITY;
   for (const ts of timestamps) {
     if (ts > before) return "disordered";
     if (ts >= provenFrom && ts > anchor && ts < gap.to) isNewer = true;

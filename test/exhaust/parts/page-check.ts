@@ -9,7 +9,14 @@ import {
   type PageAnswer,
   type SeriesRules,
 } from "../../../src/rule/answer.ts";
-import { claimNotFound, claimRecords, findContradiction, interpret } from "../../../src/rule/interpret.ts";
+import {
+  claimNotFound,
+  claimRecords,
+  findContradiction,
+  ignoreClaims,
+  interpret,
+  type PageAlarm,
+} from "../../../src/rule/interpret.ts";
 import {
   moments,
   specifyContradiction,
@@ -321,6 +328,33 @@ function tryContradictions(): PartResult {
   });
 }
 
+/** The ranges that a page with a contradiction opens: those it shows to be wrong. */
+function tryIgnored(): PartResult {
+  const cases = combinations<
+    Pick<PageAnswer, "timestamps"> & { ledger: StoredContent["ledger"]; alarm: PageAlarm }
+  >({
+    timestamps: subsets([0, 1, 2, 3]).map((list) => [...list].reverse()),
+    ledger: [
+      [],
+      [settled(0, 2, NO_RECORDS)],
+      [settled(0, 1, NO_RECORDS), settled(1, 3)],
+      [settled(1, 2, NO_RECORDS), settled(3, 4, NOTHING_OLDER)],
+    ],
+    alarm: ["newer_than_proven", "disordered", "foreign_rows", "mass_rejection"],
+  });
+  return tryAll(cases, ({ timestamps, ledger, alarm }) => {
+    const page = { ...plainPage, gap: { from: 1, to: 4 }, provenFrom: 2, timestamps };
+    const { young, reopened } = ignoreClaims(page, toStoredSeries({ ...noContent, ledger }), alarm);
+    const wrong = ledger.filter(
+      (range) => range.proof === "empty" && timestamps.some((ts) => moments(range).includes(ts)),
+    );
+    return [
+      [young, reopened],
+      [alarm === "newer_than_proven" ? [{ from: 2, to: 4 }] : [], wrong],
+    ];
+  });
+}
+
 type YoungCase = Pick<SeriesRules, "lateness" | "isDaily" | "step"> &
   Pick<PageAnswer, "isHead" | "isStale" | "asOf">;
 
@@ -345,6 +379,7 @@ function tryYoung(): PartResult {
 export const pageChecks: readonly PartCheck[] = [
   { name: "findContradiction", run: tryContradictions },
   { name: "claimNotFound", run: tryNotFound },
+  { name: "ignoreClaims", run: tryIgnored },
   { name: "interpret: young", run: tryYoung },
   { name: "interpret: head", run: tryHeads },
   { name: "interpret: proven", run: tryProven },

@@ -1,0 +1,135 @@
+import type { Micros } from "../../../src/model/time.ts";
+import type { TimeRange } from "../../../src/model/time-range.ts";
+import {
+  AGED_OUT_REASON,
+  NO_RECORDS,
+  RETENTION_REASON,
+  type SettledRange,
+} from "../../../src/rule/answer.ts";
+import {
+  assertValidLedger,
+  changeRanges,
+  disprovedRanges,
+  joinTouched,
+  type LedgerChange,
+  loseAgedOut,
+  loseExpired,
+  reopenAt,
+} from "../../../src/rule/apply.ts";
+import { combinations, type PartCheck, type PartResult } from "./part-check.ts";
+import { isIn } from "./stored-content.ts";
+
+/** What each of some moments is: nothing, if it is open. */
+type Moments = readonly (string | undefined)[];
+
+const LENGTH = 4;
+const states = [undefined, "rows", `empty ${NO_RECORDS}`, `lost ${AGED_OUT_REASON}`];
+const everyLedger = [...combinations<Moments & object>([states, states, states, states] as never)].map(
+  (each) => Object.values(each) as Moments,
+);
+const ranges = Array.from({ length: LENGTH }, (_, from) =>
+  Array.from({ length: LENGTH - from + 1 }, (_, length) => ({ from, to: from + length })),
+).flat();
+
+function toLedger(moments: Moments): SettledRange[] {
+  const ledger: SettledRange[] = [];
+  for (const [ts, state] of moments.entries()) {
+    if (state === undefined) continue;
+    const proof = state.split(" ", 1)[0] as SettledRange["proof"];
+    const reason = proof === "rows" ? null : state.slice(proof.length + 1);
+    const last = ledger.at(-1);
+    if (last?.to === ts && moments[ts - 1] === state) ledger.splice(-1, 1, { ...last, to: ts + 1 });
+    else ledger.push({ from: ts, to: ts + 1, proof, reason });
+  }
+  return ledger;
+}
+
+const touchedBy = (ledger: readonly SettledRange[], { from, to }: TimeRange) =>
+  ledger.filter((each) => each.from <= to && each.to >= from);
+
+/** As the warehouse makes the changes: each replaces the ranges that it touches. */
+function apply(ledger: readonly SettledRange[], changes: readonly LedgerChange[]): Moments {
+  const touched = joinTouched(changes, (range) => touchedBy(ledger, range));
+  const others = ledger.filter((each) => !touched.includes(each));
+  const after = [...others, ...changes.reduce(changeRanges, touched)].sort((a, b) => a.from - b.from);
+  assertValidLedger(after);
+  return Array.from({ length: LENGTH }, (_, ts) => {
+    const settled = after.find((range) => isIn(range, ts));
+    return settled && [settled.proof, settled.reason].filter((word) => word !== null).join(" ");
+  });
+}
+
+type Expected = (state: string | undefined, ts: Micros) => string | undefined;
+
+/** Makes the changes of each case in every ledger, and expects each moment to be what `expected` says. */
+function tryChanges(
+  find: (ledger: readonly SettledRange[]) => Iterable<readonly [readonly LedgerChange[], Expected]>,
+): PartResult {
+  let cases = 0;
+  for (const moments of everyLedger) {
+    const ledger = toLedger(moments);
+    for (const [changes, expected] of find(ledger)) {
+      cases++;
+      const [actual, wanted] = [apply(ledger, changes), moments.map(expected)].map((side) =>
+        JSON.stringify(side),
+      );
+      if (actual !== wanted)
+        return {
+          cases,
+          violation: `${JSON.stringify([moments, changes])}\n  is ${actual}\nwanted ${wanted}`,
+        };
+    }
+  }
+  return { cases, violation: undefined };
+}
+
+const isCovered = (state: string | undefined) => state !== undefined && !state.startsWith("lost");
+const lost = (reason: string) => `lost ${reason}`;
+
+function tryRanges(): PartResult {
+  return tryChanges(function* () {
+    for (const range of ranges) {
+      const inside =
+        (expected: Expected): Expected =>
+        (state, ts) =>
+          isIn(range, ts) ? expected(state, ts) : state;
+      yield [[{ kind: "retract", range }], inside(() => undefined)];
+      yield [loseExpired(range), inside(() => lost(RETENTION_REASON))];
+      if (range.from === range.to) continue;
+      yield [loseAgedOut([range]), inside((state) => (isCovered(state) ? state : lost(AGED_OUT_REASON)))];
+      for (const proof of ["rows", "empty"] as const) {
+        const reason = proof === "rows" ? null : "other";
+        const state = proof === "rows" ? "rows" : "empty other";
+        yield [[{ kind: "settle", range, proof, reason }], inside(() => state)];
+        yield [
+          [
+            { kind: "settle", range, proof, reason },
+            { kind: "retract", range: { from: 0, to: 1 } },
+          ],
+          (before, ts) => (ts === 0 ? undefined : inside(() => state)(before, ts)),
+        ];
+      }
+    }
+  });
+}
+
+/** An empty range is open as a whole once a row is in it; of a range of rows only the moment of a tick. */
+function tryTicks(): PartResult {
+  return tryChanges(function* (ledger) {
+    for (let ts = 0; ts < LENGTH; ts++) {
+      const empty = ledger.find((range) => range.proof === "empty" && isIn(range, ts));
+      const opened = empty ?? { from: ts, to: ts + 1 };
+      const open: Expected = (state, at) => (isIn(opened, at) && isCovered(state) ? undefined : state);
+      yield [reopenAt(ts, touchedBy(ledger, { from: ts, to: ts })), open];
+      const disproved = disprovedRanges(ledger, [ts]).map(
+        (range): LedgerChange => ({ kind: "retract", range }),
+      );
+      yield [disproved, empty ? open : (state) => state];
+    }
+  });
+}
+
+export const ledgerChecks: readonly PartCheck[] = [
+  { name: "changeRanges", run: tryRanges },
+  { name: "reopenAt", run: tryTicks },
+];
