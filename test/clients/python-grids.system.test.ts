@@ -56,6 +56,8 @@ starts[starts >= "2026-02-28"].equals(w.bars("BTC", "7m", "2026-02-28", "2026-03
   "missing later": 'w.missing("BTC", "2026-03-01", "2027-01-01").reason.tolist()',
   "returns of local days":
     'w.returns("BTC", "6h", "2026-02-28T00:00Z", "2026-03-01T00:00Z", tz="Asia/Kolkata", align="day")',
+  "the zone UTC as an object": `import datetime
+w.bars("BTC", "7m", tz=datetime.timezone.utc).index.equals(w.bars("BTC", "7m").index)`,
   "bad zone": 'w.bars("BTC", "1h", tz="Mars/Base")',
   "no zone": 'w.bars("BTC", "1h", tz=5)',
   "bad align": 'w.bars("BTC", "1h", align="week")',
@@ -147,6 +149,7 @@ describe.runIf(hasPandas)("bars in Python", () => {
   });
 
   it("refuse an alignment that they do not know", () => {
+    expect(resultOf("the zone UTC as an object")).toBe(1);
     expect(resultOf("bad zone")).toBe(
       "ValueError: there is no time zone 'Mars/Base'; give a name such as America/New_York",
     );

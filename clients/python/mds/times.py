@@ -49,7 +49,7 @@ def to_micros(time, now=None, tz=None):
 def to_zone(tz):
     """A zone as pandas takes it: a name in any case, `Z`, an offset such as `+05:30`, or a tzinfo."""
     if isinstance(tz, datetime.tzinfo):
-        return tz
+        return "UTC" if _UTC.fullmatch(str(tz)) else tz
     if not isinstance(tz, str):
         raise TypeError(f"not a time zone: {tz!r}; give a name such as America/New_York")
     if _UTC.fullmatch(tz):
