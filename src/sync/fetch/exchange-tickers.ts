@@ -16,7 +16,8 @@ const { endpoint } = streamTable[stream];
  * The ledger records a torn period as `lost`, reason `not observed`. Its rows get no `quality` flag, because each row is
  * correct, and users who filter by `quality` would discard correct prices.
  *
- * `exchangeId`: null for all exchanges. `markets`: those to store; undefined: all. Returns the start of the period that the list shows, which may be an earlier one than the present; undefined if it is empty.
+ * `exchangeId`: null for all exchanges. `markets`: those to store; undefined: all. Returns the start of the period that the list shows,
+ * which may be an earlier one than the present; undefined if it is empty.
  */
 export async function fetchExchangeTicks(
   context: SyncContext,
