@@ -11,7 +11,7 @@ import {
   type SearchedPages,
   searchPages,
 } from "../warehouse/read/page-search.ts";
-import { readStatus } from "../warehouse/read/status.ts";
+import { readStatusInSteps } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
@@ -42,7 +42,7 @@ export type PageQuery = {
     /** By the service's clock. */
     readonly now: Micros;
     /** When the service is asked again about what it must repeat. */
-    readonly confirmation?: Parameters<typeof readStatus>[2];
+    readonly confirmation?: Parameters<typeof readStatusInSteps>[2];
   };
 }[keyof QueryResults];
 
@@ -78,12 +78,17 @@ export class PageQueries {
     this.#reader ??= openReader(query.path, SMALL_CACHE_KIB);
     const reader = this.#reader;
     // Three queries use the heat map, and building it is the slowest part of them.
-    const heatmap = () => this.#heatmaps.get("heatmap", HEATMAP_TTL, () => this.#readHeatmap(query));
+    const heatmap = () =>
+      this.#heatmaps.get("heatmap", HEATMAP_TTL, () =>
+        this.#readInSteps(query.path, (connection) => readHeatmap(connection, query.now)),
+      );
     const find = async (name: string, limit: number) =>
       addTickers(reader, name, (await heatmap()).series.find(name, limit), limit);
     switch (query.kind) {
       case "status":
-        return readStatus(reader, query.now, query.confirmation);
+        return this.#readInSteps(query.path, (connection) =>
+          readStatusInSteps(connection, query.now, query.confirmation),
+        );
       case "coverage":
         return (await heatmap()).toResult({
           ...{ ...query.params, defaultLimit: DEFAULT_ROWS },
@@ -112,8 +117,8 @@ export class PageQueries {
       case "schema":
         return readSchema(reader);
       case "market": {
-        const sparklines = await this.#sparklines.get("sparklines", SPARKLINES_TTL, async () =>
-          readSparklines(reader, query.now),
+        const sparklines = await this.#sparklines.get("sparklines", SPARKLINES_TTL, () =>
+          this.#readInSteps(query.path, (connection) => readSparklines(connection, query.now)),
         );
         return { assets: readMarketRanking(reader), sparklines };
       }
@@ -122,11 +127,12 @@ export class PageQueries {
     }
   }
 
-  /** In steps, between which this thread answers other queries; so it has a connection of its own. */
-  async #readHeatmap({ path, now }: PageQuery): Promise<Heatmap> {
+  /** Between the steps this thread answers other queries; so they have a connection and a transaction of their own. */
+  async #readInSteps<T>(path: string, read: (connection: Connection) => Generator<void, T>): Promise<T> {
     const connection = openReader(path, SMALL_CACHE_KIB);
     try {
-      for (const steps = readHeatmap(connection, now); ; ) {
+      connection.database.exec("BEGIN");
+      for (const steps = read(connection); ; ) {
         const { done, value } = steps.next();
         if (done) return value;
         await new Promise<void>((resolve) => this.#clock.after(0, resolve));

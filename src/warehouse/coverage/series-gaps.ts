@@ -41,6 +41,7 @@ function partsSql(columns: string, scope: GapScope, order = ""): string {
 // The sign hides the value from the planner, which would prepare the statement anew for each.
 const ofStream = (alias: string) => `${alias}.stream = +@stream`;
 const ofSeries = (alias: string) => `${ofStream(alias)} AND ${alias}.series = +@series`;
+const ofSpan = (alias: string) => `${ofStream(alias)} AND ${alias}.series BETWEEN +@first AND +@last`;
 
 interface PartRow extends SeriesNames, TimeRange {
   readonly series: number;
@@ -125,7 +126,6 @@ type GapTuple = readonly [
 
 /** What follows from these is computed here: a subscription has hundreds of thousands of gaps, which SQLite would sort, too. */
 const gapColumns = "p.series, p.from_ts, p.to_ts, p.kind IN ('lost', 'settled'), p.reason, p.service_window";
-const gapsOfStream = partsSql(gapColumns, { ofKey: ofStream });
 const gapsOfKey = partsSql(gapColumns, { ofKey: ofSeries });
 
 function toGap([, from, to, isLost, reason, serviceWindow]: GapTuple): KeyGap {
@@ -137,13 +137,6 @@ function toGap([, from, to, isLost, reason, serviceWindow]: GapTuple): KeyGap {
 /** Ascending. They come nearly in this order, in which sorting takes one pass. */
 const toGaps = (tuples: readonly GapTuple[]) => tuples.map(toGap).sort((a, b) => a.from - b.from);
 
-/** The rows of the view `gaps` of a stream, by series. */
-export function readStreamGaps(connection: Connection, stream: Stream, now: Micros): Map<number, KeyGap[]> {
-  const tuples = connection.tuples<GapTuple>(gapsOfStream, { stream, now });
-  const bySeries = Map.groupBy(tuples, ([series]) => series);
-  return new Map([...bySeries].map(([series, own]) => [series, toGaps(own)]));
-}
-
 /** The rows of the view `gaps` of one key, ascending. */
 export function readKeyGaps(connection: Connection, { stream, series }: LedgerKey, now: Micros): KeyGap[] {
   return toGaps(connection.tuples<GapTuple>(gapsOfKey, { stream, series, now }));
@@ -154,10 +147,8 @@ export type KeyRange =
   | KeyGap
   | (TimeRange & { readonly state: "covered"; readonly reason: null; readonly lostAt: null });
 
-const coveredSql = (condition: string) => `SELECT series, from_ts, to_ts FROM settled_ranges
-  WHERE stream = ? ${condition} AND proof <> 'lost' ORDER BY series, from_ts`;
-const coveredOfStream = coveredSql("");
-const coveredOfKey = coveredSql("AND series = ?");
+const coveredOfSpan = `SELECT series, from_ts, to_ts FROM settled_ranges WHERE ${ofSpan("settled_ranges")} AND proof <> 'lost' ORDER BY series, from_ts`;
+const gapsOfSpan = partsSql(gapColumns, { ofKey: ofSpan });
 
 type CoveredTuple = readonly [series: number, from: Micros, to: Micros];
 
@@ -165,24 +156,38 @@ const toCovered = ([, from, to]: CoveredTuple): KeyRange => ({
   ...{ from, to, state: "covered", reason: null, lostAt: null },
 });
 
-/** Every series of a stream with its ranges: what is covered, and the rows of the view `gaps`. */
-export function readStreamRanges(
-  connection: Connection,
-  stream: Stream,
-  now: Micros,
-): Map<number, KeyRange[]> {
-  const covered = connection.tuples<CoveredTuple>(coveredOfStream, [stream]);
-  const bySeries = Map.groupBy(covered, ([series]) => series);
-  const gaps = readStreamGaps(connection, stream, now);
-  const rangesOf = (series: number) => [
-    ...(bySeries.get(series) ?? []).map(toCovered),
-    ...(gaps.get(series) ?? []),
-  ];
-  return new Map([...new Set([...bySeries.keys(), ...gaps.keys()])].map((key) => [key, rangesOf(key)]));
+/** The series of a stream from `first` to `last`; a statement takes it as its parameters. */
+type SeriesSpan = {
+  readonly stream: Stream;
+  readonly first: number;
+  readonly last: number;
+};
+
+const SERIES_PER_SPAN = 500;
+
+/** All series of a stream, so many at once as a thread reads without making others wait. */
+export function* seriesSpans(connection: Connection, stream: Stream): Generator<SeriesSpan> {
+  const newest = connection.value<number | null>("SELECT max(series) FROM series", []) ?? 0;
+  for (let first = 0; first <= newest; first += SERIES_PER_SPAN)
+    yield { stream, first, last: first + SERIES_PER_SPAN - 1 };
 }
 
-/** The same of one key: that of a snapshot stream may have so many that those of others do not fit beside them. */
-export function readKeyRanges(connection: Connection, key: LedgerKey, now: Micros): KeyRange[] {
-  const covered = connection.tuples<CoveredTuple>(coveredOfKey, [key.stream, key.series]);
-  return [...covered.map(toCovered), ...readKeyGaps(connection, key, now)];
+/** The rows of the view `gaps` by series. */
+export function readGapsOf(connection: Connection, span: SeriesSpan, now: Micros): Map<number, KeyGap[]> {
+  const bySeries = Map.groupBy(
+    connection.tuples<GapTuple>(gapsOfSpan, { ...span, now }),
+    ([series]) => series,
+  );
+  return new Map([...bySeries].map(([series, own]) => [series, toGaps(own)]));
+}
+
+/** The same with what is covered. A snapshot key may have so many ranges that those of others do not fit beside them. */
+export function readRanges(connection: Connection, span: SeriesSpan, now: Micros): Map<number, KeyRange[]> {
+  const covered = Map.groupBy(connection.tuples<CoveredTuple>(coveredOfSpan, span), ([series]) => series);
+  const gaps = readGapsOf(connection, span, now);
+  const rangesOf = (series: number) => [
+    ...(covered.get(series) ?? []).map(toCovered),
+    ...(gaps.get(series) ?? []),
+  ];
+  return new Map([...new Set([...covered.keys(), ...gaps.keys()])].map((key) => [key, rangesOf(key)]));
 }

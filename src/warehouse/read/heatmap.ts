@@ -11,7 +11,7 @@ import type {
 import { hasHistory, historyStreams, isDaily, type Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type KeyRange, readKeyRanges, readStreamRanges } from "../coverage/series-gaps.ts";
+import { type KeyRange, readRanges, seriesSpans } from "../coverage/series-gaps.ts";
 import { type KnownLedgerKey, readLedgerKeys } from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -55,36 +55,29 @@ interface HeatmapParts {
   readonly gaps: GapSums;
 }
 
-const KEYS_PER_STEP = 1_000;
-
 /**
  * Reads the whole ledger: never on the main thread (docs/decisions/threads.md). It yields often, so that other queries need not
- * wait for the end. Until then the connection is in a transaction.
+ * wait for the end: the caller keeps a read transaction open until then.
  */
 export function* readHeatmap(connection: Connection, now: Micros): Generator<void, Heatmap> {
-  connection.database.exec("BEGIN");
-  try {
-    const gaps = new GapSums();
-    const keys = readLedgerKeys(connection);
-    const present = readPresentTs(connection);
-    yield;
-    const groups = Map.groupBy(keys, groupKey);
-    const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
-    const ranges = yield* readRanges(connection, keys, gaps, present);
-    yield;
-    const grids = buildGrids(keys, steps, now, dailyStart(connection, ranges, now));
-    const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
-    const snapshotCells = yield* readSnapshotCells(connection, keys, gridOf, gaps, present);
-    yield;
-    const [ranks, titles] = [readRanks(connection), readTitles(connection)];
-    yield;
-    const heatmap = new Heatmap({ groups, steps, grids, ranges, snapshotCells, ranks, titles, gaps }, now);
-    yield;
-    heatmap.summarise();
-    return heatmap;
-  } finally {
-    connection.database.exec("COMMIT");
-  }
+  const gaps = new GapSums();
+  const keys = readLedgerKeys(connection);
+  const present = readPresentTs(connection);
+  yield;
+  const groups = Map.groupBy(keys, groupKey);
+  const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
+  const ranges = yield* readHistoryRanges(connection, keys, gaps, present);
+  yield;
+  const grids = buildGrids(keys, steps, now, dailyStart(connection, ranges, now));
+  const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
+  const snapshotCells = yield* readSnapshotCells(connection, keys, gridOf, gaps, present);
+  yield;
+  const [ranks, titles] = [readRanks(connection), readTitles(connection)];
+  yield;
+  const heatmap = new Heatmap({ groups, steps, grids, ranges, snapshotCells, ranks, titles, gaps }, now);
+  yield;
+  heatmap.summarise();
+  return heatmap;
 }
 
 /** The state of the whole ledger at one time. Rows are computed on request only, because there may be thousands. */
@@ -247,7 +240,7 @@ function buildGrids(
 }
 
 /** The ranges of each key of a history stream; its gaps also go into `gaps`. */
-function* readRanges(
+function* readHistoryRanges(
   connection: Connection,
   keys: readonly KnownLedgerKey[],
   gaps: GapSums,
@@ -255,13 +248,16 @@ function* readRanges(
 ): Generator<void, Map<KnownLedgerKey, readonly KeyRange[]>> {
   const found = new Map<KnownLedgerKey, readonly KeyRange[]>();
   for (const stream of historyStreams) {
-    const byLedgerKey = readStreamRanges(connection, stream, present);
-    for (const key of keys) {
-      const ranges = key.stream === stream ? byLedgerKey.get(key.series) : undefined;
-      if (!ranges) continue;
-      found.set(key, ranges);
-      gaps.addAll(key, ranges);
-      if (found.size % KEYS_PER_STEP === 0) yield;
+    const own = new Map(keys.filter((key) => key.stream === stream).map((key) => [key.series, key]));
+    for (const span of seriesSpans(connection, stream)) {
+      const bySeries = readRanges(connection, span, present);
+      for (const [series, ranges] of bySeries) {
+        const key = own.get(series);
+        if (!key) continue;
+        found.set(key, ranges);
+        gaps.addAll(key, ranges);
+      }
+      if (bySeries.size > 0) yield;
     }
   }
   return found;
@@ -277,9 +273,10 @@ function* readSnapshotCells(
 ): Generator<void, Map<KnownLedgerKey, CellSums>> {
   const found = new Map<KnownLedgerKey, CellSums>();
   for (const key of keys) {
-    if (hasHistory(key.stream)) continue;
+    const { stream, series } = key;
+    if (hasHistory(stream)) continue;
     yield;
-    const ranges = readKeyRanges(connection, key, present);
+    const ranges = readRanges(connection, { stream, first: series, last: series }, present).get(series) ?? [];
     const cells = new CellSums(gridOf(key));
     for (const range of ranges) cells.add(range, range.state);
     found.set(key, cells);

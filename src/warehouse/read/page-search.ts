@@ -224,11 +224,19 @@ const newestSql =
   "SELECT asset_id, ts, price FROM latest_market_caps WHERE price > 0 AND ts BETWEEN :from AND :now";
 
 /** The closes of the last 168 hours up to the price of the ranking: hourly where ticks are synced, daily before and elsewhere. */
-export function readSparklines(reader: Connection, now: Micros): RankingResult["sparklines"] {
+export function* readSparklines(
+  reader: Connection,
+  now: Micros,
+): Generator<void, RankingResult["sparklines"]> {
   const from = now - SPARKLINE_HOURS * MICROS_PER_HOUR;
   const read = (sql: string) =>
     Map.groupBy(reader.tuples<PricePoint>(sql, { from, now }), ([indexId]) => indexId);
-  const [daily, hourly, newest] = [read(dailySql), read(hourlySql), read(newestSql)];
+  const daily = read(dailySql);
+  yield;
+  const hourly = read(hourlySql);
+  yield;
+  const newest = read(newestSql);
+  yield;
   const linesOf = (id: string): readonly (readonly [string, Sparkline])[] => {
     const hours = hourly.get(id) ?? [];
     const days = (daily.get(id) ?? []).filter(([, ts]) => ts < (hours[0]?.[1] ?? now));

@@ -12,7 +12,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import type { PendingClaim } from "../../rule/answer.ts";
 import { type ConfirmationRules, isIncident, nextAskAt } from "../../rule/confirm.ts";
 import { readReportedWithdrawals } from "../coverage/pending-claims.ts";
-import { readStreamGaps } from "../coverage/series-gaps.ts";
+import { readGapsOf, seriesSpans } from "../coverage/series-gaps.ts";
 import { type NamedLedgerKey, namedKeyText } from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
@@ -30,52 +30,64 @@ import { readWarehouseState } from "../tables/warehouse-state.ts";
 export function readStatus(connection: Connection, now: Micros, rules?: ConfirmationRules): WarehouseStatus {
   // One transaction, so that counts and coverage agree.
   return connection.database.transaction(() => {
-    const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
-    const followed = readFollowedStreams(connection);
-    const ageOf = (ts: Micros) => Math.max(0, toSeconds(now - ts));
-    const { serviceUrl, clockSkew } = readWarehouseState(connection);
-    const { sums, claimed } = sumGaps(connection);
-    return {
-      generated_at: formatTimestamp(now),
-      warehouse: connection.path,
-      streams: streams.map((stream): StreamStatus => {
-        const state = states.get(stream);
-        const range = readCoveredSpan(connection, stream);
-        const { open, unconfirmed, lost } = sums.get(stream) ?? noTotals();
-        const newest = state?.newestTs ?? null;
-        return {
-          stream,
-          from_time: range ? formatTimestamp(range.from) : null,
-          // An observation holds for its period, which may not be over.
-          to_time: range ? formatTimestamp(Math.min(now, range.to)) : null,
-          rows: state?.rows ?? 0,
-          open: open.ranges,
-          open_seconds: toSeconds(open.extent),
-          open_max_seconds: toSeconds(open.maxExtent),
-          oldest_open_age_s: open.ranges === 0 ? null : ageOf(open.from),
-          unconfirmed: unconfirmed.ranges,
-          lost: lost.ranges,
-          lost_seconds: toSeconds(lost.extent),
-          lost_max_seconds: toSeconds(lost.maxExtent),
-          newest_age_s: newest === null ? null : ageOf(newest),
-          is_followed: streamTable[stream].kind === "lookup" || followed.has(stream),
-          last_error: state?.lastError ?? null,
-          last_error_at: state?.lastErrorAt ?? null,
-          missing_scopes: state ? (JSON.parse(state.missingScopes) as string[]) : [],
-          live_offset_ms: state?.liveOffset == null ? null : state.liveOffset / MICROS_PER_MS,
-        };
-      }),
-      confirmations: readConfirmations(connection, claimed, rules),
-      disk: readDiskStatus(connection),
-      jobs: readJobRuns(connection)
-        .filter(({ outcome }) => outcome !== "new")
-        .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
-      withdrawals: readReportedWithdrawals(connection, now),
-      last_crash: readLastCrash(connection.path) ?? null,
-      service_url: serviceUrl,
-      clock_skew_s: toSeconds(clockSkew),
-    };
+    for (const steps = readStatusInSteps(connection, now, rules); ; ) {
+      const { done, value } = steps.next();
+      if (done) return value;
+    }
   })();
+}
+
+/** The same for a thread that answers others meanwhile. The caller keeps a read transaction open until the end. */
+export function* readStatusInSteps(
+  connection: Connection,
+  now: Micros,
+  rules?: ConfirmationRules,
+): Generator<void, WarehouseStatus> {
+  const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
+  const followed = readFollowedStreams(connection);
+  const ageOf = (ts: Micros) => Math.max(0, toSeconds(now - ts));
+  const { serviceUrl, clockSkew } = readWarehouseState(connection);
+  const { sums, claimed } = yield* sumGaps(connection);
+  return {
+    generated_at: formatTimestamp(now),
+    warehouse: connection.path,
+    streams: streams.map((stream): StreamStatus => {
+      const state = states.get(stream);
+      const range = readCoveredSpan(connection, stream);
+      const { open, unconfirmed, lost } = sums.get(stream) ?? noTotals();
+      const newest = state?.newestTs ?? null;
+      return {
+        stream,
+        from_time: range ? formatTimestamp(range.from) : null,
+        // An observation holds for its period, which may not be over.
+        to_time: range ? formatTimestamp(Math.min(now, range.to)) : null,
+        rows: state?.rows ?? 0,
+        open: open.ranges,
+        open_seconds: toSeconds(open.extent),
+        open_max_seconds: toSeconds(open.maxExtent),
+        oldest_open_age_s: open.ranges === 0 ? null : ageOf(open.from),
+        unconfirmed: unconfirmed.ranges,
+        lost: lost.ranges,
+        lost_seconds: toSeconds(lost.extent),
+        lost_max_seconds: toSeconds(lost.maxExtent),
+        newest_age_s: newest === null ? null : ageOf(newest),
+        is_followed: streamTable[stream].kind === "lookup" || followed.has(stream),
+        last_error: state?.lastError ?? null,
+        last_error_at: state?.lastErrorAt ?? null,
+        missing_scopes: state ? (JSON.parse(state.missingScopes) as string[]) : [],
+        live_offset_ms: state?.liveOffset == null ? null : state.liveOffset / MICROS_PER_MS,
+      };
+    }),
+    confirmations: readConfirmations(connection, claimed, rules),
+    disk: readDiskStatus(connection),
+    jobs: readJobRuns(connection)
+      .filter(({ outcome }) => outcome !== "new")
+      .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
+    withdrawals: readReportedWithdrawals(connection, now),
+    last_crash: readLastCrash(connection.path) ?? null,
+    service_url: serviceUrl,
+    clock_skew_s: toSeconds(clockSkew),
+  };
 }
 
 /** Whether any stream but the lookups has a row. */
@@ -105,22 +117,26 @@ const noGaps = () => ({ ranges: 0, extent: 0, maxExtent: 0, from: Number.POSITIV
 const noTotals = () => ({ open: noGaps(), unconfirmed: noGaps(), lost: noGaps() });
 
 /** The gaps of each stream by state, and those that the service has made a claim about. */
-function sumGaps(connection: Connection) {
+function* sumGaps(connection: Connection) {
   const sums = new Map(streams.map((stream) => [stream, noTotals()]));
   const claimed: { reason: string }[] = [];
   const now = readPresentTs(connection);
   for (const [stream, ofStates] of sums)
-    for (const ranges of readStreamGaps(connection, stream, now).values()) {
-      const extents = { open: 0, unconfirmed: 0, lost: 0 };
-      for (const { from, to, state, reason } of ranges) {
-        const sum = ofStates[state];
-        sum.ranges++;
-        sum.extent += to - from;
-        sum.from = Math.min(sum.from, from);
-        extents[state] += to - from;
-        sum.maxExtent = Math.max(sum.maxExtent, extents[state]);
-        if (state === "unconfirmed" && reason !== SETTLING_REASON) claimed.push({ reason });
+    for (const span of seriesSpans(connection, stream)) {
+      const gaps = readGapsOf(connection, span, now);
+      for (const ranges of gaps.values()) {
+        const extents = { open: 0, unconfirmed: 0, lost: 0 };
+        for (const { from, to, state, reason } of ranges) {
+          const sum = ofStates[state];
+          sum.ranges++;
+          sum.extent += to - from;
+          sum.from = Math.min(sum.from, from);
+          extents[state] += to - from;
+          sum.maxExtent = Math.max(sum.maxExtent, extents[state]);
+          if (state === "unconfirmed" && reason !== SETTLING_REASON) claimed.push({ reason });
+        }
       }
+      if (gaps.size > 0) yield;
     }
   return { sums, claimed };
 }
