@@ -12,7 +12,7 @@ export const HOUR_MS = 60 * MINUTE_MS;
 export const MIN_BYTES_PER_SECOND = 16 * 1024;
 /** While three requests of four fail, one page in a hundred needs more; its range is then fetched again. */
 export const MAX_ATTEMPTS = 16;
-/** So often in a row is no accident: of the host, of paths that are missing, of a subscription, of a page behind a gateway. */
+/** So often in a row is no accident: of the host, of paths that are missing, of a subscription, of a page behind a gateway or with a cut body. */
 export const REPEATED = 3;
 /** The answer is small, but a late one still counts: a token, or whether a market is quiet. */
 export const SMALL_ANSWER_TIMEOUT_MS = MINUTE_MS / 2;
@@ -61,8 +61,8 @@ export const MAX_CHANCE = 1e-5;
 export const INITIAL_FAILED_SHARE = 0.75;
 /** A stream without history is synced: back three seconds after the service, with less than 1,300 probes in an hour. */
 export const URGENT_PROBES = { baseMs: 2_900, maxMs: 2_900, jitter: 0.03 };
-/** A probe that hangs must not hold up the next. */
-export const MAX_PROBE_MS = 2_800;
+/** A probe that hangs must not hold up the next: it ends just before. */
+export const MAX_PROBE_MS = URGENT_PROBES.baseMs - SECOND_MS / 10;
 /** What has a history can wait: fewer than 200 requests in an hour of outage, and fewer than 100 to one endpoint that fails. */
 export const PROBE_BACKOFF = { baseMs: 2_000, maxMs: 40_000, jitter: 0.5 };
 /** The client never waits longer than this, whatever the service requests; nor does a run in which nothing is answered. */
@@ -82,10 +82,7 @@ export const MAX_LIST_PAGES = 3_000;
 /** The documented default; a service that refuses it refuses something else. */
 export const MIN_PAGE_SIZE = 10;
 /** After so many good pages a page of twice the size is tried; after each try that fails, after twice as many. */
-export const MIN_GOOD_PAGES = 4;
-export const MAX_GOOD_PAGES = 1024;
-/** A page whose body ended too early is asked for so often before a smaller one; one behind a gateway `REPEATED` times. */
-export const MAX_CUT_BODIES = 2;
+export const GOOD_PAGES = { first: 4, max: 1024 };
 
 // Tokens.
 /** Shorter lifetimes count as this: `expires_in: 0` must not cause a token request per request. */

@@ -3,7 +3,7 @@ import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { RequestQuery, ServiceRequest } from "../http/request.ts";
 import { RejectedFailure, ServerFailure } from "../http/status-errors.ts";
-import { MAX_CUT_BODIES, MAX_GOOD_PAGES, MIN_GOOD_PAGES, MIN_PAGE_SIZE, REPEATED } from "../limits.ts";
+import { GOOD_PAGES, MIN_PAGE_SIZE, REPEATED } from "../limits.ts";
 
 /** Gateways answer so when the page behind them is too large or takes too long, and also in an outage. */
 const GATEWAY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
@@ -75,7 +75,7 @@ export class PageSizeLimits {
 
   #learn(endpoint: string, size: number, known: SizeLimit | undefined): void {
     if (known && known.size <= size) return;
-    const neededPages = known ? Math.min(known.neededPages * 2, MAX_GOOD_PAGES) : MIN_GOOD_PAGES;
+    const neededPages = known ? Math.min(known.neededPages * 2, GOOD_PAGES.max) : GOOD_PAGES.first;
     this.#limits.set(endpoint, { size, goodPages: 0, neededPages });
     if (!known) this.#log.warn({ endpoint, size }, "service refuses larger pages");
   }
@@ -138,6 +138,9 @@ class SizedRequest {
 function failuresUntilSmaller(error: unknown): number | undefined {
   if (error instanceof RejectedFailure)
     return error.isTooLarge || error.fields.size === 0 || error.fields.has("size") ? 1 : undefined;
-  if (error instanceof ServerFailure) return GATEWAY_STATUSES.has(error.status) ? REPEATED : undefined;
-  return error instanceof Failure && cutBodies.has(error.code) ? MAX_CUT_BODIES : undefined;
+  const isOfLargePages =
+    error instanceof ServerFailure
+      ? GATEWAY_STATUSES.has(error.status)
+      : error instanceof Failure && cutBodies.has(error.code);
+  return isOfLargePages ? REPEATED : undefined;
 }

@@ -157,7 +157,7 @@ describe("an endpoint whose large pages fail", () => {
 
   it.each<[how: Answer, count: number]>([
     ["413", 1],
-    ["truncated", 2],
+    ["truncated", 3],
     ["502", 3],
   ])("with %s: a smaller one is tried after %i failures", async (how, count) => {
     const { send, sizes } = await startSizedService((size) => (size > 600 ? how : "page"));
