@@ -11,7 +11,7 @@ import { type ServeServer, startServeServer } from "../../src/serve/serve-server
 import { readState } from "../../src/serve/warehouse-source.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 import { type Figure, median } from "./figures.ts";
 import { FROM, fillWithTicks, TICKS_PER_SERIES, TO } from "./tick-warehouse.ts";
 
@@ -128,7 +128,7 @@ function addSeries(path: string): void {
     quality: null,
     extra: null,
   }));
-  warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", ticks, "live"));
+  storeTicks(warehouse, ticks, "live");
   warehouse.close();
 }
 

@@ -11,7 +11,7 @@ import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
 import { citeState } from "../../src/warehouse/tables/known-at.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 import { buildProgram } from "./built-program.ts";
 import type { Figure } from "./figures.ts";
 import { CADENCE, FROM, fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts";
@@ -87,7 +87,7 @@ function correctTicks(path: string): string {
       const corrected = Array.from({ length: CORRECTIONS }, (_, at) =>
         tick(FROM + at * step * CADENCE, "1.25", { indexId }),
       );
-      writeRecords(transaction, "index_ticks", corrected.reverse(), "rest");
+      writeTicks(transaction, corrected.reverse());
       computeStaleBars(transaction, CORRECTIONS);
     });
   } finally {

@@ -10,7 +10,7 @@ import { fillTicks, getStart } from "../support/library/ticks-warehouse.ts";
 import { createWarehouse, openForWriting } from "../support/warehouse/filled-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 const run = (...args: readonly string[]) =>
   spawnSync(python, ["-W", "ignore", "-c", ...args], {
@@ -113,7 +113,7 @@ describe.runIf(hasPandas)("a citation in Python", () => {
       return cite(warehouse);
     })();
     const corrected = tick(SNAPSHOTS_FROM + 6 * MINUTE, "406.5", { volume: decimal("1000.5") });
-    change(path, (transaction) => writeRecords(transaction, "index_ticks", [corrected], "rest"));
+    change(path, (transaction) => writeTicks(transaction, [corrected]));
     change(other, (transaction) => {
       const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       const ts = SNAPSHOTS_FROM + 7 * MINUTE;

@@ -5,7 +5,7 @@ import { desktop, itInBrowser, openPage, phone, takeScreenshot } from "../suppor
 import { servePages } from "../support/dashboard/pages-harness.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 const pages = servePages();
 
@@ -151,9 +151,7 @@ itInBrowser("/bars moves with a tick that was committed", async () => {
   await page.waitForSelector("#chart[data-bars]");
   await page.locator("#live[data-state=live]").waitFor();
   const ts = Date.now() * 1000;
-  pages.write((transaction) =>
-    writeRecords(transaction, "index_ticks", [tick(ts, "64321.5", { indexId: "btc-id" })], "live"),
-  );
+  pages.write((transaction) => writeTicks(transaction, [tick(ts, "64321.5", { indexId: "btc-id" })], "live"));
   const committed = ["GWA", "btc-id", ts, 64_321.5] as const;
   pages.notifyCommit({ streams: ["index_ticks"], ticks: [committed], ranges: [] });
   await page.locator("#last", { hasText: "64,321.50" }).waitFor({ timeout: timeLimit(10_000) });

@@ -10,7 +10,7 @@ import { seededRandom } from "../support/seeded-random.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T00:00:00Z");
 const at = (seconds: number) => T + seconds * MICROS_PER_SECOND;
@@ -29,7 +29,7 @@ function fill() {
   );
   ticks.push(tick(T, "1", { indexId: "c", price: null }));
   writer.transaction((transaction) => {
-    writeRecords(transaction, "index_ticks", ticks, "rest");
+    writeTicks(transaction, ticks);
     const key = { stream: "index_ticks", series: 1 } as const;
     settle(transaction, key, { from: at(0), to: at(2_000) }, "rows");
     settle(transaction, key, { from: at(2_500), to: at(5_000) }, "rows");

@@ -13,7 +13,7 @@ import { PASSWORD } from "../support/postgres-server.ts";
 import { shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const T = parseTs("2026-03-01T00:00:00Z");
@@ -59,7 +59,7 @@ function askPython(places: readonly string[], moments: readonly string[]): unkno
 
 it("is the newest tick with a price at or before a time, in every engine and reader", async () => {
   const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
-  warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", ticks, "rest"));
+  storeTicks(warehouse, ticks);
   const database = await server.createDatabase();
   await shareInto(server, database, warehouse);
   const folder = dirname(warehouse.path);

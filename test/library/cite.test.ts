@@ -10,7 +10,7 @@ import { createWarehouse, midnight, openForWriting } from "../support/warehouse/
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract, settleAsLost } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 const minute = (n: number) => formatTimestamp(SNAPSHOTS_FROM + n * MINUTE);
 const [from, to] = [minute(0), minute(10)];
@@ -20,7 +20,7 @@ function createOther(): string {
   const path = createWarehouse((transaction) => {
     for (const id of ["eth-id", "uni-1"]) transaction.dictionary.getSeriesKey("GWA", id);
     transaction.dictionary.getListingKey("other-id", "btc-usd-id");
-    writeRecords(transaction, "index_ticks", [tick(SNAPSHOTS_FROM, "7", { indexId: "eth-id" })], "rest");
+    writeTicks(transaction, [tick(SNAPSHOTS_FROM, "7", { indexId: "eth-id" })]);
   });
   change(path, fillSnapshots);
   return path;
@@ -43,12 +43,9 @@ const rangeOf = (n: number) => ({ from: SNAPSHOTS_FROM + n * MINUTE, to: SNAPSHO
 
 /** The tick of minute 6 is corrected. */
 const correct = (transaction: Transaction) =>
-  writeRecords(
-    transaction,
-    "index_ticks",
-    [tick(rangeOf(6).from, "1", { price: decimal("406.5"), volume: decimal("1000.5") })],
-    "rest",
-  );
+  writeTicks(transaction, [
+    tick(rangeOf(6).from, "1", { price: decimal("406.5"), volume: decimal("1000.5") }),
+  ]);
 
 const citeTicks = (warehouse: Warehouse) => warehouse.cite("ticks", "BTC", { from, to });
 const whole = { from, to };
@@ -134,9 +131,7 @@ describe("a citation", () => {
       ...{ ...place, reason: "withdrawn later", here: null },
       cited: `${rangeOf(2).from},402,1000.5,`,
     });
-    change(path, (transaction) =>
-      writeRecords(transaction, "index_ticks", [tick(rangeOf(2).from, "402")], "rest"),
-    );
+    change(path, (transaction) => writeTicks(transaction, [tick(rangeOf(2).from, "402")]));
     expect(read(path, (w) => w.check(before).equal)).toBe(true);
     expect(read(path, (w) => w.check(after).difference)).toMatchObject({
       ...{ ...place, reason: "arrived later", cited: null },

@@ -6,7 +6,7 @@ import { MINUTE } from "../support/library/ticks-warehouse.ts";
 import { HOUR, nowTs, openForWriting } from "../support/warehouse/filled-warehouse.ts";
 import { makeTempFolder } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 const COUNT = 9_000;
 const first = Math.floor(nowTs / HOUR) * HOUR - (COUNT - 120) * MINUTE;
@@ -20,7 +20,7 @@ function fill(): string {
     const ticks = Array.from({ length: COUNT }, (_, at) =>
       tick(first + at * MINUTE, priceAt(at), { indexId: "btc-id" }),
     );
-    writeRecords(transaction, "index_ticks", ticks, "rest");
+    writeTicks(transaction, ticks);
   });
   writer.close();
   return path;
@@ -41,7 +41,7 @@ it("iterates over ticks and bars of one state, whatever is committed meanwhile",
       const changed = [first + 8_000 * MINUTE, first + 30_000_000].map((ts) =>
         tick(ts, "7", { indexId: "btc-id" }),
       );
-      writeRecords(transaction, "index_ticks", changed, "rest");
+      writeTicks(transaction, changed);
     });
     writer.close();
   }

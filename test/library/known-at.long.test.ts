@@ -269,7 +269,7 @@ describe("SQL of an earlier state", () => {
         );
         writeRecords(transaction, "exchange_ticks", ticks, random() < 0.5 ? "rest" : "live");
         const cap = { ...emptyRecord("market_caps"), assetId: "btc", ts: ts(), price: decimal(price()) };
-        writeRecords(transaction, "market_caps", [cap], "rest");
+        writeRecords(transaction, "market_caps", [cap]);
         const contract = { exchangeId: "deribit", contractId: "BTC-PERP", derivativeType: "perpetuals" };
         const derivative = {
           ...emptyRecord("derivative_ticks"),
@@ -277,7 +277,7 @@ describe("SQL of an earlier state", () => {
           ts: ts(),
           markPrice: decimal(price()),
         };
-        writeRecords(transaction, "derivative_ticks", [derivative], "rest");
+        writeRecords(transaction, "derivative_ticks", [derivative]);
       });
       // Rows that are moved are the same rows.
       const last = Math.floor(commit / 3);
@@ -326,7 +326,7 @@ describe("SQL of an earlier state", () => {
       const isComplete = true;
       if (random() < 0.5)
         writer.transaction((transaction) =>
-          writeRecords(transaction, "derivative_ticks", [{ ...tick, ts: from + commit }], "rest"),
+          writeRecords(transaction, "derivative_ticks", [{ ...tick, ts: from + commit }]),
         );
       writer.transaction((transaction) => {
         const assets = ids.map((id) => ({

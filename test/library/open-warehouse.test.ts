@@ -14,7 +14,7 @@ import {
 } from "../support/warehouse/filled-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mds-library-"));
 const path = join(folder, "mds.sqlite");
@@ -78,8 +78,8 @@ describe("names of series", () => {
     writer.transaction((transaction) => {
       fillTicks(transaction);
       const year = 365 * DAY;
-      writeRecords(transaction, "index_ticks", [tick(start, "1", { indexId: "uni-1" })], "rest");
-      writeRecords(transaction, "index_ticks", [tick(start - 2 * year, "2", { indexId: "uni-2" })], "rest");
+      writeTicks(transaction, [tick(start, "1", { indexId: "uni-1" })]);
+      writeTicks(transaction, [tick(start - 2 * year, "2", { indexId: "uni-2" })]);
     });
     writer.close();
     const reader = openWarehouse(twice);
@@ -297,7 +297,7 @@ it("columns of ticks have the timestamps of the rows, also of days apart", () =>
   );
   const path = createWarehouse((transaction) => {
     const ticks = times.map((ts, i) => tick(ts, `${i + 1}`, i === 3 ? { price: null } : {}));
-    writeRecords(transaction, "index_ticks", ticks, "rest");
+    writeTicks(transaction, ticks);
   });
   using irregular = openWarehouse(path);
   const [columns] = irregular.ticks("btc-id", { as: "columns" });

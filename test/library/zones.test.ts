@@ -11,7 +11,7 @@ import { runInProcess } from "../support/cli/run-command.ts";
 import { hasModules, python } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const HALF_HOUR = 1_800 * MICROS_PER_SECOND;
 const tz = "America/New_York";
@@ -44,7 +44,7 @@ let inPython: Readonly<Record<string, readonly [time: string, value: number][]>>
 beforeAll(() => {
   path = join(temporaryFolder(afterAll), "mds.sqlite");
   const writer = openWriter(path, { clock: systemClock });
-  writer.transaction((transaction) => writeRecords(transaction, "index_ticks", ticks, "rest"));
+  storeTicks(writer, ticks);
   writer.close();
   warehouse = openWarehouse(path);
   inPython = askPython();

@@ -31,7 +31,7 @@ import {
 } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { startPeerProcess } from "../support/warehouse/start-peer-process.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const tables = Object.values({ ...rowSchema, ...lookups, ...coverage }) as SQLiteTable[];
 
@@ -242,8 +242,7 @@ describe("migrations", () => {
         "SELECT state, reason FROM gaps WHERE stream = 'index_ticks' AND reason = 'forbidden' LIMIT 1",
       ),
     ).toEqual([{ state: "open", reason: "forbidden" }]);
-    const write = () =>
-      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1767225660000000, "1")], "rest"));
+    const write = () => storeTicks(warehouse, [tick(1767225660000000, "1")]);
     expect(write().inserted).toBe(1);
   });
 
@@ -285,7 +284,7 @@ describe("migrations", () => {
   it("F13: a migration that is killed halfway is applied again the next time, without losing rows", async () => {
     const path = join(makeTempFolder(), "mds.sqlite");
     const warehouse = openWriter(path, { clock: new ManualClock() });
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(1, "1.5")], "rest"));
+    storeTicks(warehouse, [tick(1, "1.5")]);
     warehouse.close();
     const sql = "ALTER TABLE index_tick_rows ADD COLUMN mood TEXT;\n--> statement-breakpoint\nSELECT ";
     const killed = startPeerProcess("migrator", path, laterMigrations(`${sql}die()`));

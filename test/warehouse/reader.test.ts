@@ -22,7 +22,7 @@ import {
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
 import { settleSnapshot } from "../support/warehouse/settle-snapshot.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../support/warehouse/write-records.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 
@@ -40,7 +40,7 @@ function fill(warehouse: WarehouseWriter): void {
       serviceWindow: 200 * 24 * HOUR,
     };
     declareTargets(transaction, "index_ticks", [{ key: key, from: now - 10 * HOUR, ...settings }], now);
-    writeRecords(transaction, "index_ticks", [tick(now - 3 * HOUR, "1.5")], "rest");
+    writeTicks(transaction, [tick(now - 3 * HOUR, "1.5")]);
     settle(transaction, key, { from: now - 10 * HOUR, to: now - 2 * HOUR }, "rows");
   });
 }
@@ -151,7 +151,7 @@ describe("F18: retention", () => {
             last: decimal("1.5"),
           }),
         );
-        writeRecords(transaction, "exchange_ticks", ticks, "rest");
+        writeRecords(transaction, "exchange_ticks", ticks);
         settleSnapshot(transaction, {
           stream: "exchange_ticks",
           exchangeId: "kraken-id",

@@ -8,7 +8,7 @@ import { at, SECOND } from "../../support/ingest/pages.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { writeTicks } from "../../support/warehouse/write-records.ts";
 
 const noon = at("12:00:00");
 
@@ -35,11 +35,9 @@ function seeLateness(ages: readonly number[], more: Case): number | undefined {
     }
     t.markWritten(stream, key.series);
     for (const [from, to] of settled) settle(t, key, { from: ago(from), to: ago(to) }, "rows");
-    writeRecords(
+    writeTicks(
       t,
-      "index_ticks",
       stored.map((age) => tick(ago(age), "1")),
-      "rest",
     );
     const rules = { period: 30 * SECOND, settleDelay: settleDelay * SECOND };
     const lateness = findLateness(t, key, { timestamps: ages.map(ago), asOf: noon, ...rules });

@@ -11,7 +11,7 @@ import { at, liveMessage, tickRecord } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks } from "../../support/warehouse/write-records.ts";
 
 const exchangeTick = (time: string, more: object = {}) =>
   JSON.stringify({
@@ -195,7 +195,7 @@ it("the newest tick of each index is known", () => {
 
 it("a tick within half a period of a REST row is that row, stamped by another clock", () => {
   const { receive, warehouse, query } = openLive();
-  warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(at("12:00:00"), "1")], "rest"));
+  storeTicks(warehouse, [tick(at("12:00:00"), "1")]);
   receive(liveMessage({ ts: at("12:00:14") }));
   receive(liveMessage({ ts: at("12:00:16") }));
   expect(query("SELECT substr(time, 12, 8) AS time FROM index_ticks ORDER BY ts")).toEqual([

@@ -160,7 +160,7 @@ describe("an index that the service does not have", () => {
     const { query, warehouse } = openPages();
     const midnight = at("00:00:00");
     const day = (count: number) => midnight - count * MICROS_PER_DAY;
-    warehouse.transaction((t) => writeRecords(t, "ohlcv", [bar(day(3), "1")], "rest"));
+    warehouse.transaction((t) => writeRecords(t, "ohlcv", [bar(day(3), "1")]));
     notFound(warehouse, { from: day(5), to: midnight }, { stream: "ohlcv", rules: atOnce });
     const sql = "SELECT proof, (to_ts - from_ts) / 86400000000 AS days FROM coverage ORDER BY from_ts";
     expect(query(sql)).toEqual([

@@ -18,7 +18,7 @@ import {
   tickRecord,
 } from "../../support/ingest/pages.ts";
 import { tick } from "../../support/warehouse/records.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks, writeTicks } from "../../support/warehouse/write-records.ts";
 
 describe("a page with records from the future", () => {
   it("H11: proves its range, even if most of its records are from the future", async () => {
@@ -163,7 +163,7 @@ describe("live ticks above the newest record of a page", () => {
   /** Where the range ends that a page with records up to 11:50:00 proves, in microseconds after that. */
   function provenTo(liveAt: number, { asOf = "12:01:00", isFirst = true, newest = "11:50:00" } = {}) {
     const { commit, warehouse } = openPages();
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(at(newest) + liveAt, "1")], "live"));
+    storeTicks(warehouse, [tick(at(newest) + liveAt, "1")], "live");
     const rows = makeTicks(gap.from - 30 * SECOND, at(newest) + 1);
     const position = isFirst ? { gap, provenFrom: gap.to } : { gap, provenFrom: at("11:55:00") };
     const body = { ...tickPage(rows, "more"), asOf: at(asOf) / 1000 };
@@ -189,8 +189,8 @@ describe("live ticks above the newest record of a page", () => {
   it("leave nothing proven of a page without records", () => {
     const { commit, warehouse, coverage } = openPages();
     warehouse.transaction((t) => {
-      writeRecords(t, "index_ticks", [tick(at("12:30:00"), "1")], "rest");
-      writeRecords(t, "index_ticks", [tick(at("11:50:00"), "1")], "live");
+      writeTicks(t, [tick(at("12:30:00"), "1")]);
+      writeTicks(t, [tick(at("11:50:00"), "1")], "live");
     });
     const commitEmpty = (asOf: string) => commit({ ...tickPage([]), asOf: at(asOf) / 1000 });
     expect(commitEmpty("12:31:00")).toMatchObject({ withdrawn: 0, pending: [] });
@@ -354,7 +354,7 @@ describe("a page that lacks many stored rows", () => {
 describe("a page from a cache without a record in its gap", () => {
   it("B16: settles nothing: the records may have come since", () => {
     const { commit, coverage, warehouse } = openPages();
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(at("12:30:00"), "1")], "rest"));
+    storeTicks(warehouse, [tick(at("12:30:00"), "1")]);
     const hour = { from: at("11:00:00"), to: gap.to };
     const position = { gap: hour, provenFrom: hour.to };
     const below = tickPage(makeTicks(at("10:00:00"), hour.from), "more");

@@ -5,14 +5,14 @@ import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { fillEverything, ticks } from "../export/sample-data.ts";
 import { present } from "../present.ts";
 import { DAY, openFilledWarehouse, STEP } from "../warehouse/filled-warehouse.ts";
-import { writeRecords } from "../warehouse/write-records.ts";
+import { writeTicks } from "../warehouse/write-records.ts";
 import { serveDashboard } from "./dashboard-harness.ts";
 
 /** Rows of all streams, and the last day of three indices. */
 function fillPages(transaction: Transaction): void {
   fillEverything(transaction);
   for (const indexId of ["btc-id", "eth-id", "usd-id"])
-    writeRecords(transaction, "index_ticks", ticks(DAY / STEP, present - DAY, { indexId }), "rest");
+    writeTicks(transaction, ticks(DAY / STEP, present - DAY, { indexId }));
 }
 
 /** Serves the pages to all tests of a file as a daemon does that has nothing to do. */

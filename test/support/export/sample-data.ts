@@ -19,7 +19,7 @@ import {
 } from "../warehouse/filled-warehouse.ts";
 import { bar, decimal, exchangeTick, tick } from "../warehouse/records.ts";
 import { settleSnapshot } from "../warehouse/settle-snapshot.ts";
-import { writeRecords } from "../warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../warehouse/write-records.ts";
 
 /** The first moment of the month that lies so many months back, counted from the newest that has at least ten days. */
 export function monthStart(back: number): Micros {
@@ -102,17 +102,11 @@ export function fillEverything(transaction: Transaction): void {
       },
     ],
   });
-  writeRecords(transaction, "index_ticks", ticks(50, recent + 400 * STEP), "live");
-  writeRecords(
-    transaction,
-    "index_ticks",
-    ticks(120, midnight - DAY, { indexType: "MWA", indexId: "btc-usd-id" }),
-    "rest",
-  );
+  writeTicks(transaction, ticks(50, recent + 400 * STEP), "live");
+  writeTicks(transaction, ticks(120, midnight - DAY, { indexType: "MWA", indexId: "btc-usd-id" }));
   const oddIndex = { indexType: "LX", indexId: "lx/1 %", name: "BLX" };
-  writeRecords(
+  writeTicks(
     transaction,
-    "index_ticks",
     extremes.map((text, i) =>
       tick(old + i * STEP + 123_457, text, {
         ...oddIndex,
@@ -122,18 +116,12 @@ export function fillEverything(transaction: Transaction): void {
         extra: i === 4 ? '{"x":"ü"}' : null,
       }),
     ),
-    "rest",
   );
-  writeRecords(
-    transaction,
-    "index_ticks",
-    [tick(old, "1", { ...oddIndex, price: null, quality: "price: NaN" })],
-    "rest",
-  );
+  writeTicks(transaction, [tick(old, "1", { ...oddIndex, price: null, quality: "price: NaN" })]);
   // From the far future: kept, and nobody's latest.
-  writeRecords(transaction, "index_ticks", [tick(present + 900 * DAY, "5")], "rest");
+  writeTicks(transaction, [tick(present + 900 * DAY, "5")]);
   // A correction.
-  writeRecords(transaction, "index_ticks", [tick(recent, "61000.5")], "rest");
+  writeTicks(transaction, [tick(recent, "61000.5")]);
 
   const bars = Array.from({ length: 70 }, (_, i) => bar(midnight - (70 - i) * DAY, `${100 + i}.25`));
   const odd = bar(midnight, "1e-30", { quality: "high < low", recordId: null });
@@ -149,23 +137,13 @@ export function fillEverything(transaction: Transaction): void {
 
   for (const back of [0, 1]) {
     const ts = monthStart(back) + 5 * HOUR;
-    writeRecords(
-      transaction,
-      "exchange_ticks",
-      [
-        exchangeTick(ts, "60000.5"),
-        exchangeTick(ts + STEP, "1e-9", { lastMoved: null, marketId: "unheard-of" }),
-      ],
-      "rest",
-    );
+    writeRecords(transaction, "exchange_ticks", [
+      exchangeTick(ts, "60000.5"),
+      exchangeTick(ts + STEP, "1e-9", { lastMoved: null, marketId: "unheard-of" }),
+    ]);
     settleSnapshot(transaction, { stream: "exchange_ticks", exchangeId: "kraken-id", at: ts, cadence: STEP });
-    writeRecords(transaction, "market_caps", [cap(ts, "btc-id"), cap(ts, "eth-id")], "rest");
-    writeRecords(
-      transaction,
-      "derivative_ticks",
-      [derivative(ts, "perp-1"), derivative(ts, "undescribed")],
-      "rest",
-    );
+    writeRecords(transaction, "market_caps", [cap(ts, "btc-id"), cap(ts, "eth-id")]);
+    writeRecords(transaction, "derivative_ticks", [derivative(ts, "perp-1"), derivative(ts, "undescribed")]);
   }
   storeRejects(
     transaction,

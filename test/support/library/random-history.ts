@@ -7,7 +7,7 @@ import { withdrawRows } from "../../../src/warehouse/rows/row-sql.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { bar, decimal, parseTs, tick } from "../warehouse/records.ts";
 import { retract, settle, settleAsLost } from "../warehouse/settle.ts";
-import { writeRecords } from "../warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../warehouse/write-records.ts";
 
 /* Random commits as a sync makes them: pages, live ticks, corrections, withdrawals, late pages, and what they prove. */
 
@@ -105,7 +105,7 @@ export function applyChange(transaction: Transaction, indexId: string, change: C
         quality: version === 3 ? "odd" : null,
       }),
     );
-    writeRecords(transaction, "ohlcv", bars.reverse(), "rest");
+    writeRecords(transaction, "ohlcv", bars.reverse());
   } else if ("versions" in change) {
     const records = change.versions.map((version, at) => {
       const price = pricesOfVersion(change.from + at)[version] ?? null;
@@ -117,7 +117,7 @@ export function applyChange(transaction: Transaction, indexId: string, change: C
       });
     });
     const source = change.kind === "page" ? "rest" : "live";
-    writeRecords(transaction, "index_ticks", records.reverse(), source, PERIOD / 4);
+    writeTicks(transaction, records.reverse(), source, PERIOD / 4);
   } else {
     const range = { from: slotTs(change.from), to: slotTs(change.from + change.length) };
     const stored = transaction

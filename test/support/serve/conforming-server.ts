@@ -8,7 +8,7 @@ import { openWriter } from "../../../src/warehouse/writer.ts";
 import type { Fault } from "../../simulator/fault.ts";
 import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
-import { writeRecords } from "../warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../warehouse/write-records.ts";
 import { serveWarehouse, startFilledWarehouse } from "./filled-server.ts";
 
 /** Each comparison with a hash of the usual cost takes 50 ms of CPU. */
@@ -44,7 +44,7 @@ function writeEachRefresh(path: string, { oracle, universe }: Simulator, clock: 
       const decode = <S extends "index_ticks" | "exchange_ticks">(stream: S, content: readonly object[]) =>
         decodePage(stream, JSON.stringify({ content })).records;
       warehouse.transaction((transaction) => {
-        writeRecords(transaction, "index_ticks", decode("index_ticks", ticks), "live");
+        writeTicks(transaction, decode("index_ticks", ticks), "live");
         const tickers = decode("exchange_ticks", oracle.exchangeTicks(now));
         writeRecords(transaction, "exchange_ticks", tickers, "live");
       });

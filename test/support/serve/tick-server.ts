@@ -9,7 +9,7 @@ import { WebSocketClient } from "../simulator/websocket-client.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { fill, STEP } from "../warehouse/filled-warehouse.ts";
 import { tick } from "../warehouse/records.ts";
-import { writeRecords } from "../warehouse/write-records.ts";
+import { writeTicks } from "../warehouse/write-records.ts";
 import { serveWarehouse } from "./filled-server.ts";
 
 /** A warehouse with a writer of its own, and a server that reads it: both on a manual clock at noon. */
@@ -43,7 +43,7 @@ export class TickServer {
         const records = timestamps.map((ts) =>
           tick(ts, `${(ts / STEP) % 100_000}`, { indexType, indexId, extra }),
         );
-        writeRecords(transaction, "index_ticks", records, "rest");
+        writeTicks(transaction, records);
       }
     });
   }

@@ -43,7 +43,7 @@ export function observe(
 ): void {
   warehouse.transaction((transaction) => {
     for (const n of times) {
-      writeRecords(transaction, "exchange_ticks", [exchangeTick(at(n), String(n + 1), more)], "rest");
+      writeRecords(transaction, "exchange_ticks", [exchangeTick(at(n), String(n + 1), more)]);
       settleSnapshot(transaction, {
         stream: "exchange_ticks",
         exchangeId: "kraken-id",

@@ -13,7 +13,7 @@ import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { timeLimit } from "../time-limit.ts";
 import { tick } from "../warehouse/records.ts";
 import { settle } from "../warehouse/settle.ts";
-import { writeRecords } from "../warehouse/write-records.ts";
+import { writeTicks } from "../warehouse/write-records.ts";
 
 /** The options with which a test forwards a warehouse to a database of its server. */
 export function shareOptions(
@@ -102,7 +102,7 @@ export const HOURS_BEGIN = Date.UTC(2026, 0, 10) * 1000;
 export function addHours(warehouse: WarehouseWriter, from: number, count: number): void {
   const records = ticks(count * 120, HOURS_BEGIN + from * 3_600_000_000);
   warehouse.transaction((transaction) => {
-    writeRecords(transaction, "index_ticks", records, "rest");
+    writeTicks(transaction, records);
     const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
     const range = { from: records[0]?.ts ?? 0, to: (records.at(-1)?.ts ?? 0) + 30_000_000 };
     settle(transaction, { stream: "index_ticks", series }, range, "rows");
@@ -117,7 +117,7 @@ export function addTickDays(warehouse: WarehouseWriter, start: number, counts: r
       const from = start + day * MICROS_PER_DAY;
       const step = Math.floor(MICROS_PER_DAY / count);
       const records = Array.from({ length: count }, (_, i) => tick(from + i * step, `${i}.5`));
-      writeRecords(transaction, "index_ticks", records, "rest");
+      writeTicks(transaction, records);
     });
     const range = { from: start, to: start + counts.length * MICROS_PER_DAY };
     settle(transaction, { stream: "index_ticks", series }, range, "rows");

@@ -83,7 +83,6 @@ export function fill(transaction: Transaction, content: Content): void {
       transaction,
       stream as "index_ticks",
       records.map((record) => ({ ...emptyRecord(stream as Stream), ...record })) as IndexTick[],
-      "rest",
     );
   for (const { stream, exchangeId = null, at, cadence = STEP } of content.snapshots ?? [])
     settleSnapshot(transaction, { stream, exchangeId, at, cadence });
@@ -149,14 +148,12 @@ function fillStream(transaction: Transaction, stream: HistoryStream, list: reado
         transaction,
         stream,
         rows.map(({ ts, ...more }) => bar(ts, "5", { ...names, ...more })),
-        "rest",
       );
     else
       writeRecords(
         transaction,
         stream,
         rows.map(({ ts, ...more }) => tick(ts, "60000.25", { ...names, ...more })),
-        "rest",
       );
     transaction.markWritten(stream, key.series);
     for (const [from, to] of settled) settle(transaction, key, { from, to }, "rows");

@@ -10,7 +10,7 @@ const print = (line: string) => void writeSync(1, `${line}\n`);
 
 // Each role loads what it needs: another program has nothing of the product.
 async function asWriter(): Promise<() => void> {
-  const [{ openWriter }, { writeRecords }, { tick }] = await Promise.all([
+  const [{ openWriter }, { storeTicks }, { tick }] = await Promise.all([
     import("../../../src/warehouse/writer.ts"),
     import("./write-records.ts"),
     import("./records.ts"),
@@ -19,7 +19,7 @@ async function asWriter(): Promise<() => void> {
   let next = 0;
   print("open");
   return () => {
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(++next, "1")], "rest"));
+    storeTicks(warehouse, [tick(++next, "1")]);
     print(`wrote ${next}`);
   };
 }

@@ -10,7 +10,7 @@ import { openTestWarehouse, queryRows } from "../../support/warehouse/open-wareh
 import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle, settleAsLost } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
 
 const now = parseTs("2026-03-01T12:00:00Z");
 const SECOND = MICROS_PER_SECOND;
@@ -48,7 +48,7 @@ function fillSoundly(): { warehouse: WarehouseWriter; series: number } {
       now,
     );
     const records = Array.from({ length: 240 }, (_, at) => tick(now - 4 * HOUR + at * 30 * SECOND, "5"));
-    writeRecords(transaction, "index_ticks", records, "rest");
+    writeTicks(transaction, records);
     settle(transaction, ticks, { from: now - 300 * DAY, to: now - 250 * DAY }, "lost", "aged out");
     settle(transaction, ticks, { from: now - 4 * HOUR, to: now - 2 * HOUR }, "rows");
     settle(transaction, ticks, { from: now - 2 * HOUR, to: now - HOUR }, "empty", "no records");
@@ -56,11 +56,10 @@ function fillSoundly(): { warehouse: WarehouseWriter; series: number } {
       transaction,
       "ohlcv",
       Array.from({ length: 30 }, (_, at) => bar(midnight - (30 - at) * DAY, "5")),
-      "rest",
     );
     settle(transaction, bars, { from: midnight - 30 * DAY, to: midnight }, "rows");
     const cap = { ...emptyRecord("market_caps"), assetId: "btc-id", ts: now - HOUR };
-    writeRecords(transaction, "market_caps", [cap], "rest");
+    writeRecords(transaction, "market_caps", [cap]);
     settleSnapshot(transaction, {
       stream: "market_caps",
       exchangeId: null,

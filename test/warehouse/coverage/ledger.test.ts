@@ -16,7 +16,7 @@ import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { retract, settle, settleAsLost } from "../../support/warehouse/settle.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks, writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
 
 const MAX_TS = 30;
 const range = fc
@@ -102,7 +102,7 @@ describe("the ledger", () => {
     let ended: Transaction | undefined;
     warehouse.transaction((transaction) => {
       ended = transaction;
-      writeRecords(transaction, "index_ticks", [tick(5, "1")], "rest");
+      writeTicks(transaction, [tick(5, "1")]);
       settle(transaction, key, hour, "rows");
     });
     expect(() => settle(ended as Transaction, key, hour, "empty")).toThrow("transaction has ended");
@@ -112,7 +112,7 @@ describe("the ledger", () => {
 
   it("refuses to settle a range with rows as empty", () => {
     const warehouse = openTestWarehouse();
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(5, "1")], "live"));
+    storeTicks(warehouse, [tick(5, "1")], "live");
     const key = { stream: "index_ticks", series: 1 } as const;
     expect(() => warehouse.transaction((t) => settle(t, key, { from: 0, to: 6 }, "empty"))).toThrow(
       "the range has rows",
@@ -127,7 +127,7 @@ describe("the ledger", () => {
     const warehouse = openTestWarehouse();
     expect(() =>
       warehouse.transaction((transaction) => {
-        writeRecords(transaction, "index_ticks", [tick(5, "1")], "rest");
+        writeTicks(transaction, [tick(5, "1")]);
         settle(transaction, { stream: "index_ticks", series: 1 }, { from: 0, to: 9 }, "rows");
         throw new Error("write failed");
       }),
@@ -135,7 +135,7 @@ describe("the ledger", () => {
     expect(queryRows(warehouse, "SELECT * FROM index_ticks")).toEqual([]);
     expect(queryRows(warehouse, "SELECT * FROM coverage")).toEqual([]);
     for (const indexId of ["eth-id", "btc-id"]) {
-      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(5, "1", { indexId })], "rest"));
+      storeTicks(warehouse, [tick(5, "1", { indexId })]);
     }
     expect(queryRows(warehouse, "SELECT index_id FROM index_ticks ORDER BY index_id")).toEqual([
       { index_id: "btc-id" },
@@ -214,7 +214,7 @@ describe("rows in a range", () => {
     const warehouse = openTestWarehouse();
     const key = { stream: "index_ticks", series: 1 } as const;
     warehouse.transaction((transaction) => {
-      writeRecords(transaction, "index_ticks", [tick(5, "1")], "live");
+      writeTicks(transaction, [tick(5, "1")], "live");
       const ticker = { ...emptyRecord("exchange_ticks"), exchangeId: "e", marketId: "m", ts: 5 };
       writeRecords(transaction, "exchange_ticks", [ticker], "live");
       const has = (from: number, to: number, ledgerKey: Parameters<typeof hasRowsInRange>[1] = key) =>
@@ -282,9 +282,9 @@ describe("an empty range above all rows", () => {
   it("is open again when a row is stored in it, however new the row is", () => {
     const warehouse = openTestWarehouse();
     const key = { stream: "index_ticks", series: 1 } as const;
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(5, "1")], "rest"));
+    storeTicks(warehouse, [tick(5, "1")]);
     warehouse.transaction((t) => settle(t, key, { from: 10, to: 20 }, "empty", "no records"));
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(19, "1")], "live"));
+    storeTicks(warehouse, [tick(19, "1")], "live");
     expect(readSettledRanges(warehouse.connection, key)).toEqual([]);
   });
 });

@@ -13,7 +13,7 @@ import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { writeContracts, writeLookup } from "../../support/warehouse/write-lists.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks, writeRecords } from "../../support/warehouse/write-records.ts";
 
 const noQualityOrExtra = { quality: null, extra: null };
 
@@ -141,9 +141,7 @@ describe("lookups", () => {
   it("name series that exist already and series that are added later", () => {
     const warehouse = openTestWarehouse();
     const write = (indexType: string, indexId: string) =>
-      warehouse.transaction((t) =>
-        writeRecords(t, "index_ticks", [tick(1, "1", { indexType, indexId })], "rest"),
-      );
+      storeTicks(warehouse, [tick(1, "1", { indexType, indexId })]);
     write("GWA", "btc");
     write("MWA", "btc-usd");
     warehouse.transaction((transaction) => {
@@ -225,7 +223,7 @@ describe("lookups", () => {
       ...noQualityOrExtra,
     };
     const scope = { isComplete: true, derivativeType: "options", exchangeId: "deribit" };
-    warehouse.transaction((t) => writeRecords(t, "derivative_ticks", [derivative], "rest"));
+    warehouse.transaction((t) => writeRecords(t, "derivative_ticks", [derivative]));
     expect(queryRows(warehouse, "SELECT * FROM derivative_contracts")).toEqual([]);
     warehouse.transaction((t) => writeContracts(t, [contract], scope));
     const later = { ...contract, expiration: parseTs("2027-02-01T00:00:00Z") };

@@ -4,7 +4,7 @@ import { runReadQuery } from "../../../src/warehouse/query/query.ts";
 import { rewriteTimeBounds } from "../../../src/warehouse/query/time-bounds.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks } from "../../support/warehouse/write-records.ts";
 
 const DAY = "2026-03-01";
 const midnight = parseTs(`${DAY}T00:00:00Z`);
@@ -66,13 +66,9 @@ describe("a query", () => {
       { length: 300 },
       (_, i) => midnight - 75 * 30 * SECOND + i * 15 * SECOND + (i % 3),
     );
-    warehouse.transaction((transaction) =>
-      writeRecords(
-        transaction,
-        "index_ticks",
-        times.map((ts, i) => tick(ts, `${100 + i}`)),
-        "rest",
-      ),
+    storeTicks(
+      warehouse,
+      times.map((ts, i) => tick(ts, `${100 + i}`)),
     );
     const values = [
       ...times.slice(138, 168).map(formatTimestamp),

@@ -10,7 +10,7 @@ import { parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 import { readWholeHeatmap } from "../../support/warehouse/whole-heatmap.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { writeTicks } from "../../support/warehouse/write-records.ts";
 
 const DAY = MICROS_PER_DAY;
 const HOUR = DAY / 24;
@@ -87,7 +87,7 @@ describe("the heat map", () => {
         present,
       );
       const [btc, eth] = keys as [(typeof keys)[0], (typeof keys)[0]];
-      writeRecords(t, "index_ticks", [tick(from, "1.5"), tick(from, "7", { indexId: "eth-id" })], "rest");
+      writeTicks(t, [tick(from, "1.5"), tick(from, "7", { indexId: "eth-id" })]);
       settle(t, btc, { from, to: present }, "rows");
       settle(t, eth, { from, to: midnight - 2 * DAY }, "rows");
       settle(t, eth, { from: midnight - 1.5 * DAY, to: midnight - DAY }, "empty", "no data");

@@ -8,7 +8,7 @@ import { readChanges, readJournalPosition } from "../../../src/warehouse/tables/
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T11:00:00Z");
 const key = { stream: "index_ticks", series: 1 } as const;
@@ -19,15 +19,15 @@ function openWith(rest: readonly number[], live: readonly number[] = []) {
   const warehouse = openTestWarehouse();
   const ticksAt = (offsets: readonly number[]) => offsets.map((offset) => tick(T + offset, "7"));
   warehouse.transaction((t) => {
-    writeRecords(t, "index_ticks", ticksAt(rest), "rest");
-    writeRecords(t, "index_ticks", ticksAt(live), "live");
+    writeTicks(t, ticksAt(rest));
+    writeTicks(t, ticksAt(live), "live");
   });
   return {
     warehouse,
     /** Offsets of the rows beside those of a page that this transaction writes. */
     beside: (page: readonly number[], range: TimeRange = all, previous: readonly number[] = []) =>
       warehouse.transaction((t) => {
-        writeRecords(t, "index_ticks", ticksAt(page), "rest");
+        writeTicks(t, ticksAt(page));
         const timestamps = [...previous, ...page].map((offset) => T + offset);
         const rows = findRowsBeside(t, key, range, timestamps);
         return rows.map(({ ts, isPreview }) => (isPreview ? `${ts - T} live` : `${ts - T}`));
@@ -112,7 +112,6 @@ describe("withdrawn rows", () => {
         t,
         "ohlcv",
         days.map((start) => bar(start, "1")),
-        "rest",
       );
     });
     warehouse.transaction((t) => {

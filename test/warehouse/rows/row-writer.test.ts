@@ -10,10 +10,10 @@ import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks, writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
 
 const write = (warehouse: WarehouseWriter, ticks: readonly IndexTick[], source: RecordSource = "rest") =>
-  warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", ticks, source));
+  storeTicks(warehouse, ticks, source);
 
 const T = parseTs("2026-03-01T11:00:00Z");
 const page = (count: number, price = "1.5") =>
@@ -150,7 +150,7 @@ describe("index ticks", () => {
     const warehouse = openTestWarehouse();
     write(warehouse, [tick(T, "1.5")], "live");
     warehouse.transaction((transaction) => {
-      expect(writeRecords(transaction, "index_ticks", [tick(T, "1.5")], "rest").unchanged).toBe(1);
+      expect(writeTicks(transaction, [tick(T, "1.5")]).unchanged).toBe(1);
       settle(transaction, { stream: "index_ticks", series: 1 }, { from: T - 10, to: T + 10 }, "rows");
     });
     expect(write(warehouse, [tick(T, "9")], "live").outranked).toBe(1);
@@ -162,10 +162,9 @@ describe("index ticks", () => {
   it("H4: add no row for a live tick that REST has at a slightly other moment, proven or not", () => {
     const warehouse = openTestWarehouse();
     const key = { stream: "index_ticks", series: 1 } as const;
-    const writeLive = (ts: number) =>
-      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(ts, "1.5")], "live", 50));
+    const writeLive = (ts: number) => storeTicks(warehouse, [tick(ts, "1.5")], "live", 50);
     warehouse.transaction((transaction) => {
-      writeRecords(transaction, "index_ticks", [tick(T + 100, "1.5"), tick(T, "1.5")], "rest");
+      writeTicks(transaction, [tick(T + 100, "1.5"), tick(T, "1.5")]);
       settle(transaction, key, { from: T - 10, to: T + 100 }, "rows");
     });
     // The newest REST row is not proven yet.
@@ -192,14 +191,14 @@ describe("index ticks", () => {
     write(warehouse, [tick(T, "1")], "live");
     expect(() =>
       warehouse.transaction((transaction) => {
-        writeRecords(transaction, "index_ticks", [tick(T + 50, "1")], "live");
+        writeTicks(transaction, [tick(T + 50, "1")], "live");
         throw new Error("never mind");
       }),
     ).toThrow("never mind");
     expect(write(warehouse, [tick(T + 50, "2"), tick(T + 40, "2")], "live").inserted).toBe(2);
     expect(write(warehouse, [tick(T + 50, "2")], "live").unchanged).toBe(1);
     warehouse.transaction((transaction) => {
-      writeRecords(transaction, "index_ticks", [tick(T + 50, "2")], "rest");
+      writeTicks(transaction, [tick(T + 50, "2")]);
       settle(transaction, key, { from: T, to: T + 100 }, "rows");
     });
     expect(write(warehouse, [tick(T + 60, "3")], "live").inserted).toBe(1);
@@ -236,8 +235,7 @@ describe("daily bars", () => {
     const warehouse = openTestWarehouse();
     const day = parseTs("2026-02-27T00:00:00Z");
     const key = { stream: "ohlcv", series: 1 } as const;
-    const put = (close: string) =>
-      warehouse.transaction((t) => writeRecords(t, "ohlcv", [bar(day, close)], "rest"));
+    const put = (close: string) => warehouse.transaction((t) => writeRecords(t, "ohlcv", [bar(day, close)]));
     put("5");
     expect(put("6").changed).toBe(1);
     const shown = () =>
@@ -246,7 +244,7 @@ describe("daily bars", () => {
       { day: "2026-02-27", close: 6, close_exact: "6", is_final: 0, record_id: `bar-${day}` },
     ]);
     warehouse.transaction((t) => {
-      writeRecords(t, "ohlcv", [bar(day, "6")], "rest");
+      writeRecords(t, "ohlcv", [bar(day, "6")]);
       settle(t, key, { from: day, to: day + MICROS_PER_DAY }, "rows");
     });
     expect(shown()[0]?.is_final).toBe(1);

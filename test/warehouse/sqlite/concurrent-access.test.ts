@@ -19,11 +19,10 @@ import {
 } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { startPeerProcess } from "../../support/warehouse/start-peer-process.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks, writeTicks } from "../../support/warehouse/write-records.ts";
 
 const page = (from: number) => Array.from({ length: 500 }, (_, i) => tick(from + i, "1.5"));
-const write = (warehouse: WarehouseWriter, from = 0) =>
-  warehouse.transaction((t) => writeRecords(t, "index_ticks", page(from), "rest"));
+const write = (warehouse: WarehouseWriter, from = 0) => storeTicks(warehouse, page(from));
 
 function makeEmptyWarehouse(): string {
   const path = join(makeTempFolder(), "mds.sqlite");
@@ -126,7 +125,7 @@ describe("the writer", () => {
     warehouse.transaction((transaction) => {
       transaction.statement("SELECT count(*) FROM series").get();
       expect(() => other.exec("UPDATE warehouse_state SET clock_skew = 1")).toThrow("database is locked");
-      writeRecords(transaction, "index_ticks", page(0), "rest");
+      writeTicks(transaction, page(0));
     });
     other.close();
     expect(queryRows(warehouse, "SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 500 }]);

@@ -30,16 +30,12 @@ import {
   queryRows,
 } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks } from "../../support/warehouse/write-records.ts";
 
 const write = (warehouse: WarehouseWriter, count = 500, from = 0) =>
-  warehouse.transaction((transaction) =>
-    writeRecords(
-      transaction,
-      "index_ticks",
-      Array.from({ length: count }, (_, i) => tick(from + i, "1.5")),
-      "rest",
-    ),
+  storeTicks(
+    warehouse,
+    Array.from({ length: count }, (_, i) => tick(from + i, "1.5")),
   );
 
 /** Creates a closed warehouse with 5000 rows. */

@@ -29,7 +29,7 @@ import {
   queryRows,
 } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks } from "../../support/warehouse/write-records.ts";
 
 const clock = new ManualClock();
 const open = (path: string) => openWriter(path, { clock });
@@ -166,8 +166,7 @@ describe("F11: a warehouse that is deleted while it is open", () => {
     mkdirSync(folder, { recursive: true });
     writeFileSync(path, "", { mode: 0o600 });
     const warehouse = openTestWarehouse({ path, fileSystem });
-    const write = (ts: number) =>
-      warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(ts, "1.5")], "rest"));
+    const write = (ts: number) => storeTicks(warehouse, [tick(ts, "1.5")]);
     write(1);
     if (below) rmSync(folder, { recursive: true });
     else for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix);

@@ -5,7 +5,7 @@ import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { writeTicks } from "../../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T00:00:00Z");
 const HALF_MINUTE = 30_000_000;
@@ -18,11 +18,9 @@ function warehouseOf(
 ): WarehouseWriter {
   const warehouse = openTestWarehouse({ hasAllViews: true });
   warehouse.transaction((transaction) => {
-    writeRecords(
+    writeTicks(
       transaction,
-      "index_ticks",
       ticks.map(([ts, price]) => tick(ts, price)),
-      "rest",
     );
     const key = {
       stream: "index_ticks",
@@ -113,8 +111,8 @@ describe("a bar", () => {
     const soon = Date.now() * 1000 + HOUR;
     warehouse.transaction((transaction) => {
       const flagged = [tick(T + HALF_MINUTE, "6", { quality: "price_below_zero" })];
-      writeRecords(transaction, "index_ticks", flagged, "rest");
-      writeRecords(transaction, "index_ticks", [tick(soon, "7")], "live");
+      writeTicks(transaction, flagged);
+      writeTicks(transaction, [tick(soon, "7")], "live");
     });
     expect(queryRows(warehouse, "SELECT quality, is_complete FROM bars_1h ORDER BY ts")).toEqual([
       { quality: "doubtful ticks", is_complete: 1 },
@@ -126,7 +124,7 @@ describe("a bar", () => {
     const warehouse = warehouseOf([[T + HALF_MINUTE, "5"]]);
     warehouse.transaction((transaction) => {
       const unpriced = [T, T + HOUR].map((ts) => tick(ts, "1", { price: null, quality: "price unreadable" }));
-      writeRecords(transaction, "index_ticks", unpriced, "rest");
+      writeTicks(transaction, unpriced);
     });
     expect(queryRows(warehouse, "SELECT ts, open, high, low, close, n_ticks FROM bars_1h")).toEqual([
       { ts: T, open: 5, high: 5, low: 5, close: 5, n_ticks: 1 },

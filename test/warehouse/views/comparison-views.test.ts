@@ -13,7 +13,7 @@ import { queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T00:00:00Z");
 const HALF_MINUTE = 30_000_000;
@@ -34,8 +34,8 @@ describe("the daily bar computed from ticks beside the service's", () => {
   it("shows both, their differences, and the covered part of the computed bar", () => {
     warehouse.transaction((transaction) => {
       const prices = ["1", "8", "0.5", "6"].map((price, i) => tick(T + i * 6 * 3_600_000_000, price));
-      writeRecords(transaction, "index_ticks", [...prices, tick(T + MICROS_PER_DAY, "7")], "rest");
-      writeRecords(transaction, "ohlcv", [bar(T, "5")], "rest");
+      writeTicks(transaction, [...prices, tick(T + MICROS_PER_DAY, "7")]);
+      writeRecords(transaction, "ohlcv", [bar(T, "5")]);
       const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       settle(transaction, { stream: "index_ticks", series }, { from: T, to: T + MICROS_PER_DAY / 2 }, "rows");
       settle(transaction, { stream: "ohlcv", series }, { from: T, to: T + MICROS_PER_DAY }, "rows");
@@ -69,8 +69,8 @@ describe("a market cap beside price × supply", () => {
     };
     warehouse.transaction((transaction) => {
       const ticks = [tick(T, "2", { indexId: "eth-id" }), tick(T + HALF_MINUTE, "3", { indexId: "eth-id" })];
-      writeRecords(transaction, "index_ticks", ticks, "rest");
-      writeRecords(transaction, "market_caps", [cap], "rest");
+      writeTicks(transaction, ticks);
+      writeRecords(transaction, "market_caps", [cap]);
     });
     expect(queryRows(warehouse, "SELECT * FROM reconcile_market_caps")).toEqual([
       expect.objectContaining({
@@ -88,7 +88,7 @@ describe("the versions of a tick", () => {
     const storePage = (...prices: readonly (readonly [number, string])[]) =>
       warehouse.transaction((transaction) => {
         const ticks = prices.map(([ts, price]) => tick(ts, price, { indexId }));
-        writeRecords(transaction, "index_ticks", ticks, "rest");
+        writeTicks(transaction, ticks);
         const series = transaction.dictionary.getSeriesKey("GWA", indexId);
         const key = { stream: "index_ticks", series } as const;
         const present = prices.map(([ts]) => ts);
@@ -151,7 +151,7 @@ describe("an exchange tick", () => {
   it("is stale if its price last moved more than a refresh period ago", () => {
     warehouse.transaction((transaction) => {
       const ticks = [ticker("a", T - 10_500_000), ticker("b", T - 60_000_000), ticker("c", null)];
-      writeRecords(transaction, "exchange_ticks", ticks, "rest");
+      writeRecords(transaction, "exchange_ticks", ticks);
       settleSnapshot(transaction, {
         stream: "exchange_ticks",
         exchangeId: null,

@@ -6,7 +6,7 @@ import { formatTimestamp } from "../../../src/model/time.ts";
 import { hasTool } from "../../support/has-tool.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../../support/warehouse/records.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks } from "../../support/warehouse/write-records.ts";
 
 const decimalText = fc
   .tuple(
@@ -37,13 +37,9 @@ describe("exact columns", () => {
       "1E+5",
       "-12.50",
     ];
-    warehouse.transaction((transaction) =>
-      writeRecords(
-        transaction,
-        "index_ticks",
-        texts.map((text, i) => tick(i, text)),
-        "rest",
-      ),
+    storeTicks(
+      warehouse,
+      texts.map((text, i) => tick(i, text)),
     );
     const stored = queryRows(warehouse, "SELECT ts, price, price_exact FROM index_ticks ORDER BY ts");
     expect(stored.map(({ price_exact }) => price_exact)).toEqual(texts.map((text) => toPlainNotation(text)));
@@ -60,13 +56,9 @@ describe("exact columns", () => {
   it("return the same text in the installed SQLite, whatever its version", () => {
     const warehouse = openTestWarehouse({ hasAllViews: true });
     const texts = [...fc.sample(decimalText, 1000), ...borders];
-    warehouse.transaction((transaction) =>
-      writeRecords(
-        transaction,
-        "index_ticks",
-        texts.map((text, i) => tick(i, text)),
-        "rest",
-      ),
+    storeTicks(
+      warehouse,
+      texts.map((text, i) => tick(i, text)),
     );
     const sql = "SELECT price_exact FROM index_ticks ORDER BY ts";
     if (!hasTool("sqlite3", "exact columns in another SQLite version")) return;
@@ -76,14 +68,7 @@ describe("exact columns", () => {
 
   it("are null if the value is null", () => {
     const warehouse = openTestWarehouse({ hasAllViews: true });
-    warehouse.transaction((transaction) =>
-      writeRecords(
-        transaction,
-        "index_ticks",
-        [tick(1, "1", { price: null, quality: "price: NaN" })],
-        "rest",
-      ),
-    );
+    storeTicks(warehouse, [tick(1, "1", { price: null, quality: "price: NaN" })]);
     expect(queryRows(warehouse, "SELECT price, price_exact, quality FROM index_ticks")).toEqual([
       { price: null, price_exact: null, quality: "price: NaN" },
     ]);
@@ -95,13 +80,9 @@ describe("time columns", () => {
     const warehouse = openTestWarehouse({ hasAllViews: true });
     const timestamps = [...new Set(fc.sample(fc.integer({ min: -1e15, max: 4e15 }), 2000))];
     const all = [...timestamps, 0, -1, 1, 999_999, -999_999, -1_000_000];
-    warehouse.transaction((transaction) =>
-      writeRecords(
-        transaction,
-        "index_ticks",
-        all.map((ts) => tick(ts, "1")),
-        "rest",
-      ),
+    storeTicks(
+      warehouse,
+      all.map((ts) => tick(ts, "1")),
     );
     for (const { ts, time } of queryRows(warehouse, "SELECT ts, time FROM index_ticks")) {
       expect(time).toBe(formatTimestamp(ts as number));

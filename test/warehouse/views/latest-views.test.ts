@@ -6,7 +6,7 @@ import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../../support/warehouse/records.ts";
 import { writeContracts } from "../../support/warehouse/write-lists.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks, writeRecords } from "../../support/warehouse/write-records.ts";
 
 /** The views use the time of the query, and a new warehouse has no clock skew. */
 const now = Math.floor((systemClock.now() * MICROS_PER_MS) / MICROS_PER_SECOND) * MICROS_PER_SECOND;
@@ -31,18 +31,11 @@ const contract = (id: string, expiration: Micros): DerivativeContract => ({
 describe("latest_… views", () => {
   it("tell how old each row is, and which series have gone quiet", () => {
     const warehouse = openTestWarehouse({ hasAllViews: true });
-    warehouse.transaction((t) =>
-      writeRecords(
-        t,
-        "index_ticks",
-        [
-          tick(now - PERIOD, "1", { indexId: "alive" }),
-          tick(now - 11 * PERIOD, "2", { indexId: "just-alive" }),
-          tick(now - HOUR, "3", { indexId: "delisted" }),
-        ],
-        "rest",
-      ),
-    );
+    storeTicks(warehouse, [
+      tick(now - PERIOD, "1", { indexId: "alive" }),
+      tick(now - 11 * PERIOD, "2", { indexId: "just-alive" }),
+      tick(now - HOUR, "3", { indexId: "delisted" }),
+    ]);
     const rows = queryRows(
       warehouse,
       "SELECT name, age_seconds, is_live FROM latest_index_ticks ORDER BY ts DESC",
@@ -63,7 +56,7 @@ describe("latest_… views", () => {
       tick(lastNight, "1", { indexId: "alive" }),
       tick(lastNight - HOUR, "3", { indexId: "delisted" }),
     ];
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", ticks, "rest"));
+    storeTicks(warehouse, ticks);
     expect(queryRows(warehouse, "SELECT name FROM latest_index_ticks WHERE is_live")).toEqual([
       { name: "alive" },
     ]);
@@ -83,7 +76,6 @@ describe("latest_… views", () => {
         t,
         "derivative_ticks",
         ids.map((id) => contractTick(id, now - 2 * PERIOD)),
-        "rest",
       );
     });
     expect(

@@ -21,7 +21,7 @@ it("market_caps has every percent change that the service sends, with all its di
   expect(unknownFields).toEqual([]);
 
   const warehouse = openTestWarehouse({ hasAllViews: true });
-  warehouse.transaction((transaction) => writeRecords(transaction, "market_caps", records, "rest"));
+  warehouse.transaction((transaction) => writeRecords(transaction, "market_caps", records));
   const expected = served.map((record) => {
     const changes = Object.entries(families).flatMap(([column, family]) => {
       const { change24h, change7d, change30d } = record[family] as Readonly<

@@ -9,7 +9,7 @@ import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.
 import { ManualClock } from "../../support/manual-clock.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { writeTicks } from "../../support/warehouse/write-records.ts";
 
 const SERIES = 10;
 const ROWS = 500;
@@ -26,7 +26,7 @@ beforeAll(() => {
       tick(T - i * STEP, "1.5", { indexId: `id-${series}` }),
     );
     warehouse.transaction((transaction) => {
-      writeRecords(transaction, "index_ticks", ticks, "rest");
+      writeTicks(transaction, ticks);
       const key = { stream: "index_ticks", series: series + 1 } as const;
       settle(transaction, key, { from: T - ROWS * STEP, to: T }, "rows");
     });
