@@ -1,16 +1,12 @@
 import { describe, expect, it } from "vitest";
 import {
   commitBlockedReason,
-  commitLostRanges,
-  commitRetraction,
   commitStreamHealth,
   optimizeDatabase,
   pruneBatch,
 } from "../../../src/ingest/commit/maintenance.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { NOT_FOUND } from "../../../src/rule/answer.ts";
-import { reopenNotFound } from "../../../src/warehouse/coverage/ledger.ts";
 import {
   hasNoContracts,
   readDueRechecks,
@@ -29,7 +25,6 @@ import { readSizeSamples, recordSize } from "../../../src/warehouse/tables/size-
 import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
-import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const noon = parseTs("2026-03-01T12:00:00Z");
@@ -60,35 +55,6 @@ function openWithTarget(from = noon - HOUR) {
 }
 
 describe("the maintenance of the ledger", () => {
-  it("marks what left the service's window as lost", () => {
-    const { warehouse, coverage } = openWithTarget(noon - 12 * MICROS_PER_DAY);
-    const oldest = { from: noon - 12 * MICROS_PER_DAY, to: noon - 11 * MICROS_PER_DAY };
-    warehouse.transaction((transaction) => settle(transaction, key, oldest, "empty"));
-    commitLostRanges(warehouse, readGaps(warehouse.connection, "index_ticks", noon));
-    expect(coverage()).toEqual([
-      [oldest.from, oldest.to, "empty", null],
-      [oldest.to, noon - 10 * MICROS_PER_DAY, "lost", "aged out"],
-    ]);
-    expect(readGaps(warehouse.connection, "index_ticks", noon)).toMatchObject([{ agedOut: [] }]);
-  });
-
-  it("reopens what a 404 settled once the service has the index again", () => {
-    const { warehouse, coverage } = openWithTarget();
-    warehouse.transaction((t) => settle(t, key, { from: noon - HOUR, to: noon }, "empty", NOT_FOUND));
-    warehouse.transaction((t) => reopenNotFound(t, key));
-    expect(coverage()).toEqual([]);
-  });
-
-  it("reopens a range that an audit found wrong", () => {
-    const { warehouse, coverage } = openWithTarget();
-    warehouse.transaction((t) => settle(t, key, { from: 0, to: 100 }, "empty", "no records"));
-    commitRetraction(warehouse, { key, range: { from: 40, to: 60 } });
-    expect(coverage()).toEqual([
-      [0, 40, "empty", "no records"],
-      [60, 100, "empty", "no records"],
-    ]);
-  });
-
   it("shows why a gap cannot be filled, for every key, until the obstacle is gone", () => {
     const { warehouse } = openWithTarget();
     const other = { stream: "index_ticks", series: 99 } as const;

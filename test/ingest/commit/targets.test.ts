@@ -6,7 +6,6 @@ import {
   type SeriesTarget,
 } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { readDueRechecks } from "../../../src/warehouse/coverage/rechecks.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
@@ -55,12 +54,6 @@ describe("the targets of a history stream", () => {
     ]);
   });
 
-  it("begin earlier if the settings select more", () => {
-    const warehouse = openTestWarehouse();
-    for (const from of [100, 50, 70]) declare(warehouse, [{ ...btc, from }]);
-    expect(targetsOf(warehouse)).toEqual([["index_ticks", "btc", 50, null]]);
-  });
-
   it("stay open for an index type whose selection is not known yet, and only for that type", () => {
     const warehouse = openTestWarehouse();
     declare(warehouse, [btc, blx]);
@@ -69,17 +62,6 @@ describe("the targets of a history stream", () => {
     // A target that has ended stays ended.
     declare(warehouse, [], { unresolvedIndexTypes: ["LX"], at: noon + 9 });
     expect(targetsOf(warehouse)).toEqual([]);
-  });
-
-  it("keep their rules, and do not take over the targets of another stream", () => {
-    const warehouse = openTestWarehouse();
-    declare(warehouse, [btc], { stream: "ohlcv" });
-    declare(warehouse, [], { unresolvedIndexTypes: ["GWA"] });
-    expect(
-      queryRows(warehouse, "SELECT stream, settle_delay, step, service_window, is_snapshot FROM targets"),
-    ).toEqual([
-      { stream: "ohlcv", settle_delay: rules.settleDelay, step: 1, service_window: null, is_snapshot: 0 },
-    ]);
   });
 
   it("name an index that is in no lookup, and leave the names of the others", () => {
@@ -114,13 +96,6 @@ describe("the targets of a history stream", () => {
     expect(queryRows(warehouse, "SELECT DISTINCT settle_delay, step, is_snapshot FROM targets")).toEqual([
       { settle_delay: rules.settleDelay, step: 1, is_snapshot: 0 },
     ]);
-  });
-
-  it("need no recheck on the day on which they begin", () => {
-    const warehouse = openTestWarehouse();
-    declare(warehouse, [btc, eth]);
-    const due = (day: string) => readDueRechecks(warehouse.connection, "index_ticks", day).length;
-    expect([due("2026-03-01"), due("2026-03-02")]).toEqual([0, 2]);
   });
 });
 

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { sliceElements, sliceProperties, toCanonicalJson } from "../../../src/ingest/decode/json-source.ts";
 import { decodeLiveMessages } from "../../../src/ingest/decode/live-event.ts";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { Failure } from "../../../src/model/failure.ts";
@@ -96,42 +95,3 @@ describe("decoding arbitrary input", () => {
     );
   });
 });
-
-describe("the source text of values", () => {
-  it("is found for every value that JSON.parse finds", () => {
-    fc.assert(
-      fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, "\t"), (value, indent) => {
-        const text = JSON.stringify(value, undefined, indent);
-        const parsed: unknown = JSON.parse(text);
-        if (Array.isArray(parsed))
-          expect(sliceElements(text).map((slice) => JSON.parse(slice))).toEqual(parsed);
-        else if (typeof parsed === "object" && parsed !== null)
-          expect([...sliceProperties(text)].map(([key, slice]) => [key, JSON.parse(slice)])).toEqual(
-            Object.entries(parsed),
-          );
-      }),
-      { numRuns: 500 },
-    );
-  });
-
-  it("has a canonical form that is equivalent and idempotent", () => {
-    fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 5 }), fc.constantFrom(undefined, 2), (value, indent) => {
-        const text = JSON.stringify(value, undefined, indent);
-        const canonical = toCanonicalJson(text);
-        expect(JSON.parse(canonical)).toEqual(JSON.parse(text));
-        expect(toCanonicalJson(canonical)).toBe(canonical);
-        expect(toCanonicalJson(JSON.stringify(reversed(JSON.parse(text))))).toBe(canonical);
-      }),
-      { numRuns: 500 },
-    );
-  });
-});
-
-function reversed(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(reversed);
-  if (typeof value !== "object" || value === null) return value;
-  const copy = Object.create(null) as Record<string, unknown>;
-  for (const [key, inner] of Object.entries(value).reverse()) copy[key] = reversed(inner);
-  return copy;
-}

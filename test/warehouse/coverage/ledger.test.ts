@@ -5,18 +5,15 @@ import {
   findEndsAbove,
   findProofAt,
   findTargetStart,
-  hasRowsInRange,
-  ledgerKeyText,
   readSettledRanges,
 } from "../../../src/warehouse/coverage/ledger.ts";
 import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { readChanges, readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
-import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { retract, settle, settleAsLost } from "../../support/warehouse/settle.ts";
-import { storeTicks, writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
+import { storeTicks, writeTicks } from "../../support/warehouse/write-records.ts";
 
 const MAX_TS = 30;
 const range = fc
@@ -174,62 +171,6 @@ describe("the ledger", () => {
     expect(() => settleAs({ from: 5, to: 6 }, "lost")).toThrow("without a reason");
     expect(readSettledRanges(warehouse.connection, key)).toEqual([]);
   });
-
-  it("is not changed by taking back a range of no length", () => {
-    const warehouse = openTestWarehouse();
-    const key = { stream: "ohlcv", series: 1 } as const;
-    warehouse.transaction((transaction) => {
-      settle(transaction, key, { from: 0, to: 10 }, "empty");
-      for (const to of [5, 4]) {
-        retract(transaction, key, { from: 5, to });
-      }
-    });
-    expect(readSettledRanges(warehouse.connection, key)).toEqual([
-      { from: 0, to: 10, proof: "empty", reason: null },
-    ]);
-  });
-
-  it("tells streams and series apart", () => {
-    const keys = [
-      { stream: "ohlcv", series: 1 },
-      { stream: "ohlcv", series: 2 },
-      { stream: "index_ticks", series: 1 },
-    ] as const;
-    expect(new Set(keys.map(ledgerKeyText)).size).toBe(3);
-    const warehouse = openTestWarehouse();
-    warehouse.transaction((t) => {
-      for (const [i, key] of keys.entries()) settle(t, key, { from: i, to: 10 + i }, "empty", "x");
-      retract(t, keys[1], { from: 0, to: 20 });
-    });
-    expect(keys.map((key) => readSettledRanges(warehouse.connection, key).map(({ from }) => from))).toEqual([
-      [0],
-      [],
-      [2],
-    ]);
-  });
-});
-
-describe("rows in a range", () => {
-  it("are found by series and half-open range; snapshot streams have none by ledger key", () => {
-    const warehouse = openTestWarehouse();
-    const key = { stream: "index_ticks", series: 1 } as const;
-    warehouse.transaction((transaction) => {
-      writeTicks(transaction, [tick(5, "1")], "live");
-      const ticker = { ...emptyRecord("exchange_ticks"), exchangeId: "e", marketId: "m", ts: 5 };
-      writeRecords(transaction, "exchange_ticks", [ticker], "live");
-      const has = (from: number, to: number, ledgerKey: Parameters<typeof hasRowsInRange>[1] = key) =>
-        hasRowsInRange(transaction, ledgerKey, { from, to });
-      expect([has(0, 5), has(0, 6), has(5, 6), has(6, 9), has(5, 5)]).toEqual([
-        false,
-        true,
-        true,
-        false,
-        false,
-      ]);
-      expect(has(0, 9, { ...key, series: 2 })).toBe(false);
-      expect(has(0, 9, { ...key, stream: "exchange_ticks" })).toBe(false);
-    });
-  });
 });
 
 describe("a record below an end of the history", () => {
@@ -275,17 +216,6 @@ describe("the start of a target", () => {
         openTarget(t, { key, from, settleDelay: 1, period: 1, step: 1, serviceWindow: null }, false);
       expect(findTargetStart(t, key)).toBe(20);
     });
-  });
-});
-
-describe("an empty range above all rows", () => {
-  it("is open again when a row is stored in it, however new the row is", () => {
-    const warehouse = openTestWarehouse();
-    const key = { stream: "index_ticks", series: 1 } as const;
-    storeTicks(warehouse, [tick(5, "1")]);
-    warehouse.transaction((t) => settle(t, key, { from: 10, to: 20 }, "empty", "no records"));
-    storeTicks(warehouse, [tick(19, "1")], "live");
-    expect(readSettledRanges(warehouse.connection, key)).toEqual([]);
   });
 });
 

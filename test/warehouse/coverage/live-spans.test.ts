@@ -44,24 +44,6 @@ describe("live spans", () => {
     warehouse.transaction((t) => beginLiveSpans(t, [{ indexType: "GWA", indexId: "btc", from: 60 }]));
     expect(spansOf(warehouse)[0]).toEqual(["index_ticks", "GWA", "btc", 60, 60]);
   });
-
-  it("end one by one, or all at once", () => {
-    const warehouse = openTestWarehouse();
-    warehouse.transaction((t) => {
-      beginLiveSpans(t, [
-        { indexType: "GWA", from: 10 },
-        { indexType: "GWA", indexId: "btc", from: 10 },
-        { indexType: "LX", from: 20 },
-      ]);
-      endLiveSpans(t, [{ indexType: "GWA" }]);
-    });
-    expect(spansOf(warehouse).map(([, type, id]) => [type, id])).toEqual([
-      ["GWA", "btc"],
-      ["LX", ""],
-    ]);
-    warehouse.transaction((t) => clearLiveSpans(t));
-    expect(spansOf(warehouse)).toEqual([]);
-  });
 });
 
 describe("the view gaps with a live span", () => {

@@ -7,13 +7,9 @@ import {
   declareTargets,
   endTarget,
   openTarget,
-  readClockSkew,
   recordBlockedReason,
-  recordClockSkew,
-  recordRequestRate,
   type Target,
 } from "../../../src/warehouse/coverage/targets.ts";
-import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
@@ -246,25 +242,5 @@ describe("the reason why a target is blocked", () => {
     expect(reasons()).toEqual(["gone", null]);
     end(warehouse, 20);
     expect(reasons()).toEqual([null, null]);
-  });
-});
-
-describe("the clock skew", () => {
-  it("is zero at first, and stored in whole microseconds", () => {
-    const warehouse = openTestWarehouse();
-    expect(readClockSkew(warehouse.connection)).toBe(0);
-    for (const skew of [1500.6, -3, 0]) {
-      warehouse.transaction((t) => recordClockSkew(t, skew));
-      expect(readClockSkew(warehouse.connection)).toBe(Math.round(skew));
-    }
-  });
-});
-
-describe("the request rate", () => {
-  it("is unknown until a backfill has measured it", () => {
-    const warehouse = openTestWarehouse();
-    expect(readWarehouseState(warehouse.connection).requestRate).toBeNull();
-    warehouse.transaction((t) => recordRequestRate(t, 12.5));
-    expect(readWarehouseState(warehouse.connection).requestRate).toBe(12.5);
   });
 });
