@@ -1,10 +1,9 @@
-import { spawnSync } from "node:child_process";
-import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
-import { hasModules, python } from "../support/has-tool.ts";
+import { runPython } from "../support/clients/run-python.ts";
+import { hasModules } from "../support/has-tool.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { fillTicks, getStart } from "../support/library/ticks-warehouse.ts";
 import { createWarehouse, openForWriting } from "../support/warehouse/filled-warehouse.ts";
@@ -12,11 +11,6 @@ import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract } from "../support/warehouse/settle.ts";
 import { writeTicks } from "../support/warehouse/write-records.ts";
 
-const run = (...args: readonly string[]) =>
-  spawnSync(python, ["-W", "ignore", "-c", ...args], {
-    encoding: "utf8",
-    env: { PYTHONPATH: resolve(import.meta.dirname, "../../clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
-  });
 const hasPandas = hasModules("pandas", "citations in Python");
 
 /** Evaluates Python expressions on a warehouse `w`. */
@@ -26,9 +20,7 @@ import json, sys, mds
 w = mds.open(sys.argv[1])
 print(json.dumps([eval(each) for each in sys.argv[2:]]))
 `;
-  const { stdout, stderr } = run(script, path, ...asked);
-  expect(stderr).toBe("");
-  return JSON.parse(stdout) as unknown[];
+  return JSON.parse(runPython(script, [path, ...asked])) as unknown[];
 }
 
 const minute = (n: number) => formatTimestamp(SNAPSHOTS_FROM + n * MINUTE);

@@ -1,5 +1,4 @@
-import { spawnSync } from "node:child_process";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { formatTimestamp } from "../../src/model/time.ts";
@@ -7,8 +6,9 @@ import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
+import { runBlocks } from "../support/clients/run-python.ts";
 import { emptyRecord } from "../support/empty-record.ts";
-import { hasModules, python } from "../support/has-tool.ts";
+import { hasModules } from "../support/has-tool.ts";
 import {
   applyChange,
   HISTORY_FROM,
@@ -22,7 +22,6 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { decimal } from "../support/warehouse/records.ts";
 import { writeContracts, writeLookup } from "../support/warehouse/write-lists.ts";
 
-const client = resolve(import.meta.dirname, "../../clients/python");
 const hasPandas = hasModules("pandas", "earlier states in Python");
 
 const [from, to] = [HISTORY_FROM, HISTORY_TO].map(formatTimestamp) as [string, string];
@@ -67,17 +66,6 @@ function askPython(path: string, knownAt?: readonly string[]): Record<string, un
   return states.map((_, at) =>
     Object.fromEntries(Object.keys(questions).map((title) => [title, answers[`${at} ${title}`]])),
   );
-}
-
-function runBlocks(path: string, blocks: Readonly<Record<string, string>>): Record<string, unknown> {
-  const started = spawnSync(python, [join(import.meta.dirname, "run-blocks.py")], {
-    input: JSON.stringify({ source: path, blocks }),
-    encoding: "utf8",
-    env: { ...process.env, PYTHONPATH: client, PYTHONDONTWRITEBYTECODE: "1" },
-    maxBuffer: 2 ** 28,
-  });
-  if (started.status !== 0) throw new Error(started.stderr);
-  return JSON.parse(started.stdout) as Record<string, unknown>;
 }
 
 /** Lists that change each time. */

@@ -1,20 +1,12 @@
 import { spawnSync } from "node:child_process";
-import { join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { findTimeZone } from "../../src/library/reading/time-zone.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
+import { type PythonAnswer, runBlocks } from "../support/clients/run-python.ts";
 import { python, skipWithout } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-interface Answer {
-  readonly columns?: readonly string[];
-  readonly rows?: readonly (readonly unknown[])[];
-  readonly value?: unknown;
-  readonly error?: string;
-}
-
-const client = resolve(import.meta.dirname, "../../clients/python");
 const hasModule = (name: string) => spawnSync(python, ["-c", `import ${name}`]).status === 0;
 const hasPandas = hasModule("pandas") || skipWithout("python3 has no pandas", "grids in Python");
 /** No test requires what Debian does not have. */
@@ -69,18 +61,11 @@ frame = p.bars(["BTC", "ETH"], "1h", "2026-02-28", "2026-03-01")
 
 const folder = temporaryFolder(afterAll);
 let path: string;
-let answers: Record<string, Answer> = {};
+let answers: Record<string, PythonAnswer> = {};
 beforeAll(async () => {
   if (!hasPandas) return;
   ({ path } = await fillDemoWarehouse(folder));
-  const started = spawnSync(python, [join(import.meta.dirname, "run-blocks.py")], {
-    input: JSON.stringify({ source: path, blocks }),
-    encoding: "utf8",
-    env: { ...process.env, PYTHONPATH: client, PYTHONDONTWRITEBYTECODE: "1" },
-    maxBuffer: 2 ** 28,
-  });
-  if (started.status !== 0) throw new Error(started.stderr);
-  answers = JSON.parse(started.stdout) as Record<string, Answer>;
+  answers = runBlocks(path, blocks);
 });
 
 const resultOf = (title: string) => answers[title]?.error ?? answers[title]?.value;

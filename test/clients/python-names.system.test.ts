@@ -1,18 +1,12 @@
-import { spawnSync } from "node:child_process";
-import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { hasModules, python } from "../support/has-tool.ts";
+import { runPython } from "../support/clients/run-python.ts";
+import { hasModules } from "../support/has-tool.ts";
 
-const run = (code: string) =>
-  spawnSync(python, ["-c", code], {
-    encoding: "utf8",
-    env: { PYTHONPATH: resolve(import.meta.dirname, "../../clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
-  });
 const hasPandas = hasModules("pandas", "names in Python");
 
 describe.runIf(hasPandas)("a name in Python", () => {
   it("that two series share tells its choices, and takes them", () => {
-    const { stdout, stderr } = run(`
+    const stdout = runPython(`
 from mds.names import Series, find_series
 known = [Series(("GWA", "l1", "LUNA")), Series(("GWA", "l2", "LUNA")), Series(("LX", "l3", "LUNA"))]
 assets = lambda: {"l1": ("Terra Classic", "inactive"), "l2": ("Terra", "active")}
@@ -23,7 +17,6 @@ for name in ("LUNA@2022", "GWA:LUNA@2019", "terra", "LX:LUNA", "LUNA", "LUNA@202
     except Exception as error:
         print(error)
 `);
-    expect(stderr).toBe("");
     expect(stdout.trimEnd().split("\n")).toEqual([
       "l2",
       "l1",

@@ -1,7 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildWheel } from "../../scripts/release.ts";
 import { rowRenderers } from "../../src/cli/output/row-formats.ts";
@@ -9,21 +7,15 @@ import { exportWarehouse } from "../../src/export/export-warehouse.ts";
 import { withReader } from "../../src/warehouse/reader.ts";
 import { parsePreamble, parseQuestions, readCookbook, setPresent } from "../docs/cookbook/page.ts";
 import { fillDemoWarehouse } from "../docs/demo-warehouse.ts";
+import { type PythonAnswer, pythonClient, runBlocks } from "../support/clients/run-python.ts";
 import { python, skipWithout } from "../support/has-tool.ts";
 import type { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { shareInto } from "../support/share/share-harness.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
-interface Answer {
-  readonly columns?: readonly string[];
-  readonly rows?: readonly (readonly unknown[])[];
-  readonly value?: unknown;
-  readonly error?: string;
-}
-
-/** Debian's Python, which has Debian's pandas. Debian has no duckdb: another Python may be given for the tests of exports. */
-const client = resolve(import.meta.dirname, "../../clients/python");
+/** Debian's Python has Debian's pandas, and no duckdb: another Python may be given for the tests of exports. */
 const modules = ["pandas", "psycopg2", "duckdb", "pyarrow", "setuptools", "wheel", "pip"];
 const findModules = `from importlib.util import find_spec; print(*[m for m in "${modules.join(" ")}".split() if find_spec(m)])`;
 const foundModules = spawnSync(python, ["-c", findModules], { encoding: "utf8" }).stdout?.split(/\s+/) ?? [];
@@ -41,11 +33,11 @@ const exportReaders = ["duckdb", "pyarrow"].filter((module) => {
 
 const page = readCookbook();
 const questions = parseQuestions(page);
-const folder = mkdtempSync(join(tmpdir(), "mds-python-"));
+const folder = temporaryFolder(afterAll);
 let path: string;
 let clock: ManualClock;
 let installed: string;
-let answers: Record<string, Answer> = {};
+let answers: Record<string, PythonAnswer> = {};
 
 const window = '"2026-02-28", "2026-03-01"';
 const inWindow = "name = 'ETH' AND time >= '2026-02-28' AND time < '2026-03-01'";
@@ -121,25 +113,15 @@ beforeAll(async () => {
   // Without its first lines, which import and open what the blocks have.
   const preamble = parsePreamble(page).replaceAll(/^(import|w =).*\n/gm, "");
   for (const { title, python } of questions) blocks[title] = setPresent(`${preamble}${python}`, clock.now());
-  answers = runBlocks(path);
+  answers = ask(path);
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs all blocks in one process. `without`: a module that it shall not find. */
-function runBlocks(source: string, without?: string, asked = blocks): Record<string, Answer> {
-  const started = spawnSync(python, [join(import.meta.dirname, "run-blocks.py")], {
-    input: JSON.stringify({ source, blocks: asked, without }),
-    encoding: "utf8",
-    env: { ...process.env, PYTHONPATH: installed, PYTHONDONTWRITEBYTECODE: "1" },
-    maxBuffer: 2 ** 28,
-  });
-  if (started.status !== 0) throw new Error(started.stderr);
-  return JSON.parse(started.stdout) as Record<string, Answer>;
-}
+const ask = (source: string, without?: string) =>
+  runBlocks(source, blocks, { client: installed, ...(without !== undefined && { without }) });
 
 /** Installs the wheel, offline, as a user would; returns its folder. */
 function installClient(): string {
-  if (!has("setuptools, wheel, pip", "the installation of the Python client")) return client;
+  if (!has("setuptools, wheel, pip", "the installation of the Python client")) return pythonClient;
   const wheel = buildWheel(folder);
   const target = join(folder, "installed");
   const offline = "--no-index --no-deps --disable-pip-version-check";
@@ -149,8 +131,8 @@ function installClient(): string {
   return target;
 }
 
-const answerOf = (title: string): Answer => answers[title] ?? { error: "not asked" };
-const objects = ({ columns = [], rows = [], error }: Answer) => {
+const answerOf = (title: string): PythonAnswer => answers[title] ?? { error: "not asked" };
+const objects = ({ columns = [], rows = [], error }: PythonAnswer) => {
   expect(error).toBeUndefined();
   return rows.map((row) => Object.fromEntries(columns.map((name, at) => [name, row[at]])));
 };
@@ -336,7 +318,7 @@ describe.runIf(exportReaders.length > 0)("the Python client on an export", () =>
   it.each(exportReaders)("gives the same answers through %s", async (reader) => {
     const to = join(folder, "export");
     await exportWarehouse({ warehouse: path, to, program: "test", clock });
-    expectSameAnswers(runBlocks(to, reader === "pyarrow" ? "duckdb" : undefined));
+    expectSameAnswers(ask(to, reader === "pyarrow" ? "duckdb" : undefined));
   });
 });
 
@@ -347,7 +329,7 @@ describe.runIf(server)("the Python client on the shared warehouse", () => {
     await shareInto(server, database, { path });
     const url = new URL(server.url(database));
     url.password = PASSWORD;
-    const found = runBlocks(url.href);
+    const found = ask(url.href);
     expectSameAnswers(found);
     expect(found.writes?.error).toMatch(/cannot execute DELETE in a read-only transaction/);
     expect(found.parameters?.rows).toEqual([[":t", 121]]);
@@ -355,7 +337,7 @@ describe.runIf(server)("the Python client on the shared warehouse", () => {
 });
 
 /** The cookbook's SQL is SQLite's own. */
-function expectSameAnswers(found: Record<string, Answer>): void {
+function expectSameAnswers(found: Record<string, PythonAnswer>): void {
   const others = ["writes", "parameters", ...questions.map(({ title }) => title)];
   for (const [title, answer] of Object.entries(answers))
     if (!others.includes(title)) expect([title, found[title]]).toEqual([title, answer]);

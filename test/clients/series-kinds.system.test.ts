@@ -1,17 +1,11 @@
-import { spawnSync } from "node:child_process";
-import { resolve } from "node:path";
 import { expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
-import { hasModules, python } from "../support/has-tool.ts";
+import { runPython } from "../support/clients/run-python.ts";
+import { hasModules } from "../support/has-tool.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { createWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
-const run = (...args: readonly string[]) =>
-  spawnSync(python, ["-W", "ignore", "-c", ...args], {
-    encoding: "utf8",
-    env: { PYTHONPATH: resolve(import.meta.dirname, "../../clients/python"), PYTHONDONTWRITEBYTECODE: "1" },
-  });
 const hasPandas = hasModules("pandas", "series of all kinds in Python");
 
 const questions = [
@@ -72,8 +66,7 @@ it.runIf(hasPandas)("series of every kind are the same in Python, now and at a t
     string,
     string,
   ];
-  const { stdout, stderr } = run(script, path, JSON.stringify(questions), first, gap, end);
-  expect(stderr).toBe("");
+  const stdout = runPython(script, [path, JSON.stringify(questions), first, gap, end]);
   const [answers, refusals, listed] = JSON.parse(stdout) as [unknown[][], string[], unknown[][]];
   using warehouse = openWarehouse(path);
   expect(listed).toEqual(

@@ -1,10 +1,9 @@
-import { spawnSync } from "node:child_process";
-import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { hasModules, python } from "../support/has-tool.ts";
+import { runPython } from "../support/clients/run-python.ts";
+import { hasModules } from "../support/has-tool.ts";
 import { seed } from "../support/seed.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
@@ -42,10 +41,8 @@ function fill() {
 }
 
 const inPython = `
-import sys, json
-sys.path.insert(0, sys.argv[1])
-import mds, pandas as pd
-w = mds.open(sys.argv[2])
+import sys, json, mds, pandas as pd
+w = mds.open(sys.argv[1])
 rows = pd.DataFrame(json.load(sys.stdin))
 rows["moment"] = pd.to_datetime(rows["time"], utc=True)
 def show(found):
@@ -72,13 +69,7 @@ describe("an as-of join", () => {
     );
 
     if (!hasModules("pandas", "an as-of join in Python")) return;
-    const client = resolve(import.meta.dirname, "../../clients/python");
-    const { stdout, stderr } = spawnSync(python, ["-W", "ignore", "-c", inPython, client, path], {
-      encoding: "utf8",
-      input: JSON.stringify(rows),
-      env: { PYTHONDONTWRITEBYTECODE: "1" },
-    });
-    expect(stderr).toBe("");
+    const stdout = runPython(inPython, [path], { input: rows });
     const show = (found: typeof joined) =>
       found.map((row) => [
         row.asof_price,

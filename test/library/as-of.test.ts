@@ -1,13 +1,13 @@
-import { spawnSync } from "node:child_process";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openCatalogue } from "../docs/cookbook/engines.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
+import { runPython } from "../support/clients/run-python.ts";
 import { exportIn } from "../support/export/read-export.ts";
-import { hasModules, python } from "../support/has-tool.ts";
+import { hasModules } from "../support/has-tool.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { shareInto } from "../support/share/share-harness.ts";
@@ -32,13 +32,11 @@ const expected: readonly (readonly [seconds: number, ...prices: (number | null)[
 ];
 
 const inPython = `
-import sys
-sys.path.insert(0, sys.argv[1])
-import json, mds
+import sys, json, mds
 answers = []
-for place in sys.argv[2].split():
+for place in sys.argv[1].split():
     w = mds.open(place)
-    for at in json.loads(sys.argv[3]):
+    for at in json.loads(sys.argv[2]):
         one = w.asof(at, ["a", "b", "c"])["price"]
         many = w.asof([at], ["a", "b", "c"]).iloc[0]
         answers.append([[None if value != value else value for value in found] for found in (one, many)])
@@ -47,14 +45,8 @@ print(json.dumps(answers))
 
 function askPython(places: readonly string[], moments: readonly string[]): unknown {
   if (!hasModules("pandas psycopg2", "what was known at a time in Python")) return false;
-  const client = resolve(import.meta.dirname, "../../clients/python");
-  const args = ["-W", "ignore", "-c", inPython, client, places.join(" "), JSON.stringify(moments)];
-  const { stdout, stderr } = spawnSync(python, args, {
-    encoding: "utf8",
-    env: { PGPASSWORD: PASSWORD, PYTHONDONTWRITEBYTECODE: "1" },
-  });
-  expect(stderr).toBe("");
-  return JSON.parse(stdout);
+  const env = { PGPASSWORD: PASSWORD };
+  return JSON.parse(runPython(inPython, [places.join(" "), JSON.stringify(moments)], { env }));
 }
 
 it("is the newest tick with a price at or before a time, in every engine and reader", async () => {

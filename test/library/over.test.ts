@@ -1,10 +1,9 @@
-import { spawnSync } from "node:child_process";
-import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { hasModules, python } from "../support/has-tool.ts";
+import { runPython } from "../support/clients/run-python.ts";
+import { hasModules } from "../support/has-tool.ts";
 import { seed } from "../support/seed.ts";
 import { seededRandom } from "../support/seeded-random.ts";
 import { createWarehouse, DAY, fill, midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
@@ -94,37 +93,21 @@ describe("bars over another series", () => {
     using warehouse = openWarehouse(path);
     const range = { from: at(0), to: at(STEPS) };
     const closes = warehouse.bars("BTC", { every, over: "ETH", ...range }).map(({ close }) => close);
-    const args = [
-      "bars",
-      "BTC",
-      "--over",
-      "ETH",
-      "--every",
-      every,
-      "--from",
-      at(0),
-      "--to",
-      at(STEPS),
-      "--cite",
-    ];
+    const ends = ["--from", at(0), "--to", at(STEPS)];
+    const args = ["bars", "BTC", "--over", "ETH", "--every", every, ...ends, "--cite"];
     const { stdout, stderr } = await runInProcess([...args, "--wide", "--json"], {
       env: { MDS_WAREHOUSE: path },
     });
     expect(JSON.parse(stdout).map((row: Record<string, unknown>) => row["BTC over ETH"])).toEqual(closes);
     expect(warehouse.check(stderr)).toMatchObject({ equal: true, rows: closes.length });
     if (!hasModules("pandas", "bars over another series in Python")) return;
-    const script = `import sys, json; sys.path.insert(0, sys.argv[1]); import mds
-w = mds.open(sys.argv[2])
+    const script = `import sys, json, mds
+w = mds.open(sys.argv[1])
 asked = ("BTC", "${every}", "${at(0)}", "${at(STEPS)}")
 bars = w.bars(*asked, over="ETH", exact=True)
 print(json.dumps([list(bars.close), list(map(bool, bars.is_complete)), [float(x) for x in bars.high_exact], list(map(float, bars.high)),
-  w.check(sys.argv[3])["equal"], w.cite("bars", *asked, over="ETH")]))`;
-    const client = resolve(import.meta.dirname, "../../clients/python");
-    const found = spawnSync(python, ["-W", "ignore", "-c", script, client, path, stderr], {
-      encoding: "utf8",
-    });
-    expect(found.stderr).toBe("");
-    const [inPython, complete, exact, high, isEqual, line] = JSON.parse(found.stdout);
+  w.check(sys.argv[2])["equal"], w.cite("bars", *asked, over="ETH")]))`;
+    const [inPython, complete, exact, high, isEqual, line] = JSON.parse(runPython(script, [path, stderr]));
     expect(inPython).toEqual(closes);
     expect(complete.filter(Boolean)).toHaveLength(7);
     expect(exact).toEqual(high);

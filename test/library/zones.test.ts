@@ -1,6 +1,5 @@
-import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { findTimeZone } from "../../src/library/reading/time-zone.ts";
@@ -8,7 +7,8 @@ import { formatTimestamp, MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { hasModules, python } from "../support/has-tool.ts";
+import { runPython } from "../support/clients/run-python.ts";
+import { hasModules } from "../support/has-tool.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { storeTicks } from "../support/warehouse/write-records.ts";
@@ -53,18 +53,11 @@ afterAll(() => warehouse.close());
 
 function askPython(): typeof inPython {
   if (!hasModules("pandas", "zones in Python")) return undefined;
-  const script = `import sys, json, pandas as pd; sys.path.insert(0, sys.argv[1]); import mds
-w = mds.open(sys.argv[2])
+  const script = `import sys, json, pandas as pd, mds
+w = mds.open(sys.argv[1])
 show = lambda found: [[time.isoformat(timespec="microseconds"), value] for time, value in found.items()]
-print(json.dumps({name: show(eval(each)) for name, each in json.loads(sys.argv[3]).items()}))`;
-  const client = resolve(import.meta.dirname, "../../clients/python");
-  const args = ["-W", "ignore", "-c", script, client, path, JSON.stringify(expressions)];
-  const { stdout, stderr } = spawnSync(python, args, {
-    encoding: "utf8",
-    env: { PYTHONDONTWRITEBYTECODE: "1" },
-  });
-  if (stderr !== "") throw new Error(stderr);
-  return JSON.parse(stdout);
+print(json.dumps({name: show(eval(each)) for name, each in json.loads(sys.argv[2]).items()}))`;
+  return JSON.parse(runPython(script, [path, JSON.stringify(expressions)]));
 }
 
 const run = async (...args: readonly string[]) => {
