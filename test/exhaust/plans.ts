@@ -13,19 +13,19 @@ export const plans = {
   /** Takes seconds: a part of `npm test`. */
   small: [
     {
-      shape: { stream: "ticks", slots: 2, pageSizes: [1], windows: [2], maxLateness: 1 },
+      shape: { stream: "ticks", slots: 2, pageSizes: [1], windows: [2], minRecords: 2, maxLateness: 1 },
       bound: { depth: 2, faults: 1, crashes: 0, kinds: ["cut", "shallow", "not found"] },
     },
     {
-      shape: { stream: "ticks", slots: 2, pageSizes: [1], minRecords: 2 },
+      shape: { stream: "ticks", slots: 2, pageSizes: [1], minRecords: 2, maxLateness: 0 },
       bound: { depth: 1, faults: 1, crashes: 1 },
     },
     {
       shape: { stream: "ticks", slots: 1, pageSizes: [1] },
-      bound: { depth: 4, faults: 1, crashes: 0, firstSlot: 0, kinds: ["not found"] },
+      bound: { depth: 3, faults: 1, crashes: 0, firstSlot: 0, kinds: ["not found"] },
     },
     {
-      shape: { stream: "bars", slots: 2, pageSizes: [1], maxLateness: 0 },
+      shape: { stream: "bars", slots: 2, pageSizes: [1], minRecords: 2, maxLateness: 0 },
       bound: { depth: 2, faults: 1, crashes: 0, firstSlot: 3, kinds: ["stale", "old"] },
     },
     {

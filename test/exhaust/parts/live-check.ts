@@ -43,7 +43,9 @@ const ticks = ["x", "y"].flatMap((exchange) =>
 
 /** Pairs of ticks that come after another one. */
 function tryBatches(): PartResult {
-  const cases = [...combinations({ first: ticks, second: ticks, third: ticks, now: [2.5, 4] })];
+  // The exchanges are alike.
+  const first = ticks.filter(({ exchangeId }) => exchangeId === "x");
+  const cases = [...combinations({ first, second: ticks, third: ticks, now: [2.5, 4] })];
   for (const { first, second, third, now } of cases) {
     const batch = [second, third];
     const at = now * CADENCE;
