@@ -80,11 +80,12 @@ describe("one endpoint that fails for good", () => {
     });
     // The first run stores the lookups, as on any day before the endpoint died.
     await engine.run();
+    // Each run shows that the endpoint of the one before works again.
     for (const [path, stream] of [
       ["/derivatives/contract/*", "derivative_contracts"],
       ["/exchange-ticker*", "exchange_ticks"],
-      ["/ohlcv", "ohlcv"],
       ["/exchange", "exchanges"],
+      ["/ohlcv", "ohlcv"],
     ]) {
       engine.simulator.setFaults(Fault.status(500, { on: path }));
       await engine.clock.advance(26 * 60 * MINUTE_MS);
@@ -93,10 +94,10 @@ describe("one endpoint that fails for good", () => {
       const open = stream === "ohlcv" ? ["ohlcv"] : [];
       expect([path, report.exit, failed, openStreams(report)]).toEqual([path, 4, [stream], open]);
       expect(minutes).toBeLessThan(2);
-      engine.simulator.setFaults();
-      await engine.clock.advance(5 * MINUTE_MS);
-      expect([path, (await engine.run()).exit]).toEqual([path, 0]);
     }
+    engine.simulator.setFaults();
+    await engine.clock.advance(5 * MINUTE_MS);
+    expect((await engine.run()).exit).toBe(0);
   });
 
   it("H8: dead derivatives end the run soon, however many exchanges and types are asked", async () => {

@@ -11,7 +11,7 @@ import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
 const DAY_MS = 86_400_000;
 const settings = `service: { refreshSeconds: 600 }
 sync: { exchangeTickers: false, derivatives: false, marketCap: false,
-  ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH, SOL], MWA: none, LX: none, days: 8 } }`;
+  ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 5 } }`;
 const onHistories = (create: (conditions: { on: string }) => Fault) =>
   ["/index-ticker", "/ohlcv"].map((on) => create({ on }));
 
@@ -66,11 +66,11 @@ describe("nights of backfill, without a daemon", () => {
     expect(await engine.run()).toMatchObject({ exit: 0, night: undefined });
     expect(settledEnds(engine)).toEqual([]);
     expect((await runNextNight(engine)).night).toMatchObject({ ends: { reopened: 0 } });
-    expect(settledEnds(engine)).toHaveLength(4);
+    expect(settledEnds(engine)).toHaveLength(3);
     expect(openReasons(engine)).toEqual([]);
 
     engine.simulator.setFaults();
-    expect(await runNextNight(engine)).toMatchObject({ exit: 0, night: { ends: { asked: 4, reopened: 4 } } });
+    expect(await runNextNight(engine)).toMatchObject({ exit: 0, night: { ends: { asked: 3, reopened: 3 } } });
     expect(openReasons(engine)).toEqual([]);
     expect(openReasons(engine, "ohlcv")).toEqual(["end unconfirmed"]);
     await runNextNight(engine);
@@ -88,8 +88,8 @@ describe("nights of backfill, without a daemon", () => {
         target.includes(`timestamp=${encodeURIComponent(beginsAt)}`),
       ).length;
     const before = countAsked();
-    expect(await runNextNight(engine)).toMatchObject({ night: { ends: { asked: 4, unanswered: 0 } } });
-    expect(countAsked() - before).toBe(3);
+    expect(await runNextNight(engine)).toMatchObject({ night: { ends: { asked: 3, unanswered: 0 } } });
+    expect(countAsked() - before).toBe(2);
 
     engine.simulator.setFaults(
       ...begins,
@@ -97,12 +97,12 @@ describe("nights of backfill, without a daemon", () => {
     );
     expect(await runNextNight(engine)).toMatchObject({
       exit: 0,
-      night: { ends: { asked: 4, reopened: 0, unanswered: 3 } },
+      night: { ends: { asked: 3, reopened: 0, unanswered: 2 } },
     });
-    expect(settledEnds(engine)).toHaveLength(4);
+    expect(settledEnds(engine)).toHaveLength(3);
 
     engine.simulator.setFaults();
-    expect(await engine.checkEnds()).toEqual({ asked: 4, reopened: 4, unanswered: 0 });
+    expect(await engine.checkEnds()).toEqual({ asked: 3, reopened: 3, unanswered: 0 });
     expect(settledEnds(engine)).toEqual([]);
   });
 
@@ -121,14 +121,14 @@ describe("nights of backfill, without a daemon", () => {
 
   it("H15: finds a filled hole, corrected ticks and a revised bar within the stated nights", async () => {
     const engine = await start([
-      Fault.withdraw("2026-02-24T10:00:00Z", "2026-02-24T20:00:00Z", { on: "/index-ticker" }),
+      Fault.withdraw("2026-02-26T10:00:00Z", "2026-02-26T20:00:00Z", { on: "/index-ticker" }),
       Fault.set("price", "1", { on: "/index-ticker", rows: 0.1 }),
       Fault.set("close", "1", { on: "/ohlcv", rows: "last" }),
     ]);
     await engine.run();
     engine.simulator.setFaults();
     const report = await runNextNight(engine);
-    expect(report).toMatchObject({ exit: 0, night: { nights: 1, comparison: { sliceCount: 4 } } });
+    expect(report).toMatchObject({ exit: 0, night: { nights: 1, comparison: { sliceCount: 3 } } });
     engine.expectMatchesService();
     // Once a day.
     expect((await engine.run()).night).toBeUndefined();
