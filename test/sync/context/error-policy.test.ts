@@ -102,7 +102,7 @@ describe("errors during a backfill", () => {
     const engine = await startDenseHarness({
       settings: `service: { concurrency: 1 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
-  intraday: { GWA: [BTC, ETH, SOL, LIBRA], MWA: none, LX: all, days: 1 } }`,
+  intraday: { GWA: [BTC, ETH, LIBRA], MWA: none, LX: none, days: 1 } }`,
       simulator: { faults: [Fault.latency(25_000, { on: "/index-ticker", to: 3 * 3_600_000 })] },
     });
     const startedAt = engine.clock.now();
@@ -113,9 +113,9 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: fal
 
   it("C10: exactly what left the service's window while nothing ran is lost", async () => {
     const engine = await startBackfillHarness({
-      settings: `service: { refreshSeconds: 1200 }
+      settings: `service: { refreshSeconds: 1800 }
 sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
-      simulator: { refreshSeconds: 1200 },
+      simulator: { refreshSeconds: 1800 },
     });
     await engine.run();
     const [coveredUntil] = engine.query("SELECT max(to_ts) AS ts FROM coverage WHERE stream = 'index_ticks'");

@@ -65,17 +65,17 @@ describe("derivatives", () => {
       },
       simulator: {
         scopes: serviceScopes.filter((scope) => scope !== "read:derivatives"),
-        size: { assets: 6, markets: 8, exchanges: 20 },
+        size: { assets: 6, markets: 8, exchanges: 9 },
       },
     });
-    await harness.advance(1800);
+    await harness.advance(900);
     expect(harness.reportedParts.filter((part) => part.startsWith("derivative"))).toEqual([
       "derivative contracts",
     ]);
     expect(harness.failures).toEqual([]);
     expect(harness.logged.length).toBeLessThan(10);
     // Probed every minute, because the ticks of the meantime are lost.
-    expect(harness.requestsTo("/derivatives/contract/futures").length).toBeLessThan(32);
+    expect(harness.requestsTo("/derivatives/contract/futures").length).toBeLessThan(17);
     const streamErrors = new StreamErrors();
     for (const [part, problems] of harness.problems) streamErrors.setProblems(part, problems);
     const state = streamErrors.takeChanges([])?.find(({ stream }) => stream === "derivative_contracts");

@@ -85,6 +85,8 @@ describe("a disconnect of the live feed", () => {
     const gwa = list("BTC", "ETH", "USDT", "XRP", "SOL", "DOGE", "LTC");
     const mwa = list("BTC/USD", "ETH/USD", "XRP/USD", "SOL/USD");
     const harness = await SupervisorHarness.start({
+      // A few minutes of records: what is filled before shows nothing about polls.
+      start: "2026-03-01T00:20:07Z",
       simulator: { faults: [Fault.upgradeStatus(503)] },
       sync: { ...sync, intraday: { GWA: gwa, MWA: mwa, LX: none, days: 1 }, exchangeTickers: false },
       refreshSeconds: 5,

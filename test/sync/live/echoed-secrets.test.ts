@@ -35,8 +35,12 @@ describe("secrets that the service echoes", () => {
         Fault.echoSecrets({ on: "ticks", field: "event", p: 0.05 }),
       ];
       const quirks = { listed: { perMille: 1000, on: "2025-11-01" } };
-      const harness = await SupervisorHarness.start({ sync, simulator: { quirks, faults } });
-      await harness.advance(400);
+      const harness = await SupervisorHarness.start({
+        sync,
+        refreshSeconds: 60,
+        simulator: { quirks, faults },
+      });
+      await harness.advance(600);
       const secrets = harness.simulator.secrets;
       expect(secrets.length).toBeGreaterThanOrEqual(3);
       const forms = secrets.flatMap((secret) => [secret, encodeURIComponent(secret)]);

@@ -19,11 +19,11 @@ const newest = (harness: SupervisorHarness, stream: string) =>
 
 describe("a tick from beyond the service's clock", () => {
   it("H11: over the websocket is nobody's latest, and is stored when REST serves it in its time", async () => {
-    const harness = await SupervisorHarness.start({ sync });
+    const harness = await SupervisorHarness.start({ sync, refreshSeconds: 60 });
     await harness.runUntilSettled();
     await harness.runUntil(() => harness.activity === "following the live feed");
     harness.simulator.setFaults(Fault.shiftTimestamps(3_600_000, { on: "ticks", total: 2 }));
-    await harness.advance(60);
+    await harness.advance(120);
     harness.simulator.setFaults();
     const { clock } = harness;
     expect(newest(harness, "index_ticks")).toBeLessThanOrEqual(clock.now());

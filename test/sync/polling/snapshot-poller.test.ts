@@ -4,7 +4,7 @@ import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
 it("market caps polled more often than the service refreshes them are covered without a gap", async () => {
   const daemon = await createDaemonHarness({
     settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: { every: 30s },
-      intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+      intraday: false }`,
   });
   const { clock } = daemon;
   const running = await daemon.startFilled();
