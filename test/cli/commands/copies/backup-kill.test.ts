@@ -1,16 +1,16 @@
-import { readdirSync, readFileSync, statSync, watch, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, watch, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startProgram } from "../../../support/program-process.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { copyEmptyWarehouse } from "../../../support/warehouse/empty-warehouse.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Large enough that a kill comes long before the copy is complete. */
-function folderWithLargeWarehouse(): string {
-  const folder = temporaryFolder();
+/** Its warehouse is so large that a kill comes long before the copy is complete. */
+const folder = temporaryFolder(afterAll);
+beforeAll(() => {
   const path = join(folder, "mds.sqlite");
   copyEmptyWarehouse(path);
   const database = new Database(path);
@@ -18,10 +18,9 @@ function folderWithLargeWarehouse(): string {
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 48)
     INSERT INTO ballast SELECT randomblob(${MEBIBYTE}) FROM n`);
   database.close();
-  return folder;
-}
+});
 
-function start(folder: string, ...more: string[]) {
+function start(...more: string[]) {
   return startProgram(["backup", "copy.sqlite", ...more], {
     cwd: folder,
     env: { MDS_WAREHOUSE: "mds.sqlite" },
@@ -29,7 +28,7 @@ function start(folder: string, ...more: string[]) {
 }
 
 /** Waits for the unfinished copy; returns the id of the process that writes it. */
-function waitForCopy(folder: string): Promise<number> {
+function waitForCopy(): Promise<number> {
   return new Promise((resolve) => {
     const watcher = watch(folder, (_, name) => {
       const pid = /^copy\.sqlite\.unfinished-(\d+)$/.exec(name ?? "")?.[1];
@@ -40,28 +39,26 @@ function waitForCopy(folder: string): Promise<number> {
   });
 }
 
-const copies = (folder: string) => readdirSync(folder).filter((name) => name.startsWith("copy"));
+const copies = () => readdirSync(folder).filter((name) => name.startsWith("copy"));
 
 describe("a backup that is interrupted", () => {
   it("by kill -9 of the copying process leaves no copy and reports the failure", async () => {
-    const folder = folderWithLargeWarehouse();
-    const copyStarted = waitForCopy(folder);
-    const { result: ended } = start(folder);
+    const copyStarted = waitForCopy();
+    const { result: ended } = start();
     process.kill(await copyStarted, "SIGKILL");
     const { stderr, status } = await ended;
     expect(stderr).toMatch(
       /^mds-sync: the copy to .*copy\.sqlite was stopped before it was complete: start it again\n$/,
     );
     expect(status).toBe(75);
-    expect(copies(folder)).toEqual([]);
+    expect(copies()).toEqual([]);
   });
 
   it("by kill -9 of both processes leaves the old copy unchanged, and the next backup cleans up", async () => {
-    const folder = folderWithLargeWarehouse();
     const copy = join(folder, "copy.sqlite");
     writeFileSync(copy, "the old copy");
-    const copyStarted = waitForCopy(folder);
-    const { child, result: ended } = start(folder, "--force");
+    const copyStarted = waitForCopy();
+    const { child, result: ended } = start("--force");
     const pid = await copyStarted;
     // Stop the parent first, so that it cannot clean up after the child.
     child.kill("SIGSTOP");
@@ -69,19 +66,19 @@ describe("a backup that is interrupted", () => {
     child.kill("SIGKILL");
     await ended;
     expect(readFileSync(copy, "utf8")).toBe("the old copy");
-    expect(copies(folder)).toContain(`copy.sqlite.unfinished-${pid}`);
-    expect((await start(folder, "--force").result).status).toBe(0);
-    expect(copies(folder)).toEqual(["copy.sqlite"]);
+    expect(copies()).toContain(`copy.sqlite.unfinished-${pid}`);
+    expect((await start("--force").result).status).toBe(0);
+    expect(copies()).toEqual(["copy.sqlite"]);
     expect(statSync(copy).size).toBeGreaterThan(48 * MEBIBYTE);
+    rmSync(copy);
   });
 
   it("by SIGTERM ends at once with exit 75, and leaves no file", async () => {
-    const folder = folderWithLargeWarehouse();
-    const copyStarted = waitForCopy(folder);
-    const { child, result: ended } = start(folder);
+    const copyStarted = waitForCopy();
+    const { child, result: ended } = start();
     await copyStarted;
     child.kill("SIGTERM");
     expect((await ended).status).toBe(75);
-    expect(copies(folder)).toEqual([]);
+    expect(copies()).toEqual([]);
   });
 });
