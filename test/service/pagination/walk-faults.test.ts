@@ -9,7 +9,7 @@ import { createTestClient } from "../../support/service/client-harness.ts";
 import { ProvenCoverage } from "../../support/service/proven-coverage.ts";
 import { readTicks } from "../../support/service/read-ticks.ts";
 
-const durationMs = 8 * 3_600_000;
+const durationMs = 6 * 3_600_000;
 const clock = new ManualClock("2026-03-01T12:00:07Z");
 let simulator: Simulator;
 let client: ServiceClient;
@@ -30,14 +30,14 @@ beforeEach(() => {
   client = createTestClient(baseUrl, clock, { clientId, readSecret: async () => clientSecret }).client;
 });
 
-/** Walks eight hours of one index in pages of fifty; returns the missing and the unproven rows. */
+/** Walks six hours of one index in pages of forty; returns the missing and the unproven rows. */
 async function walkHours(...faults: readonly Fault[]) {
   simulator.setFaults(...faults);
   simulator.requests.clear();
   const to = clock.now() - (clock.now() % 30_000);
   const from = (to - durationMs) * 1000;
   const filters = { indexType: "GWA", indexId };
-  const walk = { endpoint: "/index-ticker", filters, from, until: to * 1000, size: 50 } as const;
+  const walk = { endpoint: "/index-ticker", filters, from, until: to * 1000, size: 40 } as const;
   const truth = simulator.oracle
     .indexTicks("GWA", indexId, to - durationMs, to, clock.now())
     .map(({ timestamp }) => Date.parse(timestamp) * 1000);
