@@ -113,7 +113,8 @@ it("makes again what someone has dropped, with its content, and says so", async 
   const database = await server.createDatabase();
   const warehouse = openTestWarehouse();
   addHours(warehouse, 0, 2);
-  await shareInto(server, database, warehouse);
+  let share = await openShare(shareOptions(server, database, warehouse));
+  await share.forwarder.forward();
   const counts = ["bars_1h", "index_ticks", "coverage", "targets"]
     .map((each) => `(SELECT count(*)::integer FROM mds.${each}) AS ${each}`)
     .join(", ");
@@ -125,7 +126,6 @@ it("makes again what someone has dropped, with its content, and says so", async 
   ];
   for (const [i, drop] of drops.entries()) {
     const before = await read();
-    const share = await openShare(shareOptions(server, database, warehouse));
     await server.query(database, `DROP ${drop} CASCADE`);
     addHours(warehouse, 2 + i, 1);
     expect(await failureOf(share.forwarder.forward()), drop).toMatchObject({
@@ -134,13 +134,15 @@ it("makes again what someone has dropped, with its content, and says so", async 
       remedy: expect.stringContaining("made or attached again"),
     });
     await share.close();
-    await shareInto(server, database, warehouse);
+    share = await openShare(shareOptions(server, database, warehouse));
+    await share.forwarder.forward();
     expect(await read(), drop).toEqual({
       ...before,
       bars_1h: before?.bars_1h + 1,
       index_ticks: before?.index_ticks + 120,
     });
   }
+  await share.close();
 });
 
 it("does not number rows anew after someone has dropped a dictionary", async () => {

@@ -91,8 +91,8 @@ describe("polling the heads of live series", () => {
     });
     await harness.runUntilSettled();
     const from = harness.requestCount;
-    await harness.advance(5 * 3600);
-    expect(harness.requestsTo("/index-ticker", from).length).toBeLessThanOrEqual(7);
+    await harness.advance(4 * 3600);
+    expect(harness.requestsTo("/index-ticker", from).length).toBeLessThanOrEqual(6);
     // At the latest, the second hourly page finds a change: after 1.5 hours, plus the half hour in which records change.
     harness.expectMatchesService(harness.clock.now() - 2 * 3_600_000);
     const late = harness.query("SELECT count(*) AS n FROM revisions WHERE changed_at > '2026-03-01T03'");

@@ -9,21 +9,17 @@ const selectedSeries =
   "SELECT DISTINCT s.name FROM targets w JOIN series s USING (series) WHERE w.to_ts IS NULL AND is_snapshot = 0 ORDER BY 1";
 
 describe("the selection", () => {
-  it("unknown names are reported, exit 4, and the others are synced", async () => {
-    const engine = await startBackfillHarness({ settings: only("GWA: [BTC, BITCON], MWA: none, LX: none") });
+  it("unknown names are reported, exit 4, and the others are synced: all that have an ambiguous name, with a warning", async () => {
+    const engine = await startBackfillHarness({
+      settings: only("GWA: [BTC, BITCON, LUNA], MWA: none, LX: none"),
+    });
     const report = await engine.run();
     expect(report.exit).toBe(4);
     expect(report.problems).toMatchObject([{ stream: "index_ticks", code: "selector_unknown" }]);
     expect(report.problems[0]?.message).toContain("BITCON");
-    expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }]);
+    expect(engine.query(selectedSeries)).toEqual([{ name: "BTC" }, { name: "LUNA" }]);
     engine.expectMatchesService();
-  });
-
-  it("an ambiguous symbol selects all matches, with a warning", async () => {
-    const engine = await startBackfillHarness({ settings: only("GWA: [LUNA], MWA: none, LX: none") });
-    const report = await engine.run();
-    expect(report.exit).toBe(0);
-    expect(engine.query("SELECT count(*) AS n FROM targets WHERE is_snapshot = 0")).toEqual([{ n: 2 }]);
+    expect(engine.query("SELECT count(*) AS n FROM targets WHERE is_snapshot = 0")).toEqual([{ n: 3 }]);
     expect(engine.logged).toContainEqual(
       expect.objectContaining({ level: "warn", fields: { setting: "sync.intraday.GWA", names: ["LUNA"] } }),
     );
@@ -46,10 +42,10 @@ describe("the selection", () => {
   });
 
   it("C17: a ranking that lost most of its assets deselects nothing, exit 4, and is used again once it is complete", async () => {
-    const engine = await startBackfillHarness({ settings: only("GWA: { top: 5 }, MWA: none, LX: none") });
+    const engine = await startBackfillHarness({ settings: only("GWA: { top: 3 }, MWA: none, LX: none") });
     expect((await engine.run()).exit).toBe(0);
     const before = engine.query(selectedSeries);
-    expect(before).toHaveLength(5);
+    expect(before).toHaveLength(3);
     engine.simulator.setFaults(Fault.shrink(0.9, { on: "/market-cap" }));
     // The second run repeats it, and the stored ranking has shrunk too.
     for (const code of ["doubtful_list", "shrunken_list"]) {
