@@ -37,7 +37,10 @@ async function runBeside(daemon: DaemonHarness, running: RunningDaemon | undefin
 
 describe("mds-sync backfill beside a daemon", () => {
   it("lets the daemon fill everything now with --now, and exits 75 without it, naming --now", async () => {
-    const daemon = await createDaemonHarness({ settings: `${settings.slice(0, -2)}, confirmEvery: 1d }` });
+    const daemon = await createDaemonHarness({
+      settings: `${settings.slice(0, -2)}, confirmEvery: 1d }`,
+      simulator: { quirks: { listed: { perMille: 1000, on: "2026-03-01" } } },
+    });
     const { clock, path } = daemon;
     const running = await daemon.startFilled();
     const provenTo = () =>

@@ -31,6 +31,7 @@ describe("the health of a daemon", () => {
     const { received, answer, origin } = await startHeartbeatServer();
     const daemon = await createDaemonHarness({
       startWorker,
+      simulator: { quirks: { listed: { perMille: 1000, on: "2026-03-01" } } },
       settings: `
 telemetry: { heartbeatUrl: "${origin}/ping/5ecret?key=k3y" }
 sync:

@@ -16,6 +16,8 @@ const startStuckWorker: StartWorker = (file, options) => {
   return startWorker(resolve(import.meta.dirname, "../support/daemon/stuck-ingest-worker.ts"), options);
 };
 
+/** Half a day of records. */
+const simulator = { quirks: { listed: { perMille: 1000, on: "2026-03-01" } } };
 const settings = `
 sync:
   ohlcv: false
@@ -27,7 +29,7 @@ sync:
 
 describe("G13: an ingest thread that hangs while the event loop runs", () => {
   it("shows in /healthz and /metrics within two minutes, stops the watchdog pings, and does not block the stop", async () => {
-    const daemon = await createDaemonHarness({ settings, startWorker: startStuckWorker });
+    const daemon = await createDaemonHarness({ settings, simulator, startWorker: startStuckWorker });
     const manager = fakeSystemdNotify(daemon.folder);
     for (const [name, value] of Object.entries(manager.env)) vi.stubEnv(name, value);
     const running = await daemon.startFilled();

@@ -31,7 +31,8 @@ function commandOf(name: string): string {
 }
 
 async function setUp() {
-  const simulator = await startSimulator({});
+  const listed = new Date(Date.now() - 90 * 86_400_000).toISOString().slice(0, 10);
+  const simulator = await startSimulator({ quirks: { listed: { perMille: 1000, on: listed } } });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   const inFolder = (path: string) => path.replaceAll(/\/(?=var\/|etc\/)/g, `${folder}/`);
