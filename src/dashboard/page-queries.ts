@@ -1,3 +1,4 @@
+import { readTickerBars } from "../library/reading/ticker-bars.ts";
 import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
 import { readSchema } from "../warehouse/query/query.ts";
@@ -17,7 +18,6 @@ import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
 import { readPageView, type ViewParams } from "./page-views.ts";
-import { readTickerBars } from "./ticker-bars.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {

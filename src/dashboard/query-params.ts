@@ -1,5 +1,6 @@
 import { MAX_BARS } from "../model/answers/chart-bars.ts";
 import { barWidths, isBarWidth, type Micros, parseUserTime, USER_TIME_FORMS } from "../model/time.ts";
+import { figuresOf, seriesKinds } from "../warehouse/lookups/series-kinds.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
@@ -32,7 +33,11 @@ export function parseBarsQuery(query: URLSearchParams, now: Micros): ChartBarsOp
   if (from >= end) return "from must be earlier than to, and not in the future";
   if ((end - from) / length > MAX_BARS)
     return `at most ${MAX_BARS.toLocaleString("en")} bars per request: use a shorter range or wider bars`;
-  return { indexType, indexId, width, from, to: end };
+  const of = query.get("of") ?? undefined;
+  const kind = partedStreams.find((stream) => stream === indexType);
+  const known = kind ? [...figuresOf(kind), ...Object.keys(seriesKinds[kind].aliases)] : ["price"];
+  if (of !== undefined && !known.includes(of)) return `of must be one of ${known.join(", ")}`;
+  return { indexType, indexId, width, of, from, to: end };
 }
 
 const readTime = (text: string | null, defaultTs: Micros, now: Micros): Micros | undefined =>

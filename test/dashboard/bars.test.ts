@@ -251,11 +251,11 @@ describe("/api/bars of a series with daily bars", () => {
 
 describe("a ticker, a contract or market caps", () => {
   it.each([
-    ["Kraken:BTC/USD", "Kraken:BTC/USD"],
-    ["kraken-id:btc-usd-id", "Kraken:BTC/USD"],
-    ["Kraken:BTCUSD-PERP", "Kraken:BTCUSD-PERP"],
-    ["cap:Bitcoin", "cap:BTC"],
-  ])("that %s names has the bars of the library, and its gaps", async (text, name) => {
+    ["Kraken:BTC/USD", "Kraken:BTC/USD", "last"],
+    ["kraken-id:btc-usd-id", "Kraken:BTC/USD", "bid"],
+    ["Kraken:BTCUSD-PERP", "Kraken:BTCUSD-PERP", "funding"],
+    ["cap:Bitcoin", "cap:BTC", "market_cap"],
+  ])("that %s names has the bars of the library, and its gaps", async (text, name, of) => {
     const { path } = openFilledWarehouse(fillSnapshots);
     const { fetchPage } = await serveDashboard(path);
     const get = async (address: string) => JSON.parse((await fetchPage(address)).body) as unknown;
@@ -272,12 +272,13 @@ describe("a ticker, a contract or market caps", () => {
     expect(near).toMatchObject({ name, match: "similar" });
     const query = new URLSearchParams({
       ...{ type: found?.index_type ?? "", id: found?.index_id ?? "", width: "5m", from, to },
+      ...(/last|cap/.test(of) ? {} : { of }),
     });
     const result = (await get(`/api/bars?${query}`)) as ChartBarsResult;
     using warehouse = openWarehouse(path);
     expect(result.bars).toEqual(
       warehouse
-        .bars(name, { every: "5m", from, to })
+        .bars(name, { every: "5m", from, to, of })
         .map((bar) => [
           ...[bar.ts / MICROS_PER_SECOND, bar.open, bar.high, bar.low, bar.close, bar.n_ticks],
           ...[bar.expected_ticks, bar.coverage, bar.is_complete, bar.volume_24h],

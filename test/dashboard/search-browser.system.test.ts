@@ -141,9 +141,9 @@ describe("a search", () => {
   );
 });
 
-for (const [name, text, title, size] of [
-  ["Kraken:BTC-USD", "kraken:btc/", "Kraken:BTC/USD ticker 109.00", desktop],
-  ["cap:BTC", "cap:bit", "cap:BTC market cap", phone],
+for (const [name, text, title, price, size] of [
+  ["Kraken:BTC-USD", "kraken:btc/", "Kraken:BTC/USD ticker 109.00", ["last", "bid"], desktop],
+  ["cap:BTC", "cap:bit", "cap:BTC market cap", ["market cap", "price"], phone],
 ] as const)
   itInBrowser(`a search leads to the candles of ${name}, with its proof and other series`, async () => {
     const { path } = openFilledWarehouse(fillSnapshots, onTestFinished);
@@ -159,6 +159,11 @@ for (const [name, text, title, size] of [
     expect(await page.locator("h1").textContent()).toContain(title);
     const gaps = page.locator("section", { hasText: "Gaps in view" }).last();
     expect(await gaps.textContent()).toMatch(/lost.*not observed/);
+    const figures = page.locator("#of option");
+    expect((await figures.allTextContents()).slice(0, 2)).toEqual(price);
+    await page.selectOption("#of", { index: 1 });
+    await page.waitForSelector('#chart[data-bars="9"][data-overlays="2"]');
+    expect(new URL(page.url()).searchParams.get("of")).toBe(price[1].replaceAll(" ", "_"));
     await takeScreenshot(page, `bars-of-${name.slice(0, 3)}`);
     expect(await findSidewaysScroll(page)).toEqual([]);
     expect(complaints).toEqual([]);

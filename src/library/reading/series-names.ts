@@ -128,11 +128,14 @@ function resolveName(
 const tickerSql = `SELECT * FROM (${snapshotNamesSql}) WHERE stream = ? AND id = ? LIMIT 1`;
 
 /** An exchange's ticker, a contract or a market cap by its ids; undefined if there is none. */
-export function readTicker(connection: Connection, stream: string, id: string): KeyedSeries | undefined {
+export function readTicker(
+  connection: Connection,
+  { stream, id, of }: { readonly stream: string; readonly id: string; readonly of?: string | undefined },
+): KeyedSeries | undefined {
   const named = connection.findRow<KnownSeries>(tickerSql, [stream, id]);
   if (!named) return undefined;
   const series = readKeyed(connection, named);
-  return { ...series, figure: findFigure(series.stream, series.name, undefined) };
+  return { ...series, figure: findFigure(series.stream, series.name, of) };
 }
 
 const subscriptionsSql = "SELECT series FROM series WHERE index_type = '' AND index_id IN ('', ?)";

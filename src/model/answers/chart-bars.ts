@@ -49,6 +49,9 @@ export interface ChartBarsResult extends SecondsRange {
   readonly ticks_from: number | null;
   /** The newest price of the series. */
   readonly last_price: number | null;
+  /** The figure that the bars are of, and those that a ticker has, its price first. */
+  readonly of: string;
+  readonly figures: readonly string[];
   readonly bars: readonly ChartBar[];
   /** Days that have a daily bar or nothing, in place of bars from ticks. */
   readonly days: readonly SecondsRange[];

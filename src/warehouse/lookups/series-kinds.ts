@@ -64,6 +64,12 @@ export function findFigure(stream: TickStream, name: string, of: string | undefi
   });
 }
 
+/** The figures of a ticker, its price first. */
+export function figuresOf(stream: TickStream): readonly string[] {
+  const { defaultFigure, figures } = seriesKinds[stream];
+  return [...new Set([defaultFigure, ...figures.keys()])];
+}
+
 /** SQL: what the rows of a series have as the columns of a tick. */
 export function tickColumns({ stream, figure }: { readonly stream: TickStream; readonly figure: string }) {
   const { figures } = seriesKinds[stream];

@@ -21,6 +21,8 @@ export interface ChartBarsOptions extends TimeRange {
   readonly indexType: string;
   readonly indexId: string;
   readonly width: BarWidth;
+  /** The figure of a ticker that is read as its price; default: its price. */
+  readonly of?: string | undefined;
 }
 
 /** Bars are read in chunks of this length; `hasTime` is checked between two chunks. */
@@ -63,6 +65,8 @@ export function readChartBars(
       first: firsts.length > 0 ? toSeconds(Math.min(...firsts)) : null,
       ticks_from: stored.firstTick === null ? null : toSeconds(stored.firstTick),
       last_price: stored.lastPrice,
+      of: "price",
+      figures: [],
       bars: [
         ...bars.filter(([start]) => !isShownDay.has(start)),
         ...daily.filter(([start]) => isShownDay.has(start)),

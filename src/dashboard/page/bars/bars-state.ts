@@ -22,7 +22,7 @@ import { barChart } from "./bar-chart.ts";
 import { BarFeed } from "./bar-feed.ts";
 import type { ShownBars } from "./bar-report.tsx";
 import { buildSlots, type Comparison, comparisons, precisionOf, secondsOf, timeAt } from "./bar-slots.ts";
-import { fetchBars, SeriesOverlays } from "./overlays.ts";
+import { barsReader, SeriesOverlays } from "./overlays.ts";
 
 const POLL_SECONDS = 15;
 /** What a commit has changed, be it a tick or a page of history, is read at once, but this often at most. */
@@ -42,6 +42,10 @@ export class BarsState {
   readonly overlays: SeriesOverlays;
   width: BarWidth = "1h";
   isLog = false;
+  /** The figure of a ticker that the address names; that which is shown; all that it has. */
+  of = "";
+  figure = "";
+  figures: readonly string[] = [];
   picked: PickedTime;
   series: SeriesMatch | undefined;
   /** In place of the bars: the name of the address is unknown, or nothing is stored. */
@@ -106,6 +110,7 @@ export class BarsState {
   #addressOf(range: Readonly<Record<string, string>>): string {
     const query = new URLSearchParams({
       ...{ width: this.width, ...range },
+      ...(this.of && { of: this.of }),
       ...(this.isLog ? { log: "1" } : {}),
     });
     const { list, how } = this.overlays;
@@ -123,6 +128,7 @@ export class BarsState {
     const params = new URLSearchParams(location.search);
     this.width = widths.find((one) => one === params.get("width")) ?? "1h";
     this.isLog = params.get("log") === "1";
+    this.of = params.get("of") ?? "";
     this.picked = readPicked(params, "1w", this.now());
     this.overlays.setSlugs(params.getAll("with"));
     this.overlays.how = compared.find((how) => how === params.get("as")) ?? "course";
@@ -181,7 +187,7 @@ export class BarsState {
     if (!this.isAvailable(this.width)) this.width = "1d";
     this.#saveToUrl("replace");
     const { series, width } = this;
-    const own = new BarFeed({ series, width, now: this.now, read: fetchBars });
+    const own = new BarFeed({ series, width, now: this.now, read: barsReader(this.of) });
     this.#feed = own;
     const range = rangeOf(this.picked, this.now());
     await own.start(range);
@@ -233,6 +239,7 @@ export class BarsState {
     const { loaded } = own;
     if (!loaded || own !== this.#feed) return;
     const { width } = this;
+    Object.assign(this, { figure: loaded.of, figures: loaded.figures });
     this.shown = { ...loaded, slots: buildSlots(loaded), precision: precisionOf(loaded.bars) };
     const { slots, precision, spans, last_price: lastPrice } = this.shown;
     if (view) this.inView = { from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to };
@@ -276,8 +283,9 @@ export class BarsState {
     return this.isAvailable(one) && count >= minBars && count < MAX_BARS;
   }
 
-  setSeries(series: SeriesMatch): void {
+  setSeries(series: SeriesMatch | undefined, of = ""): void {
     this.series = series;
+    this.of = of;
     this.#choose();
   }
 

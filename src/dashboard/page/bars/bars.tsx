@@ -6,7 +6,17 @@ import type { BarWidth } from "../../../model/time.ts";
 import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
 import { type LiveAnswer, Reading, shownIn, useCommits, useNote } from "../shared/live-poll.tsx";
-import { Card, Checkbox, EmptyPage, Legend, Mark, mountPage, Sheet, TabList } from "../shared/page.tsx";
+import {
+  Card,
+  Checkbox,
+  Choice,
+  EmptyPage,
+  Legend,
+  Mark,
+  mountPage,
+  Sheet,
+  TabList,
+} from "../shared/page.tsx";
 import { byId } from "../shared/page-base.ts";
 import { useRedraw } from "../shared/redraw.ts";
 import { price } from "../shared/text-format.ts";
@@ -94,6 +104,13 @@ function Controls({ state }: { state: BarsState }) {
           onChoose={(one) => state.setWidth(one)}
         />
       </div>
+      {state.figures.length > 0 && (
+        <Choice
+          {...{ id: "of", label: "Figure", value: state.figure }}
+          options={state.figures.map((one) => [one, one.replaceAll("_", " ")])}
+          onChoose={(of) => state.setSeries(state.series, of)}
+        />
+      )}
       <TimePicker picked={state.picked} now={state.now()} onPick={(picked) => state.setPicked(picked)} />
       <SeriesBox
         {...{ id: "compare", heading: "Compare with", placeholder: "Add a series" }}

@@ -9,11 +9,14 @@ import { type Comparison, closesOf, comparePoints, DAY_SECONDS, type Slot, toPoi
 
 const MAX_OVERLAYS = 5;
 
-export const fetchBars: ReadBars = ({ index_type, index_id }, width, { from, to }) => {
-  const toIso = (seconds: number) => new Date(Math.floor(seconds) * 1000).toISOString();
-  const range = { from: toIso(from), ...(to === undefined ? {} : { to: toIso(to) }) };
-  return fetchJson("bars", { type: index_type, id: index_id, width, ...range });
-};
+/** `of`: the figure of a ticker in place of its price. */
+export const barsReader =
+  (of: string): ReadBars =>
+  ({ index_type, index_id }, width, { from, to }) => {
+    const toIso = (seconds: number) => new Date(Math.floor(seconds) * 1000).toISOString();
+    const range = { from: toIso(from), ...(to !== undefined && { to: toIso(to) }), ...(of && { of }) };
+    return fetchJson("bars", { type: index_type, id: index_id, width, ...range });
+  };
 
 interface Overlay {
   readonly slug: string;
@@ -92,7 +95,7 @@ async function readOverlay(overlay: Overlay, shown: ComparedBars, now: () => num
   if (feed?.options.width === width && feed.loaded && feed.loaded.from <= to && feed.loaded.to >= from)
     await feed.refresh();
   else {
-    overlay.feed = new BarFeed({ series, width, now, read: fetchBars });
+    overlay.feed = new BarFeed({ series, width, now, read: barsReader("") });
     await overlay.feed.start({ from, to });
   }
   await overlay.feed?.extendTo({ from, to });

@@ -1,13 +1,13 @@
-import { createBarGrid } from "../library/reading/bar-grid.ts";
-import { readBars } from "../library/reading/bar-reader.ts";
-import { readTicker } from "../library/reading/series-names.ts";
-import type { ChartBar, ChartBarsResult, ChartRange } from "../model/answers/chart-bars.ts";
-import { barWidths, MICROS_PER_SECOND, type Micros } from "../model/time.ts";
-import { readPresentTs } from "../warehouse/coverage/targets.ts";
-import { ofSeries, tickColumns } from "../warehouse/lookups/series-kinds.ts";
-import { type ChartBarsOptions, MAX_GAPS, readNewestFirst } from "../warehouse/read/chart-bars.ts";
-import { NOT_FOLLOWED_REASON, readGapReportInRange } from "../warehouse/read/gap-report.ts";
-import type { Connection } from "../warehouse/sqlite/connection.ts";
+import type { ChartBar, ChartBarsResult, ChartRange } from "../../model/answers/chart-bars.ts";
+import { barWidths, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { readPresentTs } from "../../warehouse/coverage/targets.ts";
+import { figuresOf, ofSeries, tickColumns } from "../../warehouse/lookups/series-kinds.ts";
+import { type ChartBarsOptions, MAX_GAPS, readNewestFirst } from "../../warehouse/read/chart-bars.ts";
+import { NOT_FOLLOWED_REASON, readGapReportInRange } from "../../warehouse/read/gap-report.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { createBarGrid } from "./bar-grid.ts";
+import { readBars } from "./bar-reader.ts";
+import { readTicker } from "./series-names.ts";
 
 const toSeconds = (ts: Micros) => ts / MICROS_PER_SECOND;
 
@@ -17,9 +17,9 @@ export function readTickerBars(
   options: ChartBarsOptions,
   hasTime: () => boolean,
 ): ChartBarsResult | undefined {
-  const { indexType, indexId, width, to } = options;
+  const { indexType, indexId, width, of, to } = options;
   return connection.database.transaction(() => {
-    const ticker = readTicker(connection, indexType, indexId);
+    const ticker = readTicker(connection, { stream: indexType, id: indexId, of });
     if (!ticker) return undefined;
     const { stream, key, name, named } = ticker;
     const grid = createBarGrid(width);
@@ -45,6 +45,8 @@ export function readTickerBars(
         first,
         ticks_from: first,
         last_price: seek(price, `${price} IS NOT NULL`, "DESC"),
+        of: ticker.figure,
+        figures: figuresOf(stream),
       },
       bars: parts.map(
         (bar): ChartBar => [
