@@ -72,6 +72,80 @@ function tryBatches(): PartResult {
   return { cases: cases.length, violation: undefined };
 }
 
+interface Seen {
+  readonly markets: Set<string>;
+  hasRows: boolean;
+  settled?: "rows" | "empty";
+}
+
+/** What one subscription settles, tick by tick, as docs/promise.md says it: by period, the last proof. */
+function specifyPeriods(exchangeId: string | null, since: Micros, now: Micros, own: readonly ExchangeTick[]) {
+  const seen = new Map<Micros, Seen>();
+  const proofs = new Map<Micros, string>();
+  const present = now + 2e6;
+  for (const { ts, exchangeId: of, marketId } of own) {
+    const at = ts - (ts % CADENCE);
+    const isSelected = marketId === "a";
+    const isOver = !seen.has(at) && [...seen.keys()].some((begun) => begun <= now && begun > at);
+    if (isSelected && (isOver || at < since) && at === 2 * CADENCE) proofs.set(at, "rows");
+    if (!isOver && ts >= since) {
+      const period = seen.get(at) ?? { markets: new Set(), hasRows: false };
+      period.markets.add(exchangeId === null ? `${of} of ${marketId}` : marketId);
+      period.hasRows ||= isSelected;
+      seen.set(at, period);
+    }
+    const ascending = [...seen].sort(([a], [b]) => a - b);
+    for (const [i, [from, period]] of ascending.entries()) {
+      const [before, next] = [ascending[i - 1], ascending[i + 1]];
+      const hasAll =
+        before && before[0] >= since && [...before[1].markets].every((each) => period.markets.has(each));
+      const isEnded = next !== undefined && from + CADENCE <= present;
+      const proof = period.hasRows ? "rows" : "empty";
+      const isWhole =
+        period.settled !== undefined || (from >= since && from <= present && (hasAll || isEnded));
+      if (!isWhole || period.settled === proof) continue;
+      period.settled = proof;
+      proofs.set(from, proof);
+    }
+    const begun = ascending.filter(([from]) => from <= now);
+    for (const [from] of begun.slice(0, -2)) seen.delete(from);
+  }
+  return proofs;
+}
+
+/** Periods that begin with the subscription, now, or as far ahead as clocks may differ. */
+function tryPeriods(): PartResult {
+  const kinds = [tick("x", "a", 0), tick("x", "b", 6e6), tick("y", "b", 6e6)];
+  const times = [0, 1, 2, 3].flatMap((at) => kinds.map((each) => ({ ...each, ts: each.ts + at * CADENCE })));
+  const bounds = { exchange: ["x", null], since: [0.5, 1], now: [2.5, 2.8, 3, 4] };
+  const cases = [...combinations({ ...bounds, first: times, second: times, third: times })];
+  for (const { exchange, since, now, first, second, third } of cases) {
+    const own = [first, second, third].filter(
+      ({ exchangeId }) => exchange === null || exchangeId === exchange,
+    );
+    const exchanges = [{ exchangeId: exchange, since: since * CADENCE }];
+    let feed = updateFeed(nothing, { exchanges });
+    const proofs = new Map<Micros, string>();
+    for (const each of own) {
+      const received = receiveTicks(feed, [each], now * CADENCE, () => stored);
+      feed = received.feed;
+      const lists = [...received.changes.values()];
+      for (const change of lists.flat())
+        if (change.kind === "settle") proofs.set(change.range.from, change.proof);
+      if (lists.some((list) => list.length === 0)) proofs.set(each.ts, "a list without a change");
+    }
+    const [actual, wanted] = [proofs, specifyPeriods(exchange, since * CADENCE, now * CADENCE, own)].map(
+      (each) => textOf(new Map([...each].sort(([a], [b]) => a - b))),
+    );
+    if (actual !== wanted)
+      return {
+        cases: cases.length,
+        violation: `${textOf([exchange, since, now, own])} settles ${actual}, wanted ${wanted}`,
+      };
+  }
+  return { cases: cases.length, violation: undefined };
+}
+
 /** Every period that a range touches, and an update that says nothing of the exchanges. */
 function tryMissing(): PartResult {
   const bounds = combinations({ from: [0, 1, 4, 5, 9, 10], to: [0, 1, 4, 5, 6, 10, 14] });
@@ -94,4 +168,5 @@ function tryMissing(): PartResult {
 export const liveChecks: readonly PartCheck[] = [
   { name: "missTicks", run: tryMissing },
   { name: "receiveTicks", run: tryBatches },
+  { name: "periods", run: tryPeriods },
 ];
