@@ -1,14 +1,7 @@
 import { MICROS_PER_DAY, type Micros } from "../model/time.ts";
 import type { TimeRange } from "../model/time-range.ts";
 import { type Claim, type ClaimKind, NOT_FOUND, type PendingClaim } from "./answer.ts";
-import {
-  countAnswer,
-  isEnough,
-  pauseOf,
-  type RequiredAnswers,
-  repetitionTable,
-  requiredFor,
-} from "./repetition.ts";
+import { countAnswer, isEnough, pauseOf, type RequiredAnswers, requiredFor } from "./repetition.ts";
 
 /** The settings `sync.withdrawals`. */
 export type ConfirmationRules = RequiredAnswers;
@@ -58,10 +51,6 @@ export function confirm(
   const dropped = new Set(pending.filter((claim) => isDisproved(claim, evidence)));
   const standing = pending.filter((claim) => !dropped.has(claim));
   for (const claim of evidence.claims) {
-    if (repetitionTable[claim.kind].answers === 1) {
-      accepted.push(claim);
-      continue;
-    }
     const before = standing.find((each) => isAbout(each, claim));
     if (before && isPartOf(claim, before, evidence)) continue;
     if (before) dropped.add(before);

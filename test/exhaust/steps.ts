@@ -237,6 +237,7 @@ function knownOf(series: MemorySeries, world: World, slot: number): Known {
 }
 
 function applyDecision(series: MemorySeries, { changes, recorded, dropped }: Decision): void {
+  if (recorded.some(({ range: { from, to } }) => from >= to)) throw new Error("a claim is about nothing");
   // The warehouse keeps a withdrawal that was accepted for the report only.
   const isUsed = ({ kind, acceptedAt }: PendingClaim) => kind !== "withdrawn" || acceptedAt === null;
   series.claims = [...series.claims.filter((claim) => !dropped.includes(claim)), ...recorded.filter(isUsed)];
