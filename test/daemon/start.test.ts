@@ -25,7 +25,7 @@ describe("a daemon that starts on a filled warehouse while REST hangs", () => {
   it("follows the live feed from the start, and matches the service in the end", async () => {
     const daemon = await createDaemonHarness({
       settings: settings("BTC, ETH", "Kraken, Binance"),
-      simulator: { refreshSeconds: 60 },
+      simulator: { refreshSeconds: 60, quirks: { listed: { perMille: 1000, on: "2026-03-01" } } },
     });
     const { clock, simulator, query } = daemon;
     const micros = () => clock.now() * 1000;

@@ -3,7 +3,8 @@ import { Fault } from "../../simulator/faults.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 /** LIBRA never had a price; Bitfinex has no options, and Coinbase no derivatives at all. */
-const settings = `sync: { ohlcv: { GWA: [LUNA, LIBRA], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH, LIBRA], MWA: none, LX: none, days: 1 },
+const settings = `service: { refreshSeconds: 600 }
+sync: { ohlcv: { GWA: [LUNA, LIBRA], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH, LIBRA], MWA: none, LX: none, days: 1 },
   exchangeTickers: { exchanges: [Kraken, Binance], markets: all }, derivatives: { exchanges: [Kraken, Coinbase, Deribit] } }`;
 
 const endpoints: [path: string, stream: string][] = [
@@ -35,7 +36,7 @@ describe("an endpoint that answers every request with", () => {
   ] as const)("H8: $0.name ($1) fails alone, within seconds", async (fault, stream) => {
     const engine = await startBackfillHarness({
       settings: settings.replace(/derivatives: \{.*?\}/, "derivatives: false"),
-      simulator: { faults: [fault] },
+      simulator: { refreshSeconds: 600, faults: [fault] },
     });
     const { exit, seconds, streams } = await run(engine);
     expect({ exit, streams }).toEqual({ exit: 4, streams: [stream] });
@@ -53,7 +54,7 @@ describe("a service that sends for an empty list", () => {
   const start = (form: "null" | "204" | "absent") =>
     startBackfillHarness({
       settings,
-      simulator: { quirks: { noData: "empty" }, faults: [Fault.emptyList(form)] },
+      simulator: { refreshSeconds: 600, quirks: { noData: "empty" }, faults: [Fault.emptyList(form)] },
     });
 
   it.each(["null", "204"] as const)("H8: %s is copied completely", async (form) => {

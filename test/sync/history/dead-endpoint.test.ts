@@ -3,13 +3,14 @@ import type { BackfillReport } from "../../../src/sync/history/backfill.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
-const settings = `
+const settings = `service: { refreshSeconds: 600 }
 sync:
   ohlcv: { GWA: [LUNA], MWA: none, LX: none }
   intraday: { GWA: { top: 2 }, MWA: none, LX: none, days: 1 }
   exchangeTickers: { exchanges: [Kraken], markets: all }
   derivatives: { exchanges: [Deribit], types: [perpetuals], every: 1m }
 `;
+const simulator = { refreshSeconds: 600 };
 const MINUTE_MS = 60_000;
 
 /** The virtual minutes of one run, and its report. */
@@ -26,7 +27,7 @@ describe("one endpoint that fails for good", () => {
   it("H8: without a ranking, everything else is fetched; the run ends with exit 4 and names the stream", async () => {
     const engine = await startBackfillHarness({
       settings,
-      simulator: { faults: [Fault.status(500, { on: "/market-cap" })] },
+      simulator: { ...simulator, faults: [Fault.status(500, { on: "/market-cap" })] },
     });
     const { report, minutes } = await runAndMeasure(engine);
     expect(report.exit).toBe(4);
@@ -46,7 +47,7 @@ describe("one endpoint that fails for good", () => {
   });
 
   it("H8: `top: N` falls back to the stored ranking", async () => {
-    const engine = await startBackfillHarness({ settings });
+    const engine = await startBackfillHarness({ settings, simulator });
     expect((await engine.run()).exit).toBe(0);
     engine.simulator.setFaults(Fault.status(500, { on: "/market-cap" }));
     await engine.clock.advance(60 * MINUTE_MS);
@@ -60,7 +61,7 @@ describe("one endpoint that fails for good", () => {
   it("H8: a ranking that comes late is used: all that it selects is fetched in the same run", async () => {
     const engine = await startBackfillHarness({
       settings: settings.replace("markets: all", "markets: { top: 2 }"),
-      simulator: { faults: [Fault.status(500, { on: "/market-cap", to: 10_000 })] },
+      simulator: { ...simulator, faults: [Fault.status(500, { on: "/market-cap", to: 10_000 })] },
     });
     const { report, minutes } = await runAndMeasure(engine);
     expect(report).toMatchObject({ exit: 0, problems: [] });
@@ -74,10 +75,7 @@ describe("one endpoint that fails for good", () => {
   });
 
   it("H8: each endpoint that fails alone leaves the rest fetched, exit 4", async () => {
-    const engine = await startBackfillHarness({
-      settings: `service: { refreshSeconds: 600 }${settings}`,
-      simulator: { refreshSeconds: 600 },
-    });
+    const engine = await startBackfillHarness({ settings, simulator });
     // The first run stores the lookups, as on any day before the endpoint died.
     await engine.run();
     // Each run shows that the endpoint of the one before works again.
@@ -106,7 +104,7 @@ describe("one endpoint that fails for good", () => {
         "[Deribit], types: [perpetuals]",
         "all, types: [futures, perpetuals, options]",
       ),
-      simulator: { faults: [Fault.status(500, { on: "/derivatives/*" })] },
+      simulator: { ...simulator, faults: [Fault.status(500, { on: "/derivatives/*" })] },
     });
     const { report, minutes } = await runAndMeasure(engine);
 
@@ -120,6 +118,7 @@ describe("one endpoint that fails for good", () => {
     const engine = await startBackfillHarness({
       settings: settings.replace("GWA: [LUNA], MWA: none", "GWA: all, MWA: all").replace("top: 2", "top: 20"),
       simulator: {
+        ...simulator,
         faults: [Fault.status(500, { on: "/ohlcv" }), Fault.status(500, { on: "/index-ticker" })],
       },
     });
@@ -152,7 +151,7 @@ describe("one endpoint that fails for good", () => {
   });
 
   it("H8: a page that always fails keeps only its series open; most requests to the endpoint succeed", async () => {
-    const engine = await startBackfillHarness({ settings });
+    const engine = await startBackfillHarness({ settings, simulator });
     const eth = engine.simulator.universe.assets.find(({ symbol }) => symbol === "ETH")?.id;
     engine.simulator.setFaults(Fault.status(500, { on: "/index-ticker", query: { indexId: eth } }));
     const { report, minutes } = await runAndMeasure(engine);

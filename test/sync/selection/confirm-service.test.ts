@@ -41,7 +41,7 @@ const contentSql = `SELECT (SELECT group_concat(id) FROM (SELECT id FROM assets 
 
 describe("the service of a warehouse", () => {
   it("F19: is refused with exit 2 before anything is stored, if it is another one; a new address needs its assets", async () => {
-    const harness = await startBackfillHarness({ settings });
+    const harness = await startBackfillHarness({ settings, simulator: { refreshSeconds: 600 } });
     await harness.run();
     const before = harness.query(contentSql);
     expect(before[0]?.service).toBe(harness.simulator.baseUrl);
@@ -75,7 +75,7 @@ describe("the service of a warehouse", () => {
   });
 
   it("is refused at its own address too, if its ids have changed", async () => {
-    const harness = await startBackfillHarness({ settings });
+    const harness = await startBackfillHarness({ settings, simulator: { refreshSeconds: 600 } });
     await harness.run();
     const before = harness.query(contentSql);
     await harness.simulator.stop();
@@ -89,7 +89,7 @@ describe("the service of a warehouse", () => {
   });
 
   it("is changed on purpose with --adopt, once", async () => {
-    const harness = await startBackfillHarness({ settings });
+    const harness = await startBackfillHarness({ settings, simulator: { refreshSeconds: 600 } });
     await harness.run();
     const first = { ...harness.env };
     await switchService(harness, 99);
@@ -101,7 +101,7 @@ describe("the service of a warehouse", () => {
   });
 
   it("is taken over by a warehouse of an earlier version if its ids are known", async () => {
-    const harness = await startBackfillHarness({ settings });
+    const harness = await startBackfillHarness({ settings, simulator: { refreshSeconds: 600 } });
     await harness.run();
     await harness.write("UPDATE warehouse_state SET service_url = NULL");
     expect((await harness.run()).exit).toBe(0);
