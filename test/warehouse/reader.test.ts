@@ -1,47 +1,31 @@
 import { chmodSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { ExchangeTick } from "../../src/model/records.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { runReadQuery } from "../../src/warehouse/query/query.ts";
 import { readStatus } from "../../src/warehouse/read/status.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../src/warehouse/rows/stream-stats.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { emptyRecord } from "../support/empty-record.ts";
 import { present as now } from "../support/present.ts";
+import { fill as fillWarehouse } from "../support/warehouse/filled-warehouse.ts";
 import {
   catchFailure,
   makeTempFolder,
   openTestWarehouse,
   queryRows,
 } from "../support/warehouse/open-warehouse.ts";
-import { decimal, tick } from "../support/warehouse/records.ts";
-import { settle } from "../support/warehouse/settle.ts";
-import { settleSnapshot } from "../support/warehouse/settle-snapshot.ts";
-import { writeRecords, writeTicks } from "../support/warehouse/write-records.ts";
+import { exchangeTick } from "../support/warehouse/records.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
 
 /** One series with a target of ten hours, of which the oldest eight are covered. */
 function fill(warehouse: WarehouseWriter): void {
   warehouse.transaction((transaction) => {
-    const key = {
-      stream: "index_ticks",
-      series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
-    } as const;
-    const settings = {
-      settleDelay: 60 * MICROS_PER_SECOND,
-      period: 30 * MICROS_PER_SECOND,
-      step: 1,
-      serviceWindow: 200 * 24 * HOUR,
-    };
-    declareTargets(transaction, "index_ticks", [{ key: key, from: now - 10 * HOUR, ...settings }], now);
-    writeTicks(transaction, [tick(now - 3 * HOUR, "1.5")]);
-    settle(transaction, key, { from: now - 10 * HOUR, to: now - 2 * HOUR }, "rows");
+    const [from, to] = [now - 10 * HOUR, now - 2 * HOUR];
+    fillWarehouse(transaction, { series: [{ from, rows: [{ ts: now - 3 * HOUR }], settled: [[from, to]] }] });
   });
 }
 
@@ -50,11 +34,8 @@ describe("readStatus", () => {
     const warehouse = openTestWarehouse({ clock: systemClock });
     fill(warehouse);
     warehouse.transaction((transaction) => {
-      settleSnapshot(transaction, {
-        stream: "market_caps",
-        exchangeId: null,
-        at: now - HOUR,
-        cadence: HOUR / 2,
+      fillWarehouse(transaction, {
+        snapshots: [{ stream: "market_caps", at: now - HOUR, cadence: HOUR / 2 }],
       });
       recordStreamError(transaction, "market_caps", "403 Forbidden");
       recordMissingScopes(transaction, "market_caps", ["read:market-cap"]);
@@ -67,14 +48,8 @@ describe("readStatus", () => {
     const [ticks, caps] = ["index_ticks", "market_caps"].map((name) =>
       status.streams.find(({ stream }) => stream === name),
     );
-    expect(ticks).toMatchObject({
-      rows: 1,
-      open: 1,
-      lost: 0,
-      newest_age_s: 10_800,
-      last_error: null,
-      missing_scopes: [],
-    });
+    expect(ticks).toMatchObject({ rows: 1, open: 1, lost: 0, newest_age_s: 10_800 });
+    expect(ticks).toMatchObject({ last_error: null, missing_scopes: [] });
     expect(Math.abs((ticks?.open_seconds ?? 0) - 7140)).toBeLessThan(20);
     expect(caps).toMatchObject({ last_error: "403 Forbidden", missing_scopes: ["read:market-cap"], rows: 0 });
     warehouse.transaction((t) => recordStreamError(t, "market_caps", null));
@@ -142,21 +117,10 @@ describe("F18: retention", () => {
     const at = (n: number) => now - HOUR + n * cadence;
     warehouse.transaction((transaction) => {
       for (let n = 0; n < 100; n++) {
-        const ticks = ["btc-usd-id", "eth-usd-id"].map(
-          (marketId): ExchangeTick => ({
-            ...emptyRecord("exchange_ticks"),
-            exchangeId: "kraken-id",
-            marketId,
-            ts: at(n),
-            last: decimal("1.5"),
-          }),
-        );
-        writeRecords(transaction, "exchange_ticks", ticks);
-        settleSnapshot(transaction, {
-          stream: "exchange_ticks",
-          exchangeId: "kraken-id",
-          at: at(n),
-          cadence,
+        const markets = ["btc-usd-id", "eth-usd-id"];
+        fillWarehouse(transaction, {
+          records: { exchange_ticks: markets.map((marketId) => exchangeTick(at(n), "1.5", { marketId })) },
+          snapshots: [{ stream: "exchange_ticks", exchangeId: "kraken-id", at: at(n), cadence }],
         });
       }
     });
@@ -185,9 +149,7 @@ describe("F18: retention", () => {
     expect(queryRows(warehouse, "SELECT reason FROM gaps WHERE state = 'lost' ORDER BY from_ts")[0]).toEqual({
       reason: "retention",
     });
-    expect(warehouse.transaction((t) => prune(t, "exchange_ticks", at(60)))).toEqual({
-      deleted: 0,
-      nextKey: undefined,
-    });
+    const again = warehouse.transaction((t) => prune(t, "exchange_ticks", at(60)));
+    expect(again).toEqual({ deleted: 0, nextKey: undefined });
   });
 });

@@ -1,72 +1,41 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { auditLedger, repairLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
-import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../../src/warehouse/rows/kept-bars.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { fill } from "../../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
-import { bar, parseTs, tick } from "../../support/warehouse/records.ts";
-import { settle, settleAsLost } from "../../support/warehouse/settle.ts";
-import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
-import { writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
+import { settleAsLost } from "../../support/warehouse/settle.ts";
 
 const now = parseTs("2026-03-01T12:00:00Z");
 const SECOND = MICROS_PER_SECOND;
 const HOUR = 3600 * SECOND;
 const DAY = MICROS_PER_DAY;
 const midnight = now - 12 * HOUR;
-const tickRules = { settleDelay: 60 * SECOND, period: 30 * SECOND, step: 1, serviceWindow: 200 * DAY };
 
 /** Ticks of two hours, then an hour without any, then an open head; older ranges are lost. Daily bars. A snapshot stream. */
 function fillSoundly(): { warehouse: WarehouseWriter; series: number } {
   const warehouse = openTestWarehouse({ clock: new ManualClock("2026-03-01T12:00:00Z") });
   const series = warehouse.transaction((transaction) => {
-    const key = transaction.dictionary.getSeriesKey("GWA", "btc-id");
-    const ticks = { stream: "index_ticks", series: key } as const;
-    const bars = { stream: "ohlcv", series: key } as const;
-    declareTargets(
-      transaction,
-      "index_ticks",
-      [{ key: ticks, from: now - 300 * DAY, ...tickRules }],
-      now - 300 * DAY,
-    );
-    declareTargets(
-      transaction,
-      "ohlcv",
-      [
+    const rowsAt = (count: number, from: number, step: number) =>
+      Array.from({ length: count }, (_, at) => ({ ts: from + at * step }));
+    const firstDay = midnight - 30 * DAY;
+    fill(transaction, {
+      series: [
         {
-          key: bars,
-          from: midnight - 30 * DAY,
-          settleDelay: 60 * SECOND,
-          period: DAY,
-          step: DAY,
-          serviceWindow: null,
+          ...{ from: now - 300 * DAY, rows: rowsAt(240, now - 4 * HOUR, 30 * SECOND) },
+          lost: [[now - 300 * DAY, now - 250 * DAY]],
+          settled: [[now - 4 * HOUR, now - 2 * HOUR]],
+          empty: [[now - 2 * HOUR, now - HOUR]],
         },
+        { stream: "ohlcv", from: firstDay, rows: rowsAt(30, firstDay, DAY), settled: [[firstDay, midnight]] },
       ],
-      now,
-    );
-    const records = Array.from({ length: 240 }, (_, at) => tick(now - 4 * HOUR + at * 30 * SECOND, "5"));
-    writeTicks(transaction, records);
-    settle(transaction, ticks, { from: now - 300 * DAY, to: now - 250 * DAY }, "lost", "aged out");
-    settle(transaction, ticks, { from: now - 4 * HOUR, to: now - 2 * HOUR }, "rows");
-    settle(transaction, ticks, { from: now - 2 * HOUR, to: now - HOUR }, "empty", "no records");
-    writeRecords(
-      transaction,
-      "ohlcv",
-      Array.from({ length: 30 }, (_, at) => bar(midnight - (30 - at) * DAY, "5")),
-    );
-    settle(transaction, bars, { from: midnight - 30 * DAY, to: midnight }, "rows");
-    const cap = { ...emptyRecord("market_caps"), assetId: "btc-id", ts: now - HOUR };
-    writeRecords(transaction, "market_caps", [cap]);
-    settleSnapshot(transaction, {
-      stream: "market_caps",
-      exchangeId: null,
-      at: now - HOUR,
-      cadence: 300 * SECOND,
+      records: { market_caps: [{ assetId: "btc-id", ts: now - HOUR }] },
+      snapshots: [{ stream: "market_caps", at: now - HOUR, cadence: 300 * SECOND }],
     });
-    return key;
+    return transaction.dictionary.getSeriesKey("GWA", "btc-id");
   });
   return { warehouse, series };
 }
@@ -113,26 +82,16 @@ describe("the audit of a sound ledger", () => {
 
   it("allows a covered part between two rows, which a retraction may leave", () => {
     const { warehouse, series } = fillSoundly();
-    damage(
-      warehouse,
-      insertRange,
-      "index_ticks",
-      series,
-      now - 50 * 60 * SECOND,
-      now - 50 * 60 * SECOND + 45 * SECOND,
-      "rows",
-      null,
-    );
+    const from = now - 50 * 60 * SECOND;
+    damage(warehouse, insertRange, "index_ticks", series, from, from + 45 * SECOND, "rows", null);
     expect(audit(warehouse).findings).toEqual([]);
   });
 });
 
 describe("the audit of a damaged ledger", () => {
   const isolated = ["ohlcv", midnight - DAY, midnight] as const;
-  const damages: Record<
-    string,
-    { damages: readonly (readonly [string, ...unknown[]])[]; found: unknown[][] }
-  > = {
+  type Damage = { damages: readonly (readonly [string, ...unknown[]])[]; found: unknown[][] };
+  const damages: Record<string, Damage> = {
     "order: ranges that overlap": {
       damages: [[insertRange, "index_ticks", 1, now - 3 * HOUR, now - HOUR, "empty", "no records"]],
       found: [
@@ -261,16 +220,8 @@ describe("the audit of a damaged ledger", () => {
 describe("the repair of a damaged ledger", () => {
   it("takes back false claims alone, so that their ranges are open and the audit finds nothing more", () => {
     const { warehouse, series } = fillSoundly();
-    damage(
-      warehouse,
-      insertRange,
-      "ohlcv",
-      series,
-      midnight - 2 * DAY,
-      midnight + HOUR,
-      "empty",
-      "no records",
-    );
+    const range = [midnight - 2 * DAY, midnight + HOUR];
+    damage(warehouse, insertRange, "ohlcv", series, ...range, "empty", "no records");
     damage(warehouse, insertRange, "ohlcv", 4711, midnight - DAY, midnight, "rows", null);
     damage(warehouse, insertTick, series, now - 90 * 60 * SECOND);
     damage(warehouse, "UPDATE settled_ranges SET to_ts = ? WHERE proof = 'lost'", now - 199 * DAY);
@@ -278,11 +229,10 @@ describe("the repair of a damaged ledger", () => {
     const repaired = warehouse.transaction((transaction) => repairLedger(transaction, findings));
     expect(repaired).toBe(findings.length);
     expect(audit(warehouse)).toEqual({ findings: [], remarks: [] });
-    expect(queryRows(warehouse, "SELECT stream, proof, from_ts FROM settled_ranges ORDER BY stream")).toEqual(
-      [
-        { stream: "index_ticks", proof: "rows", from_ts: now - 4 * HOUR },
-        { stream: "market_caps", proof: "rows", from_ts: now - HOUR },
-      ],
-    );
+    const left = queryRows(warehouse, "SELECT stream, proof, from_ts FROM settled_ranges ORDER BY stream");
+    expect(left.map(Object.values)).toEqual([
+      ["index_ticks", "rows", now - 4 * HOUR],
+      ["market_caps", "rows", now - HOUR],
+    ]);
   });
 });

@@ -11,6 +11,7 @@ import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
+const PERIOD = 30 * MICROS_PER_SECOND;
 /** Around the present, and around the start of the service's window of 20 days. */
 const hours = fc.integer({ min: -30 * 24, max: 48 }).map((n) => present + n * HOUR);
 const ranges = fc
@@ -32,8 +33,8 @@ describe("the gap report of a range", () => {
           } as const;
           if (targetFrom !== null) {
             const rules = {
-              settleDelay: 60 * MICROS_PER_SECOND,
-              period: 30 * MICROS_PER_SECOND,
+              settleDelay: 2 * PERIOD,
+              period: PERIOD,
               step: 1,
               serviceWindow: 20 * MICROS_PER_DAY,
             };
@@ -47,11 +48,8 @@ describe("the gap report of a range", () => {
         });
         const requested = { from: Math.min(a, b), to: Math.max(a, b) + HOUR };
         const { found } = resolveNames(warehouse.connection, [id]);
-        const { gaps } = readGapReportInRange(
-          warehouse.connection,
-          { streams: ["index_ticks"], series: found },
-          requested,
-        );
+        const asked = { streams: ["index_ticks"] as const, series: found };
+        const { gaps } = readGapReportInRange(warehouse.connection, asked, requested);
         const missing = gaps.map(({ from_ts, to_ts }) => ({ from: from_ts, to: to_ts }));
         expect(normalise(missing)).toEqual(subtract([requested], normalise(covered)));
         expect(totalDuration(missing)).toBe(totalDuration(normalise(missing)));

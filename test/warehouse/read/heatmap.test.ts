@@ -1,16 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
+import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { buildGrid, buildMonthGrid, CellSums } from "../../../src/warehouse/read/heatmap-grid.ts";
 import { midnight, present } from "../../support/present.ts";
+import { fill as fillWarehouse } from "../../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
-import { parseTs, tick } from "../../support/warehouse/records.ts";
-import { settle } from "../../support/warehouse/settle.ts";
-import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 import { readWholeHeatmap } from "../../support/warehouse/whole-heatmap.ts";
-import { writeTicks } from "../../support/warehouse/write-records.ts";
 
 const DAY = MICROS_PER_DAY;
 const HOUR = DAY / 24;
@@ -55,9 +52,8 @@ describe("the time grid", () => {
         const shown = cells.runs().flatMap(([columns, covered]) => Array(columns).fill(covered) as number[]);
         const expected = grid.labels.map((_, i) => {
           const [from, to] = [grid.bounds[i] as number, grid.bounds[i + 1] as number];
-          return Math.round(
-            (Math.max(0, Math.min(to, range.to) - Math.max(from, range.from)) / (to - from)) * 100,
-          );
+          const inside = Math.max(0, Math.min(to, range.to) - Math.max(from, range.from));
+          return Math.round((inside / (to - from)) * 100);
         });
         expect(shown).toEqual(expected);
       }),
@@ -69,30 +65,19 @@ describe("the heat map", () => {
   function fill() {
     const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
     warehouse.transaction((t) => {
-      const rules = {
-        settleDelay: 60 * MICROS_PER_SECOND,
-        period: 30 * MICROS_PER_SECOND,
-        step: 1,
-        serviceWindow: 200 * DAY,
-      };
-      const keys = ["btc-id", "eth-id"].map((id) => ({
-        stream: "index_ticks" as const,
-        series: t.dictionary.getSeriesKey("GWA", id),
-      }));
       const from = midnight - 4 * DAY;
-      declareTargets(
-        t,
-        "index_ticks",
-        keys.map((key) => ({ key, from, ...rules })),
-        present,
-      );
-      const [btc, eth] = keys as [(typeof keys)[0], (typeof keys)[0]];
-      writeTicks(t, [tick(from, "1.5"), tick(from, "7", { indexId: "eth-id" })]);
-      settle(t, btc, { from, to: present }, "rows");
-      settle(t, eth, { from, to: midnight - 2 * DAY }, "rows");
-      settle(t, eth, { from: midnight - 1.5 * DAY, to: midnight - DAY }, "empty", "no data");
-      settle(t, eth, { from: midnight - DAY, to: present }, "lost", "aged out");
-      settleSnapshot(t, { stream: "market_caps", exchangeId: null, at: midnight - DAY, cadence: DAY });
+      const eth = { indexId: "eth-id", from, settled: [[from, midnight - 2 * DAY]] } as const;
+      const [empty, lost] = [
+        [midnight - 1.5 * DAY, midnight - DAY] as const,
+        [midnight - DAY, present] as const,
+      ];
+      fillWarehouse(t, {
+        series: [
+          { from, settled: [[from, present]] },
+          { ...eth, empty: [empty], lost: [lost] },
+        ],
+        snapshots: [{ stream: "market_caps", at: midnight - DAY, cadence: DAY }],
+      });
     });
     return { warehouse, heatmap: readWholeHeatmap(warehouse.connection, present) };
   }
@@ -136,13 +121,8 @@ describe("the heat map", () => {
     const { heatmap } = fill();
     const { open, lost, parts } = heatmap.summarizeGaps(10);
     expect({ open, lost: lost > 0 }).toEqual({ open: 1, lost: true });
-    expect(parts[0]).toMatchObject({
-      name: "eth-id",
-      state: "open",
-      reason: "pending",
-      ranges: 1,
-      seconds: 43_200,
-    });
+    const gap = { name: "eth-id", state: "open", reason: "pending", ranges: 1, seconds: 43_200 };
+    expect(parts[0]).toMatchObject(gap);
     expect(parts.find(({ reason }) => reason === "aged out")).toMatchObject({
       name: "eth-id",
       state: "lost",

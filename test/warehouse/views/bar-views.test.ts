@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { barWidths, MICROS_PER_DAY } from "../../../src/model/time.ts";
-import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { fill } from "../../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
-import { parseTs, tick } from "../../support/warehouse/records.ts";
-import { settle } from "../../support/warehouse/settle.ts";
+import { decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { writeTicks } from "../../support/warehouse/write-records.ts";
 
 const T = parseTs("2026-03-01T00:00:00Z");
@@ -18,23 +17,11 @@ function warehouseOf(
 ): WarehouseWriter {
   const warehouse = openTestWarehouse({ hasAllViews: true });
   warehouse.transaction((transaction) => {
-    writeTicks(
-      transaction,
-      ticks.map(([ts, price]) => tick(ts, price)),
-    );
-    const key = {
-      stream: "index_ticks",
-      series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
-    } as const;
-    const rules = {
-      settleDelay: 2 * HALF_MINUTE,
-      period: HALF_MINUTE,
-      step: 1,
-      serviceWindow: 200 * MICROS_PER_DAY,
-    };
-    declareTargets(transaction, "index_ticks", [{ key, from: T - MICROS_PER_DAY, ...rules }], T);
-    for (const [from, to, proof = "rows"] of settled)
-      settle(transaction, key, { from, to }, proof, proof === "rows" ? undefined : "test reason");
+    const rows = ticks.map(([ts, price]) => ({ ts, price: decimal(price), volume: decimal("1000.5") }));
+    const of = (which: string) =>
+      settled.flatMap(([from, to, proof = "rows"]) => (proof === which ? [[from, to] as const] : []));
+    const ranges = { settled: of("rows"), empty: of("empty"), lost: of("lost") };
+    fill(transaction, { series: [{ from: T - MICROS_PER_DAY, rows, ...ranges }] });
   });
   return warehouse;
 }
@@ -59,26 +46,17 @@ describe("a bar", () => {
     );
     expect(queryRows(warehouse, "SELECT * FROM bars_1h ORDER BY ts")).toEqual([
       {
-        index_type: "GWA",
-        index_id: "btc-id",
-        name: "btc-id",
-        ts: T,
-        time: "2026-03-01T00:00:00.000000Z",
-        open: 10.5,
-        open_exact: "10.5",
-        high: 12.123456789012346,
-        high_exact: "12.12345678901234567",
-        low: 9,
-        low_exact: "9.000000000000000001",
-        close: 11,
-        close_exact: "11",
-        volume_24h: 1000.5,
-        volume_24h_exact: "1000.5",
-        n_ticks: 4,
-        expected_ticks: 120,
-        coverage: 0.75,
-        is_complete: 0,
-        quality: "not proven whole",
+        ...{
+          index_type: "GWA",
+          index_id: "btc-id",
+          name: "btc-id",
+          ts: T,
+          time: "2026-03-01T00:00:00.000000Z",
+        },
+        ...{ open: 10.5, open_exact: "10.5", close: 11, close_exact: "11" },
+        ...{ high: 12.123456789012346, high_exact: "12.12345678901234567" },
+        ...{ low: 9, low_exact: "9.000000000000000001", volume_24h: 1000.5, volume_24h_exact: "1000.5" },
+        ...{ n_ticks: 4, expected_ticks: 120, coverage: 0.75, is_complete: 0, quality: "not proven whole" },
       },
       expect.objectContaining({ ts: T + HOUR, open: 13, n_ticks: 1, coverage: 0, is_complete: 0 }),
     ]);

@@ -1,32 +1,17 @@
 import { describe, expect, it } from "vitest";
-import type { DerivativeContract, DerivativeTick } from "../../../src/model/records.ts";
-import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
+import { MICROS_PER_MS, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { emptyRecord } from "../../support/empty-record.ts";
+import { fill } from "../../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, tick } from "../../support/warehouse/records.ts";
-import { writeContracts } from "../../support/warehouse/write-lists.ts";
-import { storeTicks, writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks } from "../../support/warehouse/write-records.ts";
 
 /** The views use the time of the query, and a new warehouse has no clock skew. */
 const now = Math.floor((systemClock.now() * MICROS_PER_MS) / MICROS_PER_SECOND) * MICROS_PER_SECOND;
 const PERIOD = 30 * MICROS_PER_SECOND;
 const HOUR = 3600 * MICROS_PER_SECOND;
 
-const contractTick = (contractId: string, ts: Micros): DerivativeTick => ({
-  ...emptyRecord("derivative_ticks"),
-  contractId,
-  derivativeType: "options",
-  ts,
-  price: decimal("1"),
-});
-const contract = (id: string, expiration: Micros): DerivativeContract => ({
-  ...emptyRecord("derivative_contracts"),
-  id,
-  derivativeType: "options",
-  exchangeId: "deribit",
-  expiration,
-});
+const option = { derivativeType: "options", exchangeId: "deribit" };
 
 describe("latest_… views", () => {
   it("tell how old each row is, and which series have gone quiet", () => {
@@ -64,20 +49,21 @@ describe("latest_… views", () => {
 
   it("call a contract dead once it has expired", () => {
     const warehouse = openTestWarehouse({ hasAllViews: true });
-    const scope = { isComplete: true, derivativeType: "options", exchangeId: "deribit" };
-    warehouse.transaction((t) => {
-      writeContracts(
-        t,
-        [contract("expired", now - 60 * MICROS_PER_SECOND), contract("running", now + HOUR)],
-        scope,
-      );
-      const ids = ["expired", "running", "unlisted"];
-      writeRecords(
-        t,
-        "derivative_ticks",
-        ids.map((id) => contractTick(id, now - 2 * PERIOD)),
-      );
+    const tickOf = (contractId: string) => ({
+      ...option,
+      contractId,
+      ts: now - 2 * PERIOD,
+      price: decimal("1"),
     });
+    warehouse.transaction((t) =>
+      fill(t, {
+        contracts: [
+          { ...option, id: "expired", expiration: now - 2 * PERIOD },
+          { ...option, id: "running", expiration: now + HOUR },
+        ],
+        records: { derivative_ticks: ["expired", "running", "unlisted"].map(tickOf) },
+      }),
+    );
     expect(
       queryRows(warehouse, "SELECT contract_id, is_live FROM latest_derivative_ticks ORDER BY contract_id"),
     ).toEqual([
