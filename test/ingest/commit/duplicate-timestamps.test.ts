@@ -13,8 +13,7 @@ const COUNT = ticks.length;
 /** The predecessor of a record, which stays listed behind it. */
 const earlier = <R extends { id: string; price: string }>(record: R): R => ({
   ...record,
-  id: `${record.id} (1)`,
-  price: `${record.price}7`,
+  ...{ id: `${record.id} (1)`, price: `${record.price}7` },
 });
 const twice = ticks.flatMap((record) => [record, earlier(record)]);
 
@@ -183,14 +182,10 @@ describe("two records of one moment elsewhere", () => {
       { asset_id: "eth-id", rank: 2, quality: null },
     ]);
     expect(query("SELECT last, quality FROM exchange_ticks")).toEqual([{ last: 1, quality: SECOND_RECORD }]);
+    const rejected = { reason: SECOND_RECORD, request: "GET /list" };
     expect(query("SELECT stream, reason, request, raw FROM rejects ORDER BY stream")).toEqual([
-      {
-        stream: "exchange_ticks",
-        reason: SECOND_RECORD,
-        request: "GET /list",
-        raw: JSON.stringify(tickers[1]),
-      },
-      { stream: "market_caps", reason: SECOND_RECORD, request: "GET /list", raw: JSON.stringify(caps[2]) },
+      { stream: "exchange_ticks", ...rejected, raw: JSON.stringify(tickers[1]) },
+      { stream: "market_caps", ...rejected, raw: JSON.stringify(caps[2]) },
     ]);
     expect(query("SELECT * FROM revisions")).toEqual([]);
   });
@@ -198,13 +193,8 @@ describe("two records of one moment elsewhere", () => {
   it("C19: of the live feed: the later one is the row, the earlier one is in revisions", async () => {
     const { ingest, query } = await startIngest();
     const ts = at("11:00:00");
-    const messages = [
-      { ts, price: "1" },
-      { ts, price: "2" },
-      { ts, price: "2" },
-      { ts: ts + 1, price: "3" },
-    ];
-    await ingest.call("commitLiveMessages", messages.map(liveMessage));
+    const messages = [..."122"].map((price) => ({ ts, price }));
+    await ingest.call("commitLiveMessages", [...messages, { ts: ts + 1, price: "3" }].map(liveMessage));
     await ingest.call("commitLiveMessages", [liveMessage({ ts: ts + 1, price: "4" })]);
     expect(query("SELECT price, quality FROM index_ticks ORDER BY ts")).toEqual([
       { price: 2, quality: SECOND_RECORD },

@@ -6,11 +6,11 @@ import {
   type LiveFeedChange,
   LiveState,
 } from "../../../src/ingest/commit/live.ts";
-import { formatTimestamp, MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
+import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
+import { at, exchangeMessage, tickRecord } from "../../support/ingest/pages.ts";
 
-const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 const cadence = 30 * MICROS_PER_SECOND;
 
 function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
@@ -23,12 +23,7 @@ function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
   commitLiveFeedChange(warehouse, live, { isReset: true, cadence, markets: null, ...change });
   const rows = (sql: string) => warehouse.connection.database.prepare(sql).raw().all() as unknown[][];
   return {
-    receive: (...messages: object[]) =>
-      commitLiveMessages(
-        warehouse,
-        live,
-        messages.map((message) => JSON.stringify(message)),
-      ),
+    receive: (...messages: string[]) => commitLiveMessages(warehouse, live, messages),
     /** Another connection holds the write lock until it is closed. */
     takeWriteLock: () => {
       warehouse.connection.database.pragma("busy_timeout = 0");
@@ -48,30 +43,10 @@ function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
     ticks: () => rows("SELECT exchange_id, market_id FROM exchange_ticks ORDER BY ts, 1, 2"),
   };
 }
-const indexTick = (indexType: string, indexId: string, time: string) => ({
-  event: "INDEX_TICKER",
-  ...{
-    id: `${indexId} ${time}`,
-    indexType,
-    indexId,
-    price: "1",
-    volume: "2",
-    timestamp: formatTimestamp(at(time)),
-  },
-});
-const exchangeTick = (exchangeId: string, marketId: string, time: string) => ({
-  event: "EXCHANGE_TICKER",
-  ...{
-    id: time,
-    exchangeId,
-    marketId,
-    last: "1",
-    volume: "2",
-    bid: "1",
-    ask: "2",
-    timestamp: formatTimestamp(at(time)),
-  },
-});
+const indexTick = (indexType: string, indexId: string, time: string) =>
+  JSON.stringify({ event: "INDEX_TICKER", ...tickRecord({ ts: at(time), indexId }), indexType });
+const exchangeTick = (exchangeId: string, marketId: string, time: string) =>
+  exchangeMessage(time, { exchangeId, marketId });
 
 describe("live ticks", () => {
   it("extend the live span of their own subscription, except ticks from the future", () => {

@@ -7,25 +7,11 @@ import {
   LiveState,
 } from "../../../src/ingest/commit/live.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { at, liveMessage, tickRecord } from "../../support/ingest/pages.ts";
+import { at, exchangeMessage as exchangeTick, liveMessage, tickRecord } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { storeTicks } from "../../support/warehouse/write-records.ts";
-
-const exchangeTick = (time: string, more: object = {}) =>
-  JSON.stringify({
-    event: "EXCHANGE_TICKER",
-    id: time,
-    exchangeId: "kraken",
-    marketId: "btc-usd",
-    last: "1",
-    volume: "2",
-    bid: "1",
-    ask: "2",
-    timestamp: `2026-03-01T${time}Z`,
-    ...more,
-  });
 
 function openLive() {
   const clock = new ManualClock("2026-03-01T12:10:00Z");
@@ -60,11 +46,8 @@ it("a batch of messages is stored by what each of them is", () => {
     newest: at("12:00:31"),
     skippedTicks: [],
   });
-  expect(query("SELECT source FROM index_ticks UNION ALL SELECT source FROM exchange_ticks")).toEqual([
-    { source: "live" },
-    { source: "live" },
-    { source: "live" },
-  ]);
+  const sources = query("SELECT source FROM index_ticks UNION ALL SELECT source FROM exchange_ticks");
+  expect(sources).toEqual(Array(3).fill({ source: "live" }));
   expect(query("SELECT stream, request, count(*) AS rejects FROM rejects GROUP BY 1, 2 ORDER BY 1")).toEqual([
     { stream: "exchange_ticks", request: null, rejects: 2 },
     { stream: "index_ticks", request: null, rejects: 1 },
@@ -162,18 +145,10 @@ it("a tick from more than a period and the clocks' difference ahead is rejected 
   // The clock stands at 12:10:00; a period has 30 seconds, and clocks may differ by ten.
   const latest = at("12:10:40");
   const ahead = liveMessage({ ts: latest + 1 });
-  const result = receive(
-    liveMessage({ ts: latest }),
-    ahead,
-    exchangeTick("12:10:40"),
-    exchangeTick("12:10:40.000001"),
-  );
-  expect(result).toMatchObject({
-    indexTicks: { inserted: 1 },
-    exchangeTicks: { inserted: 1 },
-    rejected: 2,
-    newest: latest,
-  });
+  const others = [exchangeTick("12:10:40"), exchangeTick("12:10:40.000001")];
+  const inserted = { indexTicks: { inserted: 1 }, exchangeTicks: { inserted: 1 } };
+  const result = receive(liveMessage({ ts: latest }), ahead, ...others);
+  expect(result).toMatchObject({ ...inserted, rejected: 2, newest: latest });
   expect(receive(ahead)).toMatchObject({ indexTicks: { inserted: 0 }, rejected: 1 });
   expect(query("SELECT stream, raw FROM rejects ORDER BY 1 DESC")).toEqual([
     { stream: "index_ticks", raw: ahead },

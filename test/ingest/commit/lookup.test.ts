@@ -1,19 +1,14 @@
 import { expect, it } from "vitest";
 import { commitLookup, commitService, type LookupList } from "../../../src/ingest/commit/lookup.ts";
-import {
-  type Page,
-  type ReadPageOptions,
-  readPage,
-  receivePage,
-} from "../../../src/ingest/decode/read-page.ts";
-import { jsonBody } from "../../support/ingest/pages.ts";
+import { type Page, readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
+import { assetRecord as asset, jsonBody } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { catchFailure, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 
 function openLookups() {
   const clock = new ManualClock();
   const warehouse = openTestWarehouse({ clock });
-  const read = (list: ReadPageOptions, content: readonly unknown[], ageMs = 0) =>
+  const read = (list: Parameters<typeof readPage>[0], content: readonly unknown[], ageMs = 0) =>
     receivePage(readPage(list, { ...jsonBody({ content }), ageMs }).page) as Page<"assets">;
   return {
     anHour: () => clock.advance(3_600_000),
@@ -33,23 +28,11 @@ function openLookups() {
     /** Commits a list of these pages. */
     commit(list: Omit<LookupList, "request">, ...contents: (readonly unknown[])[]) {
       const pages = contents.map((content) => read(list as LookupList, content));
-      return commitLookup(warehouse, pages, {
-        ...list,
-        request: "GET /list",
-        serviceUrl: "https://service.test",
-      } as LookupList);
+      const origin = { request: "GET /list", serviceUrl: "https://service.test" };
+      return commitLookup(warehouse, pages, { ...list, ...origin } as LookupList);
     },
   };
 }
-
-const asset = (id: string, status = "ACTIVE") => ({
-  id,
-  symbol: id,
-  name: id,
-  type: "CRYPTO",
-  status,
-  url: null,
-});
 
 it("a lookup consists of all its pages, and an id counts once", () => {
   const { commit, query } = openLookups();
@@ -68,11 +51,8 @@ it("an unreadable record is stored in rejects with its request, and proves nothi
   commit({ stream: "assets" }, many);
   const delisted: number[] = [];
   for (let run = 0; run < 9; run++) {
-    expect(commit({ stream: "assets" }, many.slice(1), [{ symbol: "no id" }])).toMatchObject({
-      listed: 19,
-      rejected: 1,
-      delisted: 0,
-    });
+    const committed = commit({ stream: "assets" }, many.slice(1), [{ symbol: "no id" }]);
+    expect(committed).toMatchObject({ listed: 19, rejected: 1, delisted: 0 });
     await anHour();
   }
   expect(query("SELECT DISTINCT stream, request FROM rejects")).toEqual([
@@ -98,9 +78,8 @@ it("each lookup has its own table", () => {
   const { commit, query } = openLookups();
   commit({ stream: "assets" }, [asset("btc"), asset("usd")]);
   commit({ stream: "markets" }, [{ id: "m1", baseAssetId: "btc", quoteAssetId: "usd" }]);
-  commit({ stream: "exchanges" }, [
-    { id: "kraken", name: "Kraken", status: "ACTIVE", markets: [], symbols: [] },
-  ]);
+  const kraken = { id: "kraken", name: "Kraken", status: "ACTIVE", markets: [], symbols: [] };
+  commit({ stream: "exchanges" }, [kraken]);
   expect(query("SELECT id, pair FROM markets")).toEqual([{ id: "m1", pair: "btc/usd" }]);
   expect(query("SELECT id, name FROM exchanges")).toEqual([{ id: "kraken", name: "Kraken" }]);
 });
@@ -137,13 +116,11 @@ it("a service is that of the warehouse by its assets, on whichever page, whereve
   const noted = "SELECT id FROM status_changes WHERE field = 'delisted_at'";
   expect(query(`SELECT id FROM assets WHERE delisted_at IS NOT NULL AND id NOT IN (${noted})`)).toEqual([]);
   // Its lists must fit too, but contracts come and go.
-  expect(catchFailure(() => commit({ stream: "assets" }, [asset("p"), asset("q")])).code).toBe(
-    "other_service",
-  );
+  const foreign = catchFailure(() => commit({ stream: "assets" }, [asset("p"), asset("q")]));
+  expect(foreign.code).toBe("other_service");
   const contract = { id: "k", exchangeId: "kraken", marketId: "m", exchangeName: "k" };
-  commit({ stream: "derivative_contracts", derivativeType: "futures", exchangeId: "kraken" } as never, [
-    contract,
-  ]);
+  const list = { stream: "derivative_contracts", derivativeType: "futures", exchangeId: "kraken" };
+  commit(list as never, [contract]);
   expect(query("SELECT DISTINCT stream FROM service_ids")).toEqual([{ stream: "assets" }]);
 });
 

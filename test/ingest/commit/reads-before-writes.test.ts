@@ -9,7 +9,14 @@ import type { Connection, Statement } from "../../../src/warehouse/sqlite/connec
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { onlyPage } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
-import { at, jsonBody, liveMessage, tickRecord } from "../../support/ingest/pages.ts";
+import {
+  assetRecord as asset,
+  at,
+  exchangeMessage,
+  jsonBody,
+  liveMessage,
+  tickRecord,
+} from "../../support/ingest/pages.ts";
 
 /* A commit is read, decide, write: the rule has seen all that it decides by before anything is written. */
 
@@ -90,11 +97,6 @@ describe("nothing is read after the first write of", () => {
   it("a batch of live ticks: in covered and in empty ranges, beside rows of REST, twice", () => {
     pages.commit(jsonBody({ content: ticks("17:40", "17:30", "17:20", "17:10") }), { position });
     const live = new LiveState();
-    const exchangeTick = (time: string) =>
-      JSON.stringify({
-        ...{ event: "EXCHANGE_TICKER", id: time, exchangeId: "kraken", marketId: "btc-usd" },
-        ...{ last: "1", volume: "2", bid: "1", ask: "2", timestamp: `2026-03-01T${time}:00Z` },
-      });
     const batch = ["17:05", "17:25", "17:25", "17:30", "17:55"].map((time) =>
       liveMessage({ ts: T(time), price: time === "17:25" ? "3" : "4" }),
     );
@@ -104,7 +106,11 @@ describe("nothing is read after the first write of", () => {
       exchanges: new Map([[null, { since: 0, periods: [] }]]),
     };
     const receive = () =>
-      commitLiveMessages(warehouse, live, [...batch, exchangeTick("17:57"), exchangeTick("17:58")]);
+      commitLiveMessages(warehouse, live, [
+        ...batch,
+        exchangeMessage("17:57:00"),
+        exchangeMessage("17:58:00"),
+      ]);
     expect(inspect(receive)).toEqual(clean);
     expect(inspect(receive).late).toEqual([]);
   });
@@ -118,10 +124,8 @@ describe("nothing is read after the first write of", () => {
     const commit = (...records: readonly object[]) =>
       inspect(() => {
         const read = readPage({ stream: "exchange_ticks" }, jsonBody({ content: records }));
-        commitSnapshot(warehouse, receivePage(read.page) as Page<"exchange_ticks">, {
-          ...exchange,
-          request: "GET",
-        });
+        const page = receivePage(read.page) as Page<"exchange_ticks">;
+        commitSnapshot(warehouse, page, { ...exchange, request: "GET" });
       });
     expect(commit(record("a", "1"), record("b", "1"))).toEqual(clean);
     expect(commit(record("a", "2"), record("b", "3"), record("b", "4"))).toEqual(clean);
@@ -139,14 +143,6 @@ describe("nothing is read after the first write of", () => {
   });
 
   it("a list, and an answer that an index does not exist", () => {
-    const asset = (id: string, status = "ACTIVE") => ({
-      id,
-      symbol: id,
-      name: id,
-      type: "CRYPTO",
-      status,
-      url: null,
-    });
     const commit = (...records: readonly object[]) =>
       inspect(() => {
         const page = receivePage(readPage({ stream: "assets" }, jsonBody({ content: records })).page);

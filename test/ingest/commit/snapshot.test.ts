@@ -6,12 +6,11 @@ import {
   type SnapshotList,
 } from "../../../src/ingest/commit/snapshot.ts";
 import { type Page, readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
-import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
+import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import type { Snapshot, SnapshotPart } from "../../../src/rule/snapshot.ts";
-import { jsonBody } from "../../support/ingest/pages.ts";
+import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { at, jsonBody } from "../../support/ingest/pages.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
-
-const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
 
 function createValidator() {
   let now = at("12:10:07");
@@ -152,27 +151,21 @@ it("a snapshot that the service denies is lost for the present period", () => {
   expect(covered()).toEqual([["12:10", "12:11", "lost"]]);
 });
 
+function commitCaps(warehouse: WarehouseWriter, time: string, polledAt: string): void {
+  const polled = { askedAt: at(polledAt), answeredAt: at(polledAt), parts: [part(5, time)] };
+  const cadence = 60 * MICROS_PER_SECOND;
+  commitSnapshotCoverage(warehouse, { stream: "market_caps", exchangeId: null, cadence, ...polled });
+}
+
 it("a snapshot that polls return again covers until the last of them", () => {
   const { warehouse, covered } = createValidator();
-  const everything = { stream: "market_caps", exchangeId: null, cadence: 60 * MICROS_PER_SECOND } as const;
-  for (const time of ["12:00:01", "12:03:01"])
-    commitSnapshotCoverage(warehouse, {
-      ...everything,
-      parts: [part(5, "12:00:00")],
-      askedAt: at(time),
-      answeredAt: at(time),
-    });
+  for (const time of ["12:00:01", "12:03:01"]) commitCaps(warehouse, "12:00:00", time);
   expect(covered()).toEqual([["12:00", "12:04", "rows"]]);
 });
 
 it("a snapshot whose commit is repeated covers as much as without the failure", () => {
   const { warehouse, covered } = createValidator();
-  const everything = { stream: "market_caps", exchangeId: null, cadence: 60 * MICROS_PER_SECOND } as const;
-  const commit = (time: string) =>
-    commitSnapshotCoverage(warehouse, {
-      ...{ ...everything, parts: [part(5, time)] },
-      ...{ askedAt: at(time), answeredAt: at(time) },
-    });
+  const commit = (time: string) => commitCaps(warehouse, time, time);
   const { database } = warehouse.connection;
   commit("12:00:00");
   database.exec(
@@ -196,12 +189,7 @@ function createPages() {
   };
 }
 const ticker = (marketId: string, time: string) => ({
-  exchangeId: "kraken",
-  marketId,
-  last: "1",
-  bid: "1",
-  ask: "2",
-  volume: "3",
+  ...{ exchangeId: "kraken", marketId, last: "1", bid: "1", ask: "2", volume: "3" },
   timestamp: `2026-03-01T${time}Z`,
 });
 
@@ -225,15 +213,10 @@ it("a page is not dated by a timestamp from the future, nor by none", () => {
   const { commit } = createPages();
   // The clock stands at 12:10:07; ten seconds of difference are allowed.
   const content = [ticker("a", "12:10:17.000001"), ticker("b", "12:10:17"), ticker("c", "12:00:00")];
-  expect(commit("exchange_ticks", content)).toMatchObject({
-    newest: at("12:10:17"),
-    newestStored: at("12:10:17"),
-  });
-  expect(commit("exchange_ticks", [])).toMatchObject({
-    listed: 0,
-    newest: undefined,
-    newestStored: undefined,
-  });
+  const newest = at("12:10:17");
+  expect(commit("exchange_ticks", content)).toMatchObject({ newest, newestStored: newest });
+  const nothing = { listed: 0, newest: undefined, newestStored: undefined };
+  expect(commit("exchange_ticks", [])).toMatchObject(nothing);
 });
 
 it("an unreadable ticker and an unknown property are kept with their request", () => {
@@ -251,9 +234,8 @@ it("each snapshot stream has its own table; the selection of markets is for exch
   const { commit, query } = createPages();
   const timestamp = "2026-03-01T12:00:00Z";
   const markets = new Set(["none"]);
-  commit("market_caps", [{ assetId: "btc", marketCapRank: 1, price: "1", marketCap: "2", timestamp }], {
-    markets,
-  });
+  const cap = { assetId: "btc", marketCapRank: 1, price: "1", marketCap: "2", timestamp };
+  commit("market_caps", [cap], { markets });
   commit("derivative_ticks", [{ contractId: "c1", marketId: "m", price: "5", timestamp }], { markets });
   expect(query("SELECT asset_id, price FROM market_caps")).toEqual([{ asset_id: "btc", price: 1 }]);
   expect(query("SELECT contract_id, price FROM derivative_ticks")).toEqual([{ contract_id: "c1", price: 5 }]);

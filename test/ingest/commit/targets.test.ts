@@ -12,12 +12,8 @@ import { parseTs } from "../../support/warehouse/records.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const noon = parseTs("2026-03-01T12:00:00Z");
-const rules = {
-  settleDelay: 60 * MICROS_PER_SECOND,
-  period: 30 * MICROS_PER_SECOND,
-  step: 1,
-  serviceWindow: null,
-};
+const PERIOD = 30 * MICROS_PER_SECOND;
+const rules = { settleDelay: 2 * PERIOD, period: PERIOD, step: 1, serviceWindow: null };
 const btc = { indexType: "GWA", indexId: "btc", from: 100 };
 const eth = { indexType: "GWA", indexId: "eth", from: 200 };
 const blx = { indexType: "LX", indexId: "blx-id", from: 300, name: "BLX" };

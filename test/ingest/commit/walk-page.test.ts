@@ -89,19 +89,18 @@ describe("a pending withdrawal", () => {
       expect(commit).toMatchObject({ pending: [{ kind: "withdrawn", rows: 100 }] });
       const key = { stream: "index_ticks", series: 1 } as const;
       if (end === "aged out") {
-        const names = { indexType: "GWA", indexId: "btc-id", name: "BTC" };
         const lost = {
-          key,
-          ...names,
-          open: [],
-          missing: [],
-          unpublished: [],
-          unconfirmed: [],
-          unconfirmedReason: "",
-          claims: [],
-          agedOut: [gap],
-          serviceWindow: 1,
-          blockedReason: null,
+          ...{
+            key,
+            indexType: "GWA",
+            indexId: "btc-id",
+            name: "BTC",
+            open: [],
+            missing: [],
+            unpublished: [],
+          },
+          ...{ unconfirmed: [], unconfirmedReason: "", claims: [], blockedReason: null },
+          ...{ agedOut: [gap], serviceWindow: 1 },
         };
         await ingest.call("commitLostRanges", [lost]);
       } else {
@@ -256,19 +255,16 @@ describe("a page of the head", () => {
       return query(lateBy)[0]?.seconds;
     };
     const later = { position: { ...position, provenFrom: at("12:04:59") } };
-    expect([lateAfter({}), lateAfter({ isHead: false }), lateAfter(later), lateAfter({}, 60_000)]).toEqual([
-      120, 0, 0, 0,
-    ]);
+    const others = [lateAfter({ isHead: false }), lateAfter(later), lateAfter({}, 60_000)];
+    expect([lateAfter({}), ...others]).toEqual([120, 0, 0, 0]);
   });
 
   it("is not shown by a later page of the walk, nor by a cache", () => {
     const { commit, query } = openPages();
     const rows = makeTicks(gap.from - 30 * SECOND, gap.to);
     const { position } = headTo("12:00:00");
-    commit(madeAt("12:01:00", rows), {
-      isHead: true,
-      position: { ...position, provenFrom: gap.to - SECOND },
-    });
+    const later = { isHead: true, position: { ...position, provenFrom: gap.to - SECOND } };
+    commit(madeAt("12:01:00", rows), later);
     expect(query(asked)).toEqual([]);
     commit({ ...madeAt("12:01:00", rows), ageMs: 60_000 }, headTo("12:00:00"));
     expect(query(asked).map(({ at }) => at)).not.toContain(at("12:01:00"));
@@ -299,13 +295,8 @@ describe("an end of the history that is in doubt", () => {
       return { position: { gap: part, provenFrom: part.to }, confirmation: { answers: 3, over: 0 } };
     };
     const answers = () => query("SELECT answers, to_ts AS until FROM pending_claims");
-    commit(
-      tickPage(
-        rows.filter(({ ts }) => ts < at("11:00:00")),
-        "more",
-      ),
-      over("10:00:00", "11:00:00"),
-    );
+    const oldest = rows.filter(({ ts }) => ts < at("11:00:00"));
+    commit(tickPage(oldest, "more"), over("10:00:00", "11:00:00"));
     expect(commit(tickPage(from("11:30:00")), over("11:00:00", "12:00:00"))).toMatchObject({
       pending: [{ kind: "end moved", answers: 1 }],
       proven: { from: at("11:30:00") + 1, to: gap.to },
@@ -332,17 +323,11 @@ describe("a page that lacks many stored rows", () => {
     const lacking = rows.toSpliced(100, 100);
     commit(tickPage(rows));
     const confirmation = { answers: 2, over: 0 };
-    expect(commit(tickPage(lacking), { confirmation })).toMatchObject({
-      withdrawn: 0,
-      pending: [{ rows: 100 }],
-      believed: [],
-    });
+    const pending = { withdrawn: 0, pending: [{ rows: 100 }], believed: [] };
+    expect(commit(tickPage(lacking), { confirmation })).toMatchObject(pending);
     expect(coverage()).toHaveLength(2);
-    expect(commit(tickPage(lacking), { confirmation })).toMatchObject({
-      withdrawn: 100,
-      pending: [],
-      believed: [{ rows: 100 }],
-    });
+    const believed = { withdrawn: 100, pending: [], believed: [{ rows: 100 }] };
+    expect(commit(tickPage(lacking), { confirmation })).toMatchObject(believed);
     expect(coverage()).toEqual([
       ["10:00:00", "10:20:00", "rows", null],
       ["10:20:00", "11:10:00", "empty", "no records"],
@@ -358,10 +343,8 @@ describe("a page from a cache without a record in its gap", () => {
     const hour = { from: at("11:00:00"), to: gap.to };
     const position = { gap: hour, provenFrom: hour.to };
     const below = tickPage(makeTicks(at("10:00:00"), hour.from), "more");
-    expect(commit({ ...below, ageMs: 60_000 }, { position })).toMatchObject({
-      proven: undefined,
-      isComplete: false,
-    });
+    const nothing = { proven: undefined, isComplete: false };
+    expect(commit({ ...below, ageMs: 60_000 }, { position })).toMatchObject(nothing);
     expect(coverage()).toEqual([]);
     expect(commit(below, { position })).toMatchObject({ proven: hour, isComplete: true });
     expect(coverage()).toEqual([["11:00:00", "12:00:00", "empty", "no records"]]);

@@ -26,7 +26,15 @@ import {
   startIngestThread,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
-import { at, btc, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
+import {
+  at,
+  btc,
+  exchangeMessage,
+  liveMessage,
+  makeTicks,
+  SECOND,
+  tickPage,
+} from "../../support/ingest/pages.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { timeLimit } from "../../support/time-limit.ts";
 import { waitUntil } from "../../support/wait-until.ts";
@@ -105,11 +113,7 @@ describe("pages of many walks", () => {
 });
 
 describe("calls behind one that storage blocks", () => {
-  const exchangeTick = (marketId: string, time: string) =>
-    JSON.stringify({
-      ...{ event: "EXCHANGE_TICKER", id: time, exchangeId: "kraken", marketId },
-      ...{ last: "1", volume: "2", bid: "1", ask: "2", timestamp: `2026-03-01T${time}Z` },
-    });
+  const exchangeTick = (marketId: string, time: string) => exchangeMessage(time, { marketId });
 
   /** The commit of a tick waits for a lock that is free again; ticks of the next period are behind it. */
   async function blockTick() {

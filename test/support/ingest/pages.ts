@@ -49,15 +49,13 @@ export function makeTicks(from: Micros, to: Micros): TestTick[] {
 
 export function tickRecord({ ts, price, indexId = btc.indexId }: TestTick) {
   const defaultPrice = (60_000 + ((ts / SECOND) % 1000)).toFixed(2);
-  return {
-    id: `r${ts}`,
-    indexId,
-    indexType: "GWA",
-    price: price ?? defaultPrice,
-    volume: "12.5",
-    timestamp: formatTimestamp(ts),
-  };
+  const names = { id: `r${ts}`, indexId, indexType: "GWA" };
+  return { ...names, price: price ?? defaultPrice, volume: "12.5", timestamp: formatTimestamp(ts) };
 }
+
+export const assetRecord = (id: string, status = "ACTIVE") => ({
+  ...{ id, symbol: id, name: id, type: "CRYPTO", status, url: null },
+});
 
 export function jsonBody(content: unknown): ResponseBody {
   const json = Buffer.from(JSON.stringify(content));
@@ -67,6 +65,14 @@ export function jsonBody(content: unknown): ResponseBody {
 
 export function tickPage(rows: readonly TestTick[], nextId?: string): ResponseBody {
   return jsonBody({ content: rows.map(tickRecord), nextId });
+}
+
+/** A tick of BTC/USD on Kraken on the day of the test, as the websocket sends it. */
+export function exchangeMessage(time: string, more: object = {}): string {
+  return JSON.stringify({
+    ...{ event: "EXCHANGE_TICKER", id: time, exchangeId: "kraken", marketId: "btc-usd" },
+    ...{ last: "1", volume: "2", bid: "1", ask: "2", timestamp: `2026-03-01T${time}Z`, ...more },
+  });
 }
 
 export function liveMessage(row: TestTick): string {
