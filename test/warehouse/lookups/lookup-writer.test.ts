@@ -1,51 +1,18 @@
 import { describe, expect, it } from "vitest";
-import type {
-  Asset,
-  DerivativeContract,
-  DerivativeTick,
-  Exchange,
-  Market,
-} from "../../../src/model/records.ts";
+import type { Asset, DerivativeContract, DerivativeTick, Exchange } from "../../../src/model/records.ts";
 import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../src/warehouse/rows/rejects.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { fill } from "../../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { writeContracts, writeLookup } from "../../support/warehouse/write-lists.ts";
 import { storeTicks, writeRecords } from "../../support/warehouse/write-records.ts";
 
-const noQualityOrExtra = { quality: null, extra: null };
-
-function asset(id: string, more: Partial<Asset> = {}): Asset {
-  const symbol = id.toUpperCase();
-  return {
-    id,
-    symbol,
-    name: `${id} coin`,
-    status: "ACTIVE",
-    type: "CRYPTO",
-    url: null,
-    contractAddress: null,
-    ...noQualityOrExtra,
-    ...more,
-  };
-}
-const market = (id: string, baseAssetId: string, quoteAssetId: string): Market => ({
-  id,
-  baseAssetId,
-  quoteAssetId,
-  ...noQualityOrExtra,
-});
-const exchange = (id: string, more: Partial<Exchange> = {}): Exchange => ({
-  id,
-  name: id.toUpperCase(),
-  url: null,
-  status: "ACTIVE",
-  markets: [],
-  symbols: [],
-  ...noQualityOrExtra,
-  ...more,
+const asset = (id: string, more: Partial<Asset> = {}): Asset => ({
+  ...{ ...emptyRecord("assets"), id, symbol: id.toUpperCase(), name: `${id} coin`, status: "ACTIVE" },
+  ...{ type: "CRYPTO", ...more },
 });
 
 const hundredAssets = Array.from({ length: 100 }, (_, i) => asset(`a${i}`));
@@ -57,23 +24,16 @@ const delistedIds = (warehouse: WarehouseWriter) =>
 describe("lookups", () => {
   it("record each change in status_changes, and nothing for an unchanged list", () => {
     const warehouse = openTestWarehouse();
-    expect(writeAssetList(warehouse, hundredAssets)).toEqual({
-      added: 100,
-      changed: 0,
-      delisted: 0,
-      incident: null,
-    });
+    const added = { added: 100, changed: 0, delisted: 0, incident: null };
+    expect(writeAssetList(warehouse, hundredAssets)).toEqual(added);
     expect(writeAssetList(warehouse, hundredAssets)).toMatchObject({ added: 0, changed: 0 });
     const list = hundredAssets.map((a) => (a.id === "a5" ? { ...a, status: "INACTIVE", name: "five" } : a));
     expect(writeAssetList(warehouse, list)).toMatchObject({ changed: 1 });
-    expect(
-      queryRows(warehouse, "SELECT entity, id, field, old, new, seen_at FROM status_changes ORDER BY field"),
-    ).toEqual(
-      [
-        { field: "name", old: "a5 coin", new: "five" },
-        { field: "status", old: "ACTIVE", new: "INACTIVE" },
-      ].map((change) => ({ entity: "asset", id: "a5", ...change, seen_at: "2026-03-01T12:00:00.000000Z" })),
-    );
+    const sql = "SELECT entity, id, seen_at, field, old, new FROM status_changes ORDER BY field";
+    expect(queryRows(warehouse, sql).map(Object.values)).toEqual([
+      ["asset", "a5", "2026-03-01T12:00:00.000000Z", "name", "a5 coin", "five"],
+      ["asset", "a5", "2026-03-01T12:00:00.000000Z", "status", "ACTIVE", "INACTIVE"],
+    ]);
   });
 
   it("C17: mark a row as delisted after three consecutive complete lists without it over two hours, and unmark it when it returns", async () => {
@@ -144,83 +104,58 @@ describe("lookups", () => {
       storeTicks(warehouse, [tick(1, "1", { indexType, indexId })]);
     write("GWA", "btc");
     write("MWA", "btc-usd");
-    warehouse.transaction((transaction) => {
-      writeLookup(transaction, "assets", [asset("btc"), asset("usd")], { isComplete: true });
-      writeLookup(
-        transaction,
-        "markets",
-        [market("btc-usd", "btc", "usd"), market("usd-btc", "usd", "btc")],
-        { isComplete: true },
-      );
-    });
+    const markets = { "btc-usd": ["btc", "usd"], "usd-btc": ["usd", "btc"] } as const;
+    warehouse.transaction((t) => fill(t, { assets: { btc: "BTC", usd: "USD" }, markets }));
     write("MWA", "usd-btc");
     expect(queryRows(warehouse, "SELECT index_type, name FROM index_ticks ORDER BY index_id")).toEqual([
       { index_type: "GWA", name: "BTC" },
       { index_type: "MWA", name: "BTC/USD" },
       { index_type: "MWA", name: "USD/BTC" },
     ]);
-    warehouse.transaction((t) =>
-      writeLookup(t, "assets", [asset("btc", { symbol: "XBT" })], { isComplete: false }),
-    );
-    expect(
-      queryRows(warehouse, "SELECT name FROM index_ticks ORDER BY index_id").map(({ name }) => name),
-    ).toEqual(["XBT", "XBT/USD", "USD/XBT"]);
-    expect(
-      queryRows(warehouse, "SELECT pair, base_symbol, quote_symbol FROM markets WHERE id = 'btc-usd'"),
-    ).toEqual([{ pair: "XBT/USD", base_symbol: "XBT", quote_symbol: "USD" }]);
+    const renamed = [asset("btc", { symbol: "XBT" })];
+    warehouse.transaction((t) => writeLookup(t, "assets", renamed, { isComplete: false }));
+    const names = queryRows(warehouse, "SELECT name FROM index_ticks ORDER BY index_id");
+    expect(names.map(({ name }) => name)).toEqual(["XBT", "XBT/USD", "USD/XBT"]);
+    const pairSql = "SELECT pair, base_symbol, quote_symbol FROM markets WHERE id = 'btc-usd'";
+    expect(queryRows(warehouse, pairSql).map(Object.values)).toEqual([["XBT/USD", "XBT", "USD"]]);
   });
 
   it("store the markets and symbols of an exchange", () => {
     const warehouse = openTestWarehouse();
     const markets = [{ marketId: "m/1", status: "ACTIVE", qualified: true, extra: null }];
     const symbols = [{ assetId: "btc", symbol: "XBT", extra: null }];
-    const put = (list: Exchange[]) =>
-      warehouse.transaction((t) => writeLookup(t, "exchanges", list, { isComplete: true }));
-    put([exchange("kraken", { markets, symbols })]);
-    put([
-      exchange("kraken", {
-        markets: [{ marketId: "m/1", status: "HALTED", qualified: false, extra: null }],
-        symbols,
-      }),
+    const put = (kraken: Partial<Exchange>) =>
+      warehouse.transaction((t) => fill(t, { exchanges: { kraken } }));
+    put({ markets, symbols });
+    put({ markets: [{ marketId: "m/1", status: "HALTED", qualified: false, extra: null }], symbols });
+    const read = (sql: string) => queryRows(warehouse, sql).map(Object.values);
+    expect(read("SELECT exchange_id, market_id, status, qualified FROM exchange_markets")).toEqual([
+      ["kraken", "m/1", "HALTED", 0],
     ]);
-    expect(
-      queryRows(warehouse, "SELECT exchange_id, market_id, status, qualified FROM exchange_markets"),
-    ).toEqual([{ exchange_id: "kraken", market_id: "m/1", status: "HALTED", qualified: 0 }]);
-    expect(queryRows(warehouse, "SELECT exchange_id, asset_id, symbol FROM exchange_symbols")).toEqual([
-      { exchange_id: "kraken", asset_id: "btc", symbol: "XBT" },
+    expect(read("SELECT exchange_id, asset_id, symbol FROM exchange_symbols")).toEqual([
+      ["kraken", "btc", "XBT"],
     ]);
-    expect(
-      queryRows(warehouse, "SELECT entity, id, field, old, new FROM status_changes ORDER BY field"),
-    ).toEqual([
-      { entity: "exchange_market", id: "kraken/m/1", field: "qualified", old: "1", new: "0" },
-      { entity: "exchange_market", id: "kraken/m/1", field: "status", old: "ACTIVE", new: "HALTED" },
+    expect(read("SELECT entity, id, field, old, new FROM status_changes ORDER BY field")).toEqual([
+      ["exchange_market", "kraken/m/1", "qualified", "1", "0"],
+      ["exchange_market", "kraken/m/1", "status", "ACTIVE", "HALTED"],
     ]);
   });
 
   it("complete the stub of a contract that was inserted for a tick", () => {
     const warehouse = openTestWarehouse({ hasAllViews: true });
     const derivative: DerivativeTick = {
-      ...emptyRecord("derivative_ticks"),
-      contractId: "c1",
-      derivativeType: "options",
-      ts: 1,
-      price: decimal("1"),
-      fundingRate: decimal("0.000000000123"),
+      ...{ ...emptyRecord("derivative_ticks"), contractId: "c1", derivativeType: "options", ts: 1 },
+      ...{ price: decimal("1"), fundingRate: decimal("0.000000000123") },
     };
     const contract: DerivativeContract = {
-      id: "c1",
-      derivativeType: "options",
-      exchangeId: "deribit",
-      marketId: "btc-usd",
-      exchangeName: "BTC-1JAN27-1-C",
-      settlementCurrency: "BTC",
-      contractValue: decimal("1"),
-      valueCurrency: "BTC",
-      optionType: "CALL",
-      optionStrike: decimal("1234567890123456789"),
-      listing: parseTs("2026-01-01T00:00:00Z"),
-      expiration: parseTs("2027-01-01T00:00:00Z"),
-      ...noQualityOrExtra,
+      ...{
+        ...emptyRecord("derivative_contracts"),
+        id: "c1",
+        derivativeType: "options",
+        exchangeId: "deribit",
+      },
+      ...{ marketId: "btc-usd", exchangeName: "BTC-1JAN27-1-C", optionType: "CALL" },
+      ...{ optionStrike: decimal("1234567890123456789"), expiration: parseTs("2027-01-01T00:00:00Z") },
     };
     const scope = { isComplete: true, derivativeType: "options", exchangeId: "deribit" };
     warehouse.transaction((t) => writeRecords(t, "derivative_ticks", [derivative]));
@@ -230,24 +165,13 @@ describe("lookups", () => {
     warehouse.transaction((t) => writeContracts(t, [later], scope));
     const names = () => queryRows(warehouse, "SELECT exchange, pair FROM derivative_ticks");
     expect(names()).toEqual([{ exchange: "deribit", pair: "btc-usd" }]);
-    warehouse.transaction((t) => {
-      writeLookup(t, "exchanges", [exchange("deribit", { name: "Deribit" })], { isComplete: true });
-      writeLookup(t, "assets", [asset("btc"), asset("usd")], { isComplete: true });
-      writeLookup(t, "markets", [market("btc-usd", "btc", "usd")], { isComplete: true });
-    });
+    const lookups = { exchanges: { deribit: "Deribit" }, assets: { btc: "BTC", usd: "USD" } };
+    warehouse.transaction((t) => fill(t, { ...lookups, markets: { "btc-usd": ["btc", "usd"] } }));
     expect(names()).toEqual([{ exchange: "Deribit", pair: "BTC/USD" }]);
-    expect(
-      queryRows(
-        warehouse,
-        "SELECT contract_id, exchange_id, exchange_name, funding_rate_exact FROM latest_derivative_ticks",
-      ),
-    ).toEqual([
-      {
-        contract_id: "c1",
-        exchange_id: "deribit",
-        exchange_name: "BTC-1JAN27-1-C",
-        funding_rate_exact: "0.000000000123",
-      },
+    const latest =
+      "SELECT contract_id, exchange_id, exchange_name, funding_rate_exact FROM latest_derivative_ticks";
+    expect(queryRows(warehouse, latest).map(Object.values)).toEqual([
+      ["c1", "deribit", "BTC-1JAN27-1-C", "0.000000000123"],
     ]);
     expect(queryRows(warehouse, "SELECT option_strike_exact, expiration FROM derivative_contracts")).toEqual([
       { option_strike_exact: "1234567890123456789", expiration: "2027-02-01T00:00:00.000000Z" },

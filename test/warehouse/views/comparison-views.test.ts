@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ExchangeTick, MarketCap } from "../../../src/model/records.ts";
@@ -9,6 +7,7 @@ import { withdrawRows } from "../../../src/warehouse/rows/row-sql.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
@@ -18,17 +17,13 @@ import { writeRecords, writeTicks } from "../../support/warehouse/write-records.
 const T = parseTs("2026-03-01T00:00:00Z");
 const HALF_MINUTE = 30_000_000;
 
-const directory = mkdtempSync(join(tmpdir(), "mds-reconcile-"));
 const clock = new ManualClock("2026-03-03T00:00:00Z");
 let warehouse: WarehouseWriter;
 
 beforeAll(() => {
-  warehouse = openWriter(join(directory, "mds.sqlite"), { clock });
+  warehouse = openWriter(join(temporaryFolder(afterAll), "mds.sqlite"), { clock });
 });
-afterAll(() => {
-  warehouse.close();
-  rmSync(directory, { recursive: true, force: true });
-});
+afterAll(() => warehouse.close());
 
 describe("the daily bar computed from ticks beside the service's", () => {
   it("shows both, their differences, and the covered part of the computed bar", () => {
@@ -40,10 +35,8 @@ describe("the daily bar computed from ticks beside the service's", () => {
       settle(transaction, { stream: "index_ticks", series }, { from: T, to: T + MICROS_PER_DAY / 2 }, "rows");
       settle(transaction, { stream: "ohlcv", series }, { from: T, to: T + MICROS_PER_DAY }, "rows");
     });
-    const [first, second] = queryRows(
-      warehouse,
-      "SELECT * FROM reconcile_ohlcv WHERE index_id = 'btc-id' ORDER BY day",
-    );
+    const sql = "SELECT * FROM reconcile_ohlcv WHERE index_id = 'btc-id' ORDER BY day";
+    const [first, second] = queryRows(warehouse, sql);
     expect(first).toMatchObject({
       day: "2026-03-01",
       ...{ open: 1, service_open: 1, open_diff: 0, open_rel_diff: 0 },
@@ -93,11 +86,8 @@ describe("the versions of a tick", () => {
         const key = { stream: "index_ticks", series } as const;
         const present = prices.map(([ts]) => ts);
         const gone = findRowsBeside(transaction, key, { from: T, to: T + 3 * HALF_MINUTE }, present);
-        withdrawRows(
-          transaction,
-          key,
-          gone.map(({ ts }) => ts),
-        );
+        const withdrawn = gone.map(({ ts }) => ts);
+        withdrawRows(transaction, key, withdrawn);
       });
     const unchanged = Array.from({ length: 20 }, (_, i) => [T + 2 * HALF_MINUTE + i, "9"] as const);
     storePage([T, "1"], [T + HALF_MINUTE, "5"], ...unchanged);
@@ -120,6 +110,7 @@ describe("the versions of a tick", () => {
 });
 
 describe("an exchange tick", () => {
+  const everything = { stream: "exchange_ticks", exchangeId: null, at: T, cadence: HALF_MINUTE } as const;
   const ticker = (marketId: string, lastMoved: number | null, ts = T, last = "1"): ExchangeTick => ({
     ...emptyRecord("exchange_ticks"),
     ...{ exchangeId: "kraken-id", marketId, ts, last: decimal(last), lastMoved },
@@ -130,45 +121,28 @@ describe("an exchange tick", () => {
       const at = (seconds: number, last: string) => ticker("live-only", null, T + seconds * 1_000_000, last);
       const ticks = [at(0, "1"), at(30, "1"), at(60, "2"), at(90, "2"), at(90 + 61, "2"), at(90 + 91, "2")];
       writeRecords(transaction, "exchange_ticks", ticks, "live");
-      settleSnapshot(transaction, {
-        stream: "exchange_ticks",
-        exchangeId: null,
-        at: T,
-        cadence: HALF_MINUTE,
-      });
+      settleSnapshot(transaction, everything);
     });
-    const staleness = queryRows(
-      warehouse,
-      "SELECT is_stale FROM exchange_ticks WHERE market_id = 'live-only' ORDER BY ts",
-    );
+    const sql = "SELECT is_stale FROM exchange_ticks WHERE market_id = 'live-only' ORDER BY ts";
+    const staleness = queryRows(warehouse, sql);
     // After more than a minute without a tick it is unknown whether the price is stale.
     expect(staleness.map(({ is_stale }) => is_stale)).toEqual([null, 1, 0, 1, null, 1]);
-    expect(
-      queryRows(warehouse, "SELECT is_stale FROM latest_exchange_ticks WHERE market_id = 'live-only'"),
-    ).toEqual([{ is_stale: 1 }]);
+    const latest = "SELECT is_stale FROM latest_exchange_ticks WHERE market_id = 'live-only'";
+    expect(queryRows(warehouse, latest)).toEqual([{ is_stale: 1 }]);
   });
 
   it("is stale if its price last moved more than a refresh period ago", () => {
     warehouse.transaction((transaction) => {
       const ticks = [ticker("a", T - 10_500_000), ticker("b", T - 60_000_000), ticker("c", null)];
       writeRecords(transaction, "exchange_ticks", ticks);
-      settleSnapshot(transaction, {
-        stream: "exchange_ticks",
-        exchangeId: null,
-        at: T,
-        cadence: HALF_MINUTE,
-      });
+      settleSnapshot(transaction, everything);
     });
     for (const relation of ["exchange_ticks", "latest_exchange_ticks"]) {
-      expect(
-        queryRows(
-          warehouse,
-          `SELECT unmoved_seconds, is_stale FROM ${relation} WHERE market_id <> 'live-only' ORDER BY market_id`,
-        ),
-      ).toEqual([
-        { unmoved_seconds: 10.5, is_stale: 0 },
-        { unmoved_seconds: 60, is_stale: 1 },
-        { unmoved_seconds: null, is_stale: null },
+      const sql = `SELECT unmoved_seconds, is_stale FROM ${relation} WHERE market_id <> 'live-only' ORDER BY market_id`;
+      expect(queryRows(warehouse, sql).map(Object.values)).toEqual([
+        [10.5, 0],
+        [60, 1],
+        [null, null],
       ]);
     }
   });
