@@ -31,18 +31,18 @@ describe("the view gaps", () => {
       ["unconfirmed", "settling", -3, 0],
     ]);
     const [first] = queryRows(warehouse, "SELECT * FROM gaps ORDER BY from_ts LIMIT 1");
+    const [from, to] = [present - 10 * HOUR, present - 9 * HOUR];
     expect(first).toEqual({
-      stream: "index_ticks",
-      index_type: "GWA",
-      index_id: "btc-id",
-      name: "btc-id",
-      from_ts: present - 10 * HOUR,
-      to_ts: present - 9 * HOUR,
-      from_time: formatTimestamp(present - 10 * HOUR),
-      to_time: formatTimestamp(present - 9 * HOUR),
-      state: "open",
-      reason: "pending",
-      lost_at: formatTimestamp(present - 10 * HOUR + 200 * MICROS_PER_DAY),
+      ...{
+        stream: "index_ticks",
+        index_type: "GWA",
+        index_id: "btc-id",
+        name: "btc-id",
+        from_ts: from,
+        to_ts: to,
+      },
+      ...{ from_time: formatTimestamp(from), to_time: formatTimestamp(to), state: "open", reason: "pending" },
+      lost_at: formatTimestamp(from + 200 * MICROS_PER_DAY),
     });
   });
 
@@ -115,11 +115,8 @@ describe("the view gaps", () => {
   it("ends the target of daily bars at whole days", () => {
     const warehouse = openTestWarehouse();
     const today = Math.floor(present / MICROS_PER_DAY) * MICROS_PER_DAY;
-    declareTarget(warehouse, today - 3 * MICROS_PER_DAY, {
-      step: MICROS_PER_DAY,
-      settleDelay: 0,
-      serviceWindow: null,
-    });
+    const rules = { step: MICROS_PER_DAY, settleDelay: 0, serviceWindow: null };
+    declareTarget(warehouse, today - 3 * MICROS_PER_DAY, rules);
     warehouse.transaction((t) => settle(t, key, { from: today - 3 * MICROS_PER_DAY, to: today }, "empty"));
     expect(readGaps(warehouse.connection, "index_ticks", present)).toEqual([]);
     expect(queryRows(warehouse, "SELECT state, reason, from_ts, lost_at FROM gaps")).toEqual([
@@ -162,29 +159,17 @@ describe("the view gaps", () => {
       }
       settleSnapshot(transaction, { stream: "market_caps", exchangeId: null, at: present, cadence });
     });
-    expect(
-      queryRows(
-        warehouse,
-        "SELECT stream, index_type, index_id, name, state, reason, from_ts, to_ts FROM gaps ORDER BY from_ts",
-      ),
-    ).toMatchObject([
-      {
-        stream: "exchange_ticks",
-        index_type: null,
-        index_id: "kraken-id",
-        name: "kraken-id",
-        state: "lost",
-        reason: "not observed",
-        from_ts: start + 2 * cadence,
-        to_ts: start + HOUR,
-      },
+    const kraken = { stream: "exchange_ticks", index_type: null, index_id: "kraken-id", name: "kraken-id" };
+    const lost = { state: "lost", reason: "not observed", from_ts: start + 2 * cadence, to_ts: start + HOUR };
+    expect(queryRows(warehouse, "SELECT * FROM gaps ORDER BY from_ts")).toMatchObject([
+      { ...kraken, ...lost },
       { state: "lost", reason: "not observed", from_ts: start + HOUR + cadence },
       { state: "unconfirmed", reason: "settling" },
     ]);
-    expect(queryRows(warehouse, "SELECT stream, index_id, name, proof FROM coverage")).toEqual([
-      { stream: "exchange_ticks", index_id: "kraken-id", name: "kraken-id", proof: "rows" },
-      { stream: "exchange_ticks", index_id: "kraken-id", name: "kraken-id", proof: "rows" },
-      { stream: "market_caps", index_id: null, name: null, proof: "rows" },
+    const coverage = queryRows(warehouse, "SELECT stream, index_id, name, proof FROM coverage");
+    expect(coverage.map(Object.values)).toEqual([
+      ...Array(2).fill(["exchange_ticks", "kraken-id", "kraken-id", "rows"]),
+      ["market_caps", null, null, "rows"],
     ]);
   });
 
@@ -196,9 +181,8 @@ describe("the view gaps", () => {
     let series = 0;
     fc.assert(
       fc.property(fc.array(range, { maxLength: 10 }), range, (settled, target) => {
-        const seriesKey = warehouse.transaction((t) =>
-          t.dictionary.getSeriesKey("GWA", `series ${++series}`),
-        );
+        const name = `series ${++series}`;
+        const seriesKey = warehouse.transaction((t) => t.dictionary.getSeriesKey("GWA", name));
         const ledgerKey = { stream: "ohlcv", series: seriesKey } as const;
         warehouse.transaction((t) => {
           for (const [i, part] of settled.entries()) settle(t, ledgerKey, part, "empty", String(i % 3));
@@ -207,12 +191,8 @@ describe("the view gaps", () => {
           .prepare("INSERT INTO targets VALUES ('ohlcv', ?, ?, ?, 0, 1, NULL, 0, NULL, 1)")
           .run(seriesKey, target.from, target.to);
         const expected = subtract([target], normalise(settled));
-        const shown = queryRows(
-          warehouse,
-          'SELECT from_ts AS "from", to_ts AS "to" FROM gaps WHERE index_id = ? ORDER BY 1',
-          `series ${series}`,
-        );
-        expect(shown).toEqual(expected);
+        const sql = 'SELECT from_ts AS "from", to_ts AS "to" FROM gaps WHERE index_id = ? ORDER BY 1';
+        expect(queryRows(warehouse, sql, name)).toEqual(expected);
         expect(readGaps(warehouse.connection, "ohlcv", present, seriesKey)[0]?.open ?? []).toEqual(expected);
         warehouse.connection.database.prepare("DELETE FROM targets").run();
       }),

@@ -20,13 +20,9 @@ const range = fc
   .tuple(fc.integer({ min: 0, max: MAX_TS }), fc.integer({ min: 1, max: 12 }))
   .map(([from, length]): TimeRange => ({ from, to: Math.min(MAX_TS + 1, from + length) }));
 
+type Settled = { readonly proof: "rows" | "empty" | "lost"; readonly reason: string | null };
 type Step =
-  | {
-      readonly act: "settle";
-      readonly range: TimeRange;
-      readonly proof: "rows" | "empty" | "lost";
-      readonly reason: string | null;
-    }
+  | ({ readonly act: "settle"; readonly range: TimeRange } & Settled)
   | { readonly act: "retract"; readonly range: TimeRange }
   | { readonly act: "prune"; readonly range: TimeRange };
 
@@ -50,7 +46,7 @@ function applyNaively(steps: readonly Step[]): (string | undefined)[] {
       if (act === "retract") states[ts] = undefined;
       else if (act === "prune") states[ts] = "lost retention";
       else {
-        const { proof: p, reason } = more as { proof: "rows" | "empty" | "lost"; reason: string | null };
+        const { proof: p, reason } = more as Settled;
         const isCovered = !(states[ts] ?? "lost").startsWith("lost");
         if (p !== "lost" || !isCovered) states[ts] = `${p} ${reason}`;
       }
@@ -134,10 +130,8 @@ describe("the ledger", () => {
     for (const indexId of ["eth-id", "btc-id"]) {
       storeTicks(warehouse, [tick(5, "1", { indexId })]);
     }
-    expect(queryRows(warehouse, "SELECT index_id FROM index_ticks ORDER BY index_id")).toEqual([
-      { index_id: "btc-id" },
-      { index_id: "eth-id" },
-    ]);
+    const ids = queryRows(warehouse, "SELECT index_id FROM index_ticks ORDER BY index_id");
+    expect(ids.flatMap(Object.values)).toEqual(["btc-id", "eth-id"]);
   });
 
   it("throws on an inconsistent ledger", () => {
@@ -148,19 +142,15 @@ describe("the ledger", () => {
     expect(() => readSettledRanges(warehouse.connection, { stream: "ohlcv", series: 1 })).toThrow(
       "not ascending and disjoint",
     );
-    expect(() =>
-      warehouse.transaction((t) =>
-        settle(t, { stream: "ohlcv", series: 1 }, { from: 4, to: 6 }, "lost", "x"),
-      ),
-    ).toThrow("not ascending and disjoint");
+    const key = { stream: "ohlcv", series: 1 } as const;
+    const change = () => warehouse.transaction((t) => settle(t, key, { from: 4, to: 6 }, "lost", "x"));
+    expect(change).toThrow("not ascending and disjoint");
   });
 
   it("refuses a range of no length, a reason for rows, and a loss without a reason", () => {
     const warehouse = openTestWarehouse();
     const key = { stream: "ohlcv", series: 1 } as const;
-    const settleAs = (
-      ...args: [range: TimeRange, proof: "rows" | "empty" | "lost", reason?: string | null]
-    ) =>
+    const settleAs = (...args: [range: TimeRange, proof: Settled["proof"], reason?: string | null]) =>
       warehouse.transaction((transaction) => {
         transaction.markWritten("ohlcv", 1);
         settle(transaction, key, ...args);

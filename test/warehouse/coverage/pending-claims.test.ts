@@ -23,11 +23,9 @@ type Key = { readonly stream: "index_ticks"; readonly series: number };
 function openSeries() {
   const warehouse = openTestWarehouse();
   const { connection } = warehouse;
-  const [btc, eth] = warehouse.transaction((t) =>
-    ["btc", "eth"].map(
-      (id) => ({ stream: "index_ticks", series: t.dictionary.getSeriesKey("GWA", id) }) as const,
-    ),
-  ) as [Key, Key];
+  const keyOf = (id: string): Key =>
+    warehouse.transaction((t) => ({ stream: "index_ticks", series: t.dictionary.getSeriesKey("GWA", id) }));
+  const [btc, eth] = [keyOf("btc"), keyOf("eth")];
   const store = (key: Key, kind: ClaimKind, from: number, to: number, more: Partial<PendingClaim> = {}) =>
     warehouse.transaction((t) => {
       const counts = { subject: [], answers: 2, firstAt: first, lastAt: now, acceptedAt: null, ...more };
@@ -144,16 +142,9 @@ describe("a pending claim", () => {
     const report = (at: number) => readReportedWithdrawals(connection, at);
     expect(report(now)).toEqual([
       {
-        stream: "index_ticks",
-        index_type: "GWA",
-        index_id: "eth",
-        name: "eth",
-        from_time: "2026-03-01T12:00:00.000000Z",
-        to_time: "2026-03-01T12:00:01.000000Z",
-        rows: 7,
-        answers: 2,
-        first_seen: "2026-03-01T11:00:00.000000Z",
-        believed_at: null,
+        ...{ stream: "index_ticks", index_type: "GWA", index_id: "eth", name: "eth", rows: 7, answers: 2 },
+        ...{ from_time: "2026-03-01T12:00:00.000000Z", to_time: "2026-03-01T12:00:01.000000Z" },
+        ...{ first_seen: "2026-03-01T11:00:00.000000Z", believed_at: null },
       },
       expect.objectContaining({ index_id: "btc", believed_at: "2026-03-01T12:00:00.000000Z" }),
       expect.objectContaining({ index_id: "btc", believed_at: null }),

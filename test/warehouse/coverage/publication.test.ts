@@ -58,13 +58,10 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
       ["unconfirmed", "settling", -135, 0],
     ]);
     // What is too young for a quiet series is requested, too.
-    expect(readGaps(warehouse.connection, "index_ticks", present)).toMatchObject([
-      {
-        missing: [{ from: settled.to, to: askedAt - HOUR / 2 }],
-        unpublished: [],
-        open: [{ from: settled.to, to: present - DELAY }],
-      },
-    ]);
+    const missing = [{ from: settled.to, to: askedAt - HOUR / 2 }];
+    const open = [{ from: settled.to, to: present - DELAY }];
+    const found = readGaps(warehouse.connection, "index_ticks", present);
+    expect(found).toMatchObject([{ missing, unpublished: [], open }]);
   });
 
   it("shows what may still get late records as settling, less and less without any", () => {
@@ -119,10 +116,9 @@ describe("the publication of a series", () => {
 describe("a stream that serves the bar of a running day", () => {
   it("is known once it was seen to do so", () => {
     const warehouse = openTestWarehouse();
-    const { database } = warehouse.connection;
-    database.exec(
-      "INSERT OR IGNORE INTO stream_states (stream, rows, missing_scopes) VALUES ('ohlcv', 0, '[]')",
-    );
+    const sql =
+      "INSERT OR IGNORE INTO stream_states (stream, rows, missing_scopes) VALUES ('ohlcv', 0, '[]')";
+    warehouse.connection.database.exec(sql);
     const serves = () =>
       (["ohlcv", "index_ticks"] as const).map(
         (stream) => readStreamTiming(warehouse.connection, stream)?.servesRunningDay === 1,
@@ -162,10 +158,7 @@ describe("the lateness of a stream", () => {
     // The settle delay stands until records appear later than that.
     const delayOf = (settleDelay: number, lateness?: typeof late) =>
       extendSettleDelay({ settleDelay }, lateness, present);
-    expect([delayOf(DELAY), delayOf(DELAY, late), delayOf(3 * HOUR, late)]).toEqual([
-      DELAY,
-      2 * HOUR,
-      3 * HOUR,
-    ]);
+    const delays = [delayOf(DELAY), delayOf(DELAY, late), delayOf(3 * HOUR, late)];
+    expect(delays).toEqual([DELAY, 2 * HOUR, 3 * HOUR]);
   });
 });

@@ -1,14 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { ExchangeTick, IndexTick } from "../../../src/model/records.ts";
+import type { IndexTick } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import type { RecordSource } from "../../../src/warehouse/rows/row-plan.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { emptyRecord } from "../../support/empty-record.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
-import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
+import { bar, decimal, exchangeTick, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 import { storeTicks, writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
 
@@ -37,13 +36,10 @@ describe("index ticks", () => {
   });
 
   it("are read back unchanged, for any mix of plain, exact and flagged ticks on a page", () => {
-    const figure = fc.option(
-      fc.constantFrom("1.25", "0", "67000.5", "123456789012345678.9", "0.000000000001", "-3"),
-    );
+    const texts = ["1.25", "0", "67000.5", "123456789012345678.9", "0.000000000001", "-3"];
+    const figure = fc.option(fc.constantFrom(...texts));
     const record = fc.record({
-      price: figure,
-      volume: figure,
-      tickVolume: figure,
+      ...{ price: figure, volume: figure, tickVolume: figure },
       quality: fc.option(fc.constantFrom("price: NaN", 'volume: "x"')),
       extra: fc.option(fc.constant('{"a":1}')),
     });
@@ -51,29 +47,16 @@ describe("index ticks", () => {
       fc.property(fc.array(record, { minLength: 1, maxLength: 120 }), (records) => {
         const warehouse = openTestWarehouse();
         const read = (text: string | null) => (text === null ? null : decimal(text));
-        const ticks = records.map((r, i) =>
-          tick(T - i, "1", {
-            ...r,
-            price: read(r.price),
-            volume: read(r.volume),
-            tickVolume: read(r.tickVolume),
-          }),
-        );
+        const figuresOf = (r: (typeof records)[number]) => [r.price, r.volume, r.tickVolume];
+        const ticks = records.map((r, i) => {
+          const [price = null, volume = null, tickVolume = null] = figuresOf(r).map(read);
+          return tick(T - i, "1", { ...r, price, volume, tickVolume });
+        });
         expect(write(warehouse, ticks).inserted).toBe(ticks.length);
         expect(write(warehouse, ticks).unchanged).toBe(ticks.length);
-        const stored = queryRows(
-          warehouse,
-          "SELECT price_exact, volume_exact, tick_volume_exact, quality, extra FROM index_ticks ORDER BY ts DESC",
-        );
-        expect(stored).toEqual(
-          records.map((r) => ({
-            price_exact: r.price,
-            volume_exact: r.volume,
-            tick_volume_exact: r.tickVolume,
-            quality: r.quality,
-            extra: r.extra,
-          })),
-        );
+        const columns = "price_exact, volume_exact, tick_volume_exact, quality, extra";
+        const stored = queryRows(warehouse, `SELECT ${columns} FROM index_ticks ORDER BY ts DESC`);
+        expect(stored.map(Object.values)).toEqual(records.map((r) => [...figuresOf(r), r.quality, r.extra]));
       }),
       { numRuns: 25 },
     );
@@ -86,23 +69,13 @@ describe("index ticks", () => {
     expect(write(warehouse, [corrected])).toMatchObject({ changed: 1 });
     const [revision] = queryRows(warehouse, "SELECT * FROM revisions");
     expect(revision).toMatchObject({
-      stream: "index_ticks",
-      index_type: "GWA",
-      index_id: "btc-id",
-      ts: T,
-      time: "2026-03-01T11:00:00.000000Z",
-      changed_at: "2026-03-01T12:00:00.000000Z",
+      ...{ stream: "index_ticks", index_type: "GWA", index_id: "btc-id", ts: T },
+      ...{ time: "2026-03-01T11:00:00.000000Z", changed_at: "2026-03-01T12:00:00.000000Z" },
     });
-    expect(JSON.parse(revision?.before as string)).toEqual({
-      price: "1.5",
-      volume: "1000.5",
-      tick_volume: null,
-      source: "rest",
-    });
-    expect(JSON.parse(revision?.after as string)).toMatchObject({
-      price: "12345678901234567.5",
-      quality: "odd",
-    });
+    const before = { price: "1.5", volume: "1000.5", tick_volume: null, source: "rest" };
+    expect(JSON.parse(revision?.before as string)).toEqual(before);
+    const after = { price: "12345678901234567.5", quality: "odd" };
+    expect(JSON.parse(revision?.after as string)).toMatchObject(after);
     expect(write(warehouse, [corrected])).toMatchObject({ changed: 0, unchanged: 1 });
   });
 
@@ -204,19 +177,16 @@ describe("index ticks", () => {
     expect(write(warehouse, [tick(T + 60, "3")], "live").inserted).toBe(1);
     expect(readSettledRanges(warehouse.connection, key)).toHaveLength(2);
     expect(write(warehouse, [tick(T + 60, "3")], "rest").unchanged).toBe(1);
-    expect(write(warehouse, [tick(T + 61, "3"), tick(T + 60, "4")], "rest")).toMatchObject({
-      inserted: 1,
-      changed: 1,
-    });
+    const next = write(warehouse, [tick(T + 61, "3"), tick(T + 60, "4")], "rest");
+    expect(next).toMatchObject({ inserted: 1, changed: 1 });
   });
 
   it("E10: keep the last of several live ticks of one timestamp, and the first of a page's duplicates", () => {
     const warehouse = openTestWarehouse();
     write(warehouse, [tick(T, "1"), tick(T + 1, "5"), tick(T, "2")], "live");
     write(warehouse, [tick(T + 3, "1"), tick(T + 2, "7"), tick(T + 2, "8")], "rest");
-    expect(
-      queryRows(warehouse, "SELECT price FROM index_ticks ORDER BY ts").map(({ price }) => price),
-    ).toEqual([2, 5, 7, 1]);
+    const prices = queryRows(warehouse, "SELECT price FROM index_ticks ORDER BY ts");
+    expect(prices.map(({ price }) => price)).toEqual([2, 5, 7, 1]);
   });
 
   it("update the stream's row count and newest timestamp, ignoring rows from the future", () => {
@@ -257,28 +227,11 @@ describe("daily bars", () => {
 describe("exchange ticks", () => {
   it("show ids as exchange and pair while the lookups have no names for them", () => {
     const warehouse = openTestWarehouse();
-    const one: ExchangeTick = {
-      ...emptyRecord("exchange_ticks"),
-      exchangeId: "kraken-id",
-      marketId: "btc-usd-id",
-      ts: T,
-      last: decimal("1.5"),
-      bid: decimal("1.4"),
-      volume: decimal("10"),
-      lastMoved: T - 5,
-    };
+    const one = exchangeTick(T, "1.5", { lastMoved: T - 5 });
     warehouse.transaction((t) => writeRecords(t, "exchange_ticks", [one], "live"));
-    expect(
-      queryRows(warehouse, "SELECT exchange, pair, last_exact, ask, last_moved, time FROM exchange_ticks"),
-    ).toEqual([
-      {
-        exchange: "kraken-id",
-        pair: "btc-usd-id",
-        last_exact: "1.5",
-        ask: null,
-        last_moved: "2026-03-01T10:59:59.999995Z",
-        time: "2026-03-01T11:00:00.000000Z",
-      },
+    const sql = "SELECT exchange, pair, last_exact, ask, last_moved, time FROM exchange_ticks";
+    expect(queryRows(warehouse, sql).map(Object.values)).toEqual([
+      ["kraken-id", "btc-usd-id", "1.5", null, "2026-03-01T10:59:59.999995Z", "2026-03-01T11:00:00.000000Z"],
     ]);
   });
 });
