@@ -16,25 +16,16 @@ describe("D3: decimals, as strings or as numbers", () => {
     ["0.10000000000000000555", { real: 0.1, exact: "0.10000000000000000555" }],
     ["9007199254740993", { exact: "9007199254740993" }],
   ])("%s preserves every digit", (digits, figure) => {
-    expect(indexTick(`"price":${digits},"volume":"${digits}"`)).toMatchObject({
-      price: figure,
-      volume: figure,
-      quality: null,
-    });
+    const tick = indexTick(`"price":${digits},"volume":"${digits}"`);
+    expect(tick).toMatchObject({ price: figure, volume: figure, quality: null });
   });
 
   it("preserves the digits of each record if some are JSON numbers", () => {
     const tick = (price: string) => `{"indexId":"btc","indexType":"GWA",${head},"price": ${price} }`;
-    const { records } = decodePage(
-      "index_ticks",
-      page(tick('"1.25"'), tick("0.12345678901234567"), tick('"3"'), tick("4.00")),
-    );
-    expect(records.map(({ price }) => price?.exact ?? price?.real)).toEqual([
-      1.25,
-      "0.12345678901234567",
-      3,
-      4,
-    ]);
+    const content = page(tick('"1.25"'), tick("0.12345678901234567"), tick('"3"'), tick("4.00"));
+    const { records } = decodePage("index_ticks", content);
+    const prices = records.map(({ price }) => price?.exact ?? price?.real);
+    expect(prices).toEqual([1.25, "0.12345678901234567", 3, 4]);
   });
 });
 
@@ -58,11 +49,8 @@ describe("D4: invalid decimals", () => {
     ["1e400", "is not a decimal"],
     ["1e9999", "is not a decimal"],
   ])("%s becomes null, with its text in quality", (json, problem) => {
-    expect(indexTick(`"price":"1","volume":${json}`)).toMatchObject({
-      price: { real: 1 },
-      volume: null,
-      quality: `volume ${problem}: ${json}`,
-    });
+    const expected = { price: { real: 1 }, volume: null, quality: `volume ${problem}: ${json}` };
+    expect(indexTick(`"price":"1","volume":${json}`)).toMatchObject(expected);
   });
 
   it("names every invalid field in quality", () => {
@@ -79,34 +67,24 @@ describe("D4: invalid decimals", () => {
   it("flags negative values of fields that cannot be negative", () => {
     const negative = (names: string[]) => names.map((name) => `"${name}":"-1"`).join(",");
     const exchangeFigures = ["last", "bid", "ask", "volume"];
-    const [tick] = decodePage(
-      "exchange_ticks",
-      page(`{"exchangeId":"e","marketId":"m",${head},${negative(exchangeFigures)}}`),
-    ).records;
+    const exchangePage = page(`{"exchangeId":"e","marketId":"m",${head},${negative(exchangeFigures)}}`);
+    const [tick] = decodePage("exchange_ticks", exchangePage).records;
     expect(tick).toMatchObject({ last: null, bid: null, ask: null, volume: null });
     expect(tick?.quality?.split("; ")).toHaveLength(4);
     const capFigures = ["price", "volume", "marketCap", "totalMarketCap", "freeFloatSupply", "totalSupply"];
     const [cap] = decodePage("market_caps", page(`{"assetId":"a",${head},${negative(capFigures)}}`)).records;
     expect(cap?.quality?.split("; ")).toHaveLength(6);
-    const [contract] = decodePage(
-      "derivative_contracts",
-      page(`{"id":"c",${negative(["contractValue", "optionStrike"])}}`),
-      { derivativeType: "options" },
-    ).records;
+    const contractPage = page(`{"id":"c",${negative(["contractValue", "optionStrike"])}}`);
+    const type = { derivativeType: "options" };
+    const [contract] = decodePage("derivative_contracts", contractPage, type).records;
     expect(contract?.quality?.split("; ")).toHaveLength(2);
   });
 
   it("accepts negative rates and changes", () => {
-    const [tick] = decodePage(
-      "derivative_ticks",
-      page(`{"contractId":"c",${head},"price":"1","fundingRate":-0.000125}`),
-      { derivativeType: "perpetuals" },
-    ).records;
-    expect(tick).toMatchObject({
-      fundingRate: { real: -0.000125 },
-      derivativeType: "perpetuals",
-      quality: null,
-    });
+    const type = { derivativeType: "perpetuals" };
+    const content = page(`{"contractId":"c",${head},"price":"1","fundingRate":-0.000125}`);
+    const [tick] = decodePage("derivative_ticks", content, type).records;
+    expect(tick).toMatchObject({ fundingRate: { real: -0.000125 }, ...type, quality: null });
   });
 });
 
@@ -161,16 +139,12 @@ describe("derivatives", () => {
   });
 
   it("flag an unreadable timestamp and store the contract", () => {
-    const [contract] = decodePage(
-      "derivative_contracts",
-      page('{"id":"c","listing":"2026-01-01","expiration":"2026-03-27T08:00:00Z","optionStrike":null}'),
-      { derivativeType: "futures" },
-    ).records;
-    expect(contract).toMatchObject({
-      listing: null,
-      optionStrike: null,
-      quality: 'listing is not a UTC moment: "2026-01-01"',
-    });
+    const dates = '"listing":"2026-01-01","expiration":"2026-03-27T08:00:00Z"';
+    const type = { derivativeType: "futures" };
+    const content = page(`{"id":"c",${dates},"optionStrike":null}`);
+    const [contract] = decodePage("derivative_contracts", content, type).records;
+    const quality = 'listing is not a UTC moment: "2026-01-01"';
+    expect(contract).toMatchObject({ listing: null, optionStrike: null, quality });
     expect(contract?.expiration).not.toBeNull();
   });
 });
@@ -194,16 +168,9 @@ describe("exchanges", () => {
   });
 
   it("flag markets and symbols that are not lists", () => {
-    const [exchange] = decodePage(
-      "exchanges",
-      page('{"id":"e","markets":{"a":1},"symbols":null,"url":{}}'),
-    ).records;
-    expect(exchange).toMatchObject({
-      markets: [],
-      symbols: [],
-      url: null,
-      quality: "url is not text: {}; markets is not a list",
-      extra: '{"markets":{"a":1}}',
-    });
+    const content = page('{"id":"e","markets":{"a":1},"symbols":null,"url":{}}');
+    const [exchange] = decodePage("exchanges", content).records;
+    const flags = { quality: "url is not text: {}; markets is not a list", extra: '{"markets":{"a":1}}' };
+    expect(exchange).toMatchObject({ markets: [], symbols: [], url: null, ...flags });
   });
 });

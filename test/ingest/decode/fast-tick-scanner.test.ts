@@ -7,12 +7,8 @@ import type { IndexTick } from "../../../src/model/records.ts";
 import { toTicks } from "../../../src/model/tick-columns.ts";
 
 const tick = {
-  id: "0e0b0700-62bb-83ef-93a5-dddb6236957d",
-  indexId: "02155ca9-895a-4a18-a930-ddf777d7ccb1",
-  indexType: "GWA",
-  price: "80238.5119",
-  volume: "478956.097",
-  timestamp: "2026-11-14T00:00:00.000Z",
+  ...{ id: "0e0b0700-62bb-83ef-93a5-dddb6236957d", indexId: "02155ca9-895a-4a18-a930-ddf777d7ccb1" },
+  ...{ indexType: "GWA", price: "80238.5119", volume: "478956.097", timestamp: "2026-11-14T00:00:00.000Z" },
 };
 const pageOf = (...content: object[]) => Buffer.from(JSON.stringify({ content, nextId: "r9" }));
 
@@ -116,22 +112,13 @@ function withOddity(content: Content, { record, property, name, value, how }: Od
 }
 
 const envelope = fc.constantFrom(
-  ...[
-    '{"content":#,"nextId":"r9"}',
-    '{"nextId":"r9","content":#}',
-    '{"content":#}',
-    '{"content":#,"nextId":null}',
-  ],
-  ...['{"content":#,"nextId":""}', '{"content":#,"nextId":"r9"}\n'],
+  ...['{"content":#,"nextId":"r9"}', '{"nextId":"r9","content":#}', '{"content":#}'],
+  ...['{"content":#,"nextId":null}', '{"content":#,"nextId":""}', '{"content":#,"nextId":"r9"}\n'],
 );
 const oddEnvelope = fc.constantFrom(
   ...['{"nextId":"a","content":#,"nextId":"b"}', '{"content":[],"content":#}', '{"content":#,"content":[]}'],
-  ...[
-    '{"content":#,"nextId":7}',
-    '{"content":#,"nextId":"é"}',
-    '{"content":#,"nextId":"\\u0041"}',
-    '{"more":1,"content":#}',
-  ],
+  ...['{"content":#,"nextId":7}', '{"content":#,"nextId":"é"}', '{"content":#,"nextId":"\\u0041"}'],
+  '{"more":1,"content":#}',
   ...[' {"content":#}', '{"content":#', "#", '{"content":#}}', '{"content":#,}', '\uFEFF{"content":#}'],
 );
 
@@ -174,17 +161,15 @@ function applyDamage(bytes: Buffer, { how, at, length, byte }: Damage): Buffer {
 
 describe("the scanner", () => {
   it("decodes pages as the service writes them", () => {
-    const [first, second] = [
-      tick,
-      { ...tick, id: "r2", price: "1234567890.123456789", timestamp: "2026-11-13T23:59:30Z" },
-    ];
-    const scanned = scanTickPage(pageOf(first, second));
+    const more = { id: "r2", price: "1234567890.123456789", timestamp: "2026-11-13T23:59:30Z" };
+    const page = pageOf(tick, { ...tick, ...more });
+    const scanned = scanTickPage(page);
     expect(scanned && toTicks(scanned.columns).map(({ price }) => price)).toEqual([
       { real: 80238.5119, exact: null },
       { real: 1234567890.1234567, exact: "1234567890.123456789" },
     ]);
     expect(scanned?.nextId).toBe("r9");
-    expect(expectSame(pageOf(first, second))).toBe(true);
+    expect(expectSame(page)).toBe(true);
   });
 
   it("decodes any usual page like the decoder", () => {

@@ -6,38 +6,16 @@ import { Failure } from "../../../src/model/failure.ts";
 import { streams } from "../../../src/model/streams.ts";
 
 const names = fc.constantFrom(
-  ..."id name symbol status type url indexId indexType price volume tickVolume timestamp assetId exchangeId marketId".split(
-    " ",
-  ),
-  ..."last bid ask lastMoved open high low close startTimestamp endTimestamp marketCapRank marketCapPercentChange".split(
-    " ",
-  ),
-  ..."contractId fundingRate derivativeType optionStrike markets symbols listing event code requestId".split(
-    " ",
-  ),
-  ..."__proto__ constructor toString hasOwnProperty valueOf content nextId".split(" "),
+  ...`id name symbol status type url indexId indexType price volume tickVolume timestamp assetId exchangeId marketId
+    last bid ask lastMoved open high low close startTimestamp endTimestamp marketCapRank marketCapPercentChange
+    contractId fundingRate derivativeType optionStrike markets symbols listing event code requestId
+    __proto__ constructor toString hasOwnProperty valueOf content nextId`.split(/\s+/),
 );
-const events = fc.constantFrom(
-  "INDEX_TICKER",
-  "EXCHANGE_TICKER",
-  "PING",
-  "ERROR",
-  "CONNECTED",
-  "TRADE",
-  "__proto__",
-);
+const eventNames = "INDEX_TICKER EXCHANGE_TICKER PING ERROR CONNECTED TRADE __proto__";
+const events = fc.constantFrom(...eventNames.split(" "));
 const plausible = fc.constantFrom<unknown>(
-  "1.5",
-  -0,
-  1e300,
-  "2026-03-01T00:00:00Z",
-  "GWA",
-  "",
-  null,
-  {},
-  [[]],
-  { change24h: -1, __proto__: null },
-  [{ marketId: "m" }, 7],
+  ...["1.5", -0, 1e300, "2026-03-01T00:00:00Z", "GWA", "", null, {}, [[]]],
+  ...[{ change24h: -1, __proto__: null }, [{ marketId: "m" }, 7]],
 );
 const record = fc
   .array(

@@ -13,6 +13,7 @@ afterAll(() => service.simulator.stop());
 
 const on = "/index-ticker";
 const ticks = "/index-ticker?indexType=LX&timestamp=2026-03-01T12:00:00Z&size=50";
+const bars = "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50";
 const fetchPage = async <S extends Stream>(stream: S, path: string, derivativeType?: string) =>
   decodePage(stream, (await service.get(path)).body, { derivativeType });
 
@@ -23,7 +24,7 @@ describe("what the simulator serves", () => {
     ["markets", () => "/market"],
     ["exchanges", () => "/exchange"],
     ["index_ticks", () => ticks],
-    ["ohlcv", () => "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50"],
+    ["ohlcv", () => bars],
     ["exchange_ticks", () => "/exchange-ticker"],
     ["market_caps", () => "/market-cap?percentChange=true"],
     ["derivative_contracts", () => `/derivatives/contract/options?exchangeId=${exchange()}`, "options"],
@@ -84,10 +85,7 @@ describe("what the simulator serves", () => {
 
   it("D8: bars whose high is below their low are stored with a quality flag", async () => {
     service.simulator.setFaults(Fault.upsideDown({ on: "/ohlcv" }));
-    const { records } = await fetchPage(
-      "ohlcv",
-      "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50",
-    );
+    const { records } = await fetchPage("ohlcv", bars);
     const moving = records.filter(({ high, low }) => high?.real !== low?.real);
     expect(moving.length).toBeGreaterThan(0);
     expect(moving.filter(({ quality }) => quality === "high is below low")).toHaveLength(moving.length);

@@ -2,11 +2,10 @@ import { describe, expect, it } from "vitest";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { formatTimestamp, parseTimestamp } from "../../../src/model/time.ts";
 
-const tick = (timestamp: string) =>
-  decodePage(
-    "index_ticks",
-    `{"content":[{"indexId":"btc","indexType":"GWA","price":"1","timestamp":${timestamp}}]}`,
-  );
+const tick = (timestamp: string) => {
+  const record = `{"indexId":"btc","indexType":"GWA","price":"1","timestamp":${timestamp}}`;
+  return decodePage("index_ticks", `{"content":[${record}]}`);
+};
 
 describe("D6: timestamps", () => {
   it.each([
@@ -57,10 +56,9 @@ describe("D6: timestamps", () => {
   });
 
   it("of lastMoved that are unreadable set a quality flag", () => {
-    const [record] = decodePage(
-      "exchange_ticks",
-      '{"content":[{"exchangeId":"e","marketId":"m","last":"1","timestamp":"2026-03-01T12:00:00Z","lastMoved":1772366400}]}',
-    ).records;
+    const fields = '"last":"1","timestamp":"2026-03-01T12:00:00Z","lastMoved":1772366400';
+    const content = `{"content":[{"exchangeId":"e","marketId":"m",${fields}}]}`;
+    const [record] = decodePage("exchange_ticks", content).records;
     expect(record).toMatchObject({ lastMoved: null, quality: "lastMoved is not a UTC moment: 1772366400" });
   });
 });
@@ -76,12 +74,12 @@ describe("D7: days with a clock change", () => {
 
 describe("D8: daily bars", () => {
   const figures = { open: "2", high: "3", low: "1", close: "2", volume: "9" };
-  const bar = (fields: Record<string, unknown>) =>
-    decodePage(
-      "ohlcv",
-      JSON.stringify({ content: [{ indexId: "btc", indexType: "GWA", ...figures, ...fields }] }),
-    );
+  const bar = (fields: Record<string, unknown>) => {
+    const content = [{ indexId: "btc", indexType: "GWA", ...figures, ...fields }];
+    return decodePage("ohlcv", JSON.stringify({ content }));
+  };
   const day = "2026-03-01T00:00:00Z";
+  const [two, ten, nextWeek] = ["2026-03-01T02:00:00Z", "2026-03-01T22:00:00Z", "2026-03-08T00:00:00Z"];
 
   it.each([
     ["its start", { startTimestamp: day, endTimestamp: "2026-03-01T23:59:59.999Z" }],
@@ -108,18 +106,9 @@ describe("D8: daily bars", () => {
   });
 
   it.each([
-    [
-      { startTimestamp: "2026-03-01T02:00:00Z" },
-      "startTimestamp is not the start of a UTC day: 2026-03-01T02:00:00Z",
-    ],
-    [
-      { endTimestamp: "2026-03-01T22:00:00Z" },
-      "endTimestamp is not the end of a UTC day: 2026-03-01T22:00:00Z",
-    ],
-    [
-      { startTimestamp: day, endTimestamp: "2026-03-08T00:00:00Z" },
-      "endTimestamp is past the day: 2026-03-08T00:00:00Z",
-    ],
+    [{ startTimestamp: two }, `startTimestamp is not the start of a UTC day: ${two}`],
+    [{ endTimestamp: ten }, `endTimestamp is not the end of a UTC day: ${ten}`],
+    [{ startTimestamp: day, endTimestamp: nextWeek }, `endTimestamp is past the day: ${nextWeek}`],
     [{ timestamp: day, high: "0.5" }, "high is below low"],
     [{ timestamp: day, close: "4" }, "close is above high"],
     [{ timestamp: day, close: "0.5" }, "close is below low"],

@@ -20,31 +20,20 @@ describe("a page of a walk", () => {
     const { ingest, query } = await startIngest();
     const rows = makeTicks(at("11:00:00"), at("12:00:00"));
     const first = await commitPage(ingest, onlyPage, tickPage(rows, "more"));
-    expect(first).toMatchObject({
-      rows: 120,
-      written: { inserted: 120 },
-      nextId: "more",
-      isComplete: false,
-      alarm: undefined,
-    });
+    expect(first).toMatchObject({ rows: 120, written: { inserted: 120 }, nextId: "more" });
+    expect(first).toMatchObject({ isComplete: false, alarm: undefined });
     expect(first.proven).toEqual({ from: at("11:00:00") + 1, to: gap.to });
 
     const position = { gap: gap, provenFrom: first.proven?.from ?? 0 };
-    const second = await commitPage(
-      ingest,
-      { ...onlyPage, position },
-      tickPage(makeTicks(at("09:59:00"), at("11:00:00"))),
-    );
+    const rest = tickPage(makeTicks(at("09:59:00"), at("11:00:00")));
+    const second = await commitPage(ingest, { ...onlyPage, position }, rest);
     expect(second).toMatchObject({ isComplete: true, alarm: undefined });
     expect(query(coverageSql)).toEqual(wholeCoverage);
-    expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
-      { rows: 242, settled: 240 },
-    ]);
-    expect(
-      query("SELECT time, price, price_exact, volume_exact FROM index_ticks ORDER BY ts DESC LIMIT 1"),
-    ).toEqual([
-      { time: "2026-03-01T11:59:30.000000Z", price: 60370, price_exact: "60370", volume_exact: "12.5" },
-    ]);
+    const counts = query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks");
+    expect(counts).toEqual([{ rows: 242, settled: 240 }]);
+    const sql = "SELECT time, price, price_exact, volume_exact FROM index_ticks ORDER BY ts DESC LIMIT 1";
+    const newest = ["2026-03-01T11:59:30.000000Z", 60370, "60370", "12.5"];
+    expect(query(sql).map(Object.values)).toEqual([newest]);
   });
 
   it("changes nothing when it is committed again", async () => {
@@ -62,31 +51,25 @@ describe("a page of a walk", () => {
     await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to)));
     const nothing = { ...tickPage([]), asOf: (at("12:00:00") + 86_400 * SECOND) / 1000 };
     await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, nothing);
-    expect(
-      query(
-        `SELECT index_id, substr(from_time, 12, 5) AS "from", substr(to_time, 12, 5) AS "to", proof FROM coverage ORDER BY 1, 2`,
-      ),
-    ).toEqual([
-      { index_id: "btc-id", from: "10:00", to: "11:00", proof: "empty" },
-      { index_id: "btc-id", from: "11:00", to: "12:00", proof: "rows" },
-      { index_id: "none", from: "10:00", to: "12:00", proof: "empty" },
+    const times = "substr(from_time, 12, 5), substr(to_time, 12, 5)";
+    const coverage = query(`SELECT index_id, ${times}, proof FROM coverage ORDER BY 1, 2`);
+    expect(coverage.map(Object.values)).toEqual([
+      ["btc-id", "10:00", "11:00", "empty"],
+      ["btc-id", "11:00", "12:00", "rows"],
+      ["none", "10:00", "12:00", "empty"],
     ]);
   });
 
   it("that is malformed commits nothing and can be retried", async () => {
     const { ingest, query } = await startIngest();
     for (const content of ["<html>", { status: "OK" }, { content: "x" }, []]) {
-      await expect(commitPage(ingest, onlyPage, jsonBody(content))).rejects.toMatchObject({
-        code: "no_list",
-        family: "retry",
-      });
+      const commit = commitPage(ingest, onlyPage, jsonBody(content));
+      await expect(commit).rejects.toMatchObject({ code: "no_list", family: "retry" });
     }
     const truncated = tickPage(makeTicks(gap.from, gap.to));
     const cut = { ...truncated, bytes: truncated.bytes.slice(0, -20) };
     await expect(commitPage(ingest, onlyPage, cut)).rejects.toMatchObject({ code: "malformed_body" });
-    expect(
-      query("SELECT (SELECT count(*) FROM index_ticks) AS rows, (SELECT count(*) FROM coverage) AS ranges"),
-    ).toEqual([{ rows: 0, ranges: 0 }]);
+    expect([query("SELECT * FROM index_ticks"), query(coverageSql)]).toEqual([[], []]);
   });
 
   it("replaces a corrected row and stores the old one as a revision", async () => {
@@ -108,13 +91,10 @@ describe("a page of a walk", () => {
     const rows = makeTicks(gap.from, gap.to);
     await commitPage(ingest, onlyPage, tickPage(rows));
     const without = rows.filter(({ ts }) => ts !== at("11:00:00"));
-    expect(await commitPage(ingest, onlyPage, tickPage(without))).toMatchObject({
-      withdrawn: 1,
-      alarm: undefined,
-    });
-    expect(query("SELECT time, after FROM revisions")).toEqual([
-      { time: "2026-03-01T11:00:00.000000Z", after: null },
-    ]);
+    const commit = await commitPage(ingest, onlyPage, tickPage(without));
+    expect(commit).toMatchObject({ withdrawn: 1, alarm: undefined });
+    const revision = { time: "2026-03-01T11:00:00.000000Z", after: null };
+    expect(query("SELECT time, after FROM revisions")).toEqual([revision]);
 
     const page = { ...onlyPage, confirmation: { answers: 3, over: 0 } };
     const few = await commitPage(ingest, page, tickPage(rows.toSpliced(100, 139)));
@@ -163,11 +143,8 @@ describe("live ticks", () => {
     const messages = [...rows, phantom].map((row) =>
       liveMessage(row.ts === at("11:51:00") ? { ...row, price: "7" } : row),
     );
-    const live = await ingest.call("commitLiveMessages", [
-      ...messages,
-      '{"event":"TRADE","id":1}',
-      "garbage",
-    ]);
+    const others = ['{"event":"TRADE","id":1}', "garbage"];
+    const live = await ingest.call("commitLiveMessages", [...messages, ...others]);
     expect(live).toMatchObject({ indexTicks: { inserted: 21 }, unknownEvents: 2, newest: at("11:59:30") });
     expect(query("SELECT sum(is_settled) AS settled FROM index_ticks")).toEqual([{ settled: 0 }]);
     expect(query("SELECT name, count FROM unknown_events ORDER BY 1")).toEqual([
