@@ -32,9 +32,8 @@ describe("/derivatives/contract", () => {
     const { status, body } = await client.get("/derivatives/contract/futures");
     expect(status).toBe(400);
     expect(body.errors[0].field).toBe("exchangeId");
-    expect((await client.get("/derivatives/contract/futures", { exchangeId: UNKNOWN_UUID })).status).toBe(
-      404,
-    );
+    const unknown = await client.get("/derivatives/contract/futures", { exchangeId: UNKNOWN_UUID });
+    expect(unknown.status).toBe(404);
   });
 
   it('"include (ACTIVE, ALL, EXPIRED; default ACTIVE)"', async () => {

@@ -8,12 +8,8 @@ describe("errors and transport", () => {
     const client = await startRestClient();
     const { status, body } = await client.get(`/asset/${UNKNOWN_UUID}`);
     expect(status).toBe(404);
-    expect(body).toEqual({
-      status: "NOT_FOUND",
-      timestamp: "2026-03-01T12:00:10.000Z",
-      message: expect.any(String),
-      errors: [],
-    });
+    const timestamp = "2026-03-01T12:00:10.000Z";
+    expect(body).toEqual({ status: "NOT_FOUND", timestamp, message: expect.any(String), errors: [] });
   });
 
   it('"When no valid token is supplied the response is 401"', async () => {
@@ -73,10 +69,8 @@ describe("errors and transport", () => {
     const client = await startRestClient();
     const { body: grant } = await client.requestToken();
     const raw = (encoding: string, { baseUrl } = client.simulator) => {
-      const { promise, resolve, reject } = Promise.withResolvers<{
-        encoding: string | undefined;
-        bytes: Buffer;
-      }>();
+      type Answer = { encoding: string | undefined; bytes: Buffer };
+      const { promise, resolve, reject } = Promise.withResolvers<Answer>();
       const headers = { authorization: `Bearer ${grant.access_token}`, "accept-encoding": encoding };
       request(`${baseUrl}/v3/exchange`, { headers }, (response) => {
         const chunks: Buffer[] = [];

@@ -22,9 +22,8 @@ describe("/asset", () => {
   });
 
   it('"type (FIAT, CRYPTO), symbol (string), status (ACTIVE, INACTIVE); all optional filters"', async () => {
-    expect(
-      (await contentOf("/asset", { type: "FIAT" })).map(({ symbol }: { symbol: string }) => symbol),
-    ).toEqual(["USD", "EUR"]);
+    const fiat = await contentOf("/asset", { type: "FIAT" });
+    expect(fiat.map(({ symbol }: { symbol: string }) => symbol)).toEqual(["USD", "EUR"]);
     expect(await contentOf("/asset", { symbol: "ETH" })).toHaveLength(1);
     expect(await contentOf("/asset", { status: "INACTIVE", symbol: "LUNA" })).toHaveLength(1);
     expect(await contentOf("/asset", { symbol: "NOPE" })).toEqual([]);
@@ -32,12 +31,6 @@ describe("/asset", () => {
 
   it("has a symbol that two assets share", async () => {
     expect(await contentOf("/asset", { symbol: "LUNA" })).toHaveLength(2);
-  });
-
-  it('"/asset/{id}" returns one asset, and 404 when "requested resource does not exist"', async () => {
-    const [first] = await contentOf("/asset");
-    expect((await client.get(`/asset/${first.id}`)).body).toEqual(first);
-    expect((await client.get(`/asset/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 });
 
@@ -52,12 +45,6 @@ describe("/market", () => {
     expect(sameBase.length).toBeGreaterThan(1);
     const both = { baseAssetId: first.baseAssetId, quoteAssetId: first.quoteAssetId };
     expect(await contentOf("/market", both)).toEqual([first]);
-  });
-
-  it('"/market/{id}" returns one market', async () => {
-    const [first] = await contentOf("/market");
-    expect((await client.get(`/market/${first.id}`)).body).toEqual(first);
-    expect((await client.get(`/market/${UNKNOWN_UUID}`)).status).toBe(404);
   });
 
   it("refers to base and quote assets that /asset lists", async () => {
@@ -89,13 +76,16 @@ describe("/exchange", () => {
     expect((await client.get("/exchange", { status: "MAINTENANCE" })).status).toBe(400);
     expect(await contentOf("/exchange", { name: "Binance" })).toHaveLength(1);
   });
-
-  it('"/exchange/{id}" returns one exchange', async () => {
-    const [first] = await contentOf("/exchange");
-    expect((await client.get(`/exchange/${first.id}`)).body).toEqual(first);
-    expect((await client.get(`/exchange/${UNKNOWN_UUID}`)).status).toBe(404);
-  });
 });
+
+it.each(["/asset", "/market", "/exchange"])(
+  '"%s/{id}" returns one, and 404 when "requested resource does not exist"',
+  async (list) => {
+    const [first] = await contentOf(list);
+    expect((await client.get(`${list}/${first.id}`)).body).toEqual(first);
+    expect((await client.get(`${list}/${UNKNOWN_UUID}`)).status).toBe(404);
+  },
+);
 
 itOfSimulator(
   "the real size has 1,500 assets, 6,000 markets, 200 exchanges, seven of them with derivatives",

@@ -13,10 +13,7 @@ afterAll(() => fixture.stop());
 
 const utc = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const ERROR = (code: string) => ({
-  event: "ERROR",
-  code,
-  message: expect.any(String),
-  timestamp: expect.stringMatching(utc),
+  ...{ event: "ERROR", code, message: expect.any(String), timestamp: expect.stringMatching(utc) },
 });
 
 describe("the connection", () => {
@@ -92,39 +89,29 @@ describe("liveness", () => {
 });
 
 describe("requests that fail", () => {
+  const unacceptable =
+    "400: unacceptable request, e.g. an invalid event type or a missing required parameter";
+  const notFound = "404: resource not found, typically a marketId or exchangeId in a subscription";
   it.each([
-    ["no JSON", "{"],
-    ["no object", "[]"],
-    ["no event", {}],
-    ["an unknown event", { event: "SUBSCRIBE_WEATHER" }],
-    ["no index", { event: "SUBSCRIBE_INDEX_TICKER" }],
-    ["an unknown index type", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "NX" }],
-    ["an id that is no string", { event: "SUBSCRIBE_INDEX_TICKER", indexId: 5 }],
-    ["a requestId that is no integer", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX", requestId: "a" }],
-    ["no exchange or market", { event: "SUBSCRIBE_EXCHANGE_TICKER" }],
-    ["no index to end", { event: "UNSUBSCRIBE_INDEX_TICKER" }],
-  ])(
-    "“400: unacceptable request, e.g. an invalid event type or a missing required parameter”: %s",
-    async (_, message) => {
-      const client = await fixture.connect();
-      client.send(message);
-      expect(await client.waitFor("ERROR")).toEqual([ERROR("400")]);
-    },
-  );
-
-  it.each([
-    ["index", { event: "SUBSCRIBE_INDEX_TICKER", indexId: "unknown" }],
-    ["exchange", { event: "SUBSCRIBE_EXCHANGE_TICKER", exchangeId: "unknown" }],
-    ["market", { event: "SUBSCRIBE_EXCHANGE_TICKER", marketId: "unknown" }],
-    ["market name", { event: "SUBSCRIBE_EXCHANGE_TICKER", marketName: "BTC_NOTHING" }],
-  ])(
-    "“404: resource not found, typically a marketId or exchangeId in a subscription”: %s",
-    async (_, message) => {
-      const client = await fixture.connect();
-      client.send(message);
-      expect(await client.waitFor("ERROR")).toEqual([ERROR("404")]);
-    },
-  );
+    [unacceptable, "no JSON", "{"],
+    [unacceptable, "no object", "[]"],
+    [unacceptable, "no event", {}],
+    [unacceptable, "an unknown event", { event: "SUBSCRIBE_WEATHER" }],
+    [unacceptable, "no index", { event: "SUBSCRIBE_INDEX_TICKER" }],
+    [unacceptable, "an unknown index type", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "NX" }],
+    [unacceptable, "an id that is no string", { event: "SUBSCRIBE_INDEX_TICKER", indexId: 5 }],
+    [unacceptable, "no integer", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX", requestId: "a" }],
+    [unacceptable, "no exchange or market", { event: "SUBSCRIBE_EXCHANGE_TICKER" }],
+    [unacceptable, "no index to end", { event: "UNSUBSCRIBE_INDEX_TICKER" }],
+    [notFound, "index", { event: "SUBSCRIBE_INDEX_TICKER", indexId: "unknown" }],
+    [notFound, "exchange", { event: "SUBSCRIBE_EXCHANGE_TICKER", exchangeId: "unknown" }],
+    [notFound, "market", { event: "SUBSCRIBE_EXCHANGE_TICKER", marketId: "unknown" }],
+    [notFound, "market name", { event: "SUBSCRIBE_EXCHANGE_TICKER", marketName: "BTC_NOTHING" }],
+  ])("“%s”: %s", async (answer, _, message) => {
+    const client = await fixture.connect();
+    client.send(message);
+    expect(await client.waitFor("ERROR")).toEqual([ERROR(answer.slice(0, 3))]);
+  });
 
   it.each([
     ["read:LX", { event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX" }, { indexType: "GWA" }],

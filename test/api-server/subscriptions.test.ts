@@ -31,14 +31,10 @@ describe("index tickers", () => {
     const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexType: "LX", requestId: 5 });
     client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: universe().assets[0]?.id });
+    const confirmed = { event: "SUBSCRIBED_INDEX_TICKER", timestamp: expect.stringMatching(utc) };
     expect(await client.waitFor("SUBSCRIBED_INDEX_TICKER", 2)).toEqual([
-      {
-        event: "SUBSCRIBED_INDEX_TICKER",
-        indexType: "LX",
-        requestId: 5,
-        timestamp: expect.stringMatching(utc),
-      },
-      { event: "SUBSCRIBED_INDEX_TICKER", indexType: "GWA", timestamp: expect.stringMatching(utc) },
+      { ...confirmed, indexType: "LX", requestId: 5 },
+      { ...confirmed, indexType: "GWA" },
     ]);
   });
 
@@ -56,15 +52,12 @@ describe("index tickers", () => {
   it("“INDEX_TICKER (GWA / MWA): id, indexId, indexType, price, volume, timestamp”; “indexType alone subscribes to all indices of that type”", async () => {
     const client = await fixture.connectAndSubscribe("MWA");
     const ticks = await nextTicks(client, "INDEX_TICKER");
-    const active = universe().markets.filter(
-      ({ base, quote }) => base.status === "ACTIVE" && quote.status === "ACTIVE",
-    );
+    const isActive = ({ status }: { status: string }) => status === "ACTIVE";
+    const active = universe().markets.filter(({ base, quote }) => isActive(base) && isActive(quote));
     expect(new Set(ticks.map(({ indexId }) => indexId))).toEqual(new Set(active.map(({ id }) => id)));
     expect(ticks.length).toBe(active.length);
-    for (const tick of ticks)
-      expect(Object.keys(tick).sort()).toEqual(
-        "event id indexId indexType price timestamp volume".split(" "),
-      );
+    const names = "event id indexId indexType price timestamp volume".split(" ");
+    for (const tick of ticks) expect(Object.keys(tick).sort()).toEqual(names);
   });
 
   it("“indexId for MWA is a market id; for GWA an asset id”: one index, one tick per refresh, the same record as REST", async () => {
@@ -118,6 +111,7 @@ describe("index tickers", () => {
 });
 
 describe("exchange tickers", () => {
+  const ofExchangeTicks = { event: "SUBSCRIBED_EXCHANGE_TICKER", timestamp: expect.stringMatching(utc) };
   const subscribe = async (body: Record<string, unknown>) => {
     const client = await fixture.connect();
     client.send({ event: "SUBSCRIBE_EXCHANGE_TICKER", ...body });
@@ -132,18 +126,12 @@ describe("exchange tickers", () => {
   it("“exchangeId alone: all ticks of that exchange”, the same records as REST, without lastMoved", async () => {
     const exchangeId = universe().exchanges[0]?.id;
     const { client, confirmed } = await subscribe({ exchangeId, requestId: 3 });
-    expect(confirmed).toEqual({
-      event: "SUBSCRIBED_EXCHANGE_TICKER",
-      exchangeId,
-      timestamp: expect.stringMatching(utc),
-    });
+    expect(confirmed).toEqual({ ...ofExchangeTicks, exchangeId });
     const ticks = await nextTicks(client, "EXCHANGE_TICKER");
     expect(ticks.length).toBeGreaterThan(3);
     expect(ticks).toEqual(await rest(`exchangeId=${exchangeId}`));
-    for (const tick of ticks)
-      expect(Object.keys(tick).sort()).toEqual(
-        "ask bid event exchangeId id last marketId timestamp volume".split(" "),
-      );
+    const names = "ask bid event exchangeId id last marketId timestamp volume".split(" ");
+    for (const tick of ticks) expect(Object.keys(tick).sort()).toEqual(names);
   });
 
   it.each(["marketId", "marketName"])(
@@ -151,14 +139,9 @@ describe("exchange tickers", () => {
     async (by) => {
       const market = universe().markets[0];
       const name = `${market?.base.symbol}_${market?.quote.symbol}`;
-      const { client, confirmed } = await subscribe(
-        by === "marketId" ? { marketId: market?.id } : { marketName: name },
-      );
-      expect(confirmed).toEqual({
-        event: "SUBSCRIBED_EXCHANGE_TICKER",
-        marketId: market?.id,
-        timestamp: expect.stringMatching(utc),
-      });
+      const body = by === "marketId" ? { marketId: market?.id } : { marketName: name };
+      const { client, confirmed } = await subscribe(body);
+      expect(confirmed).toEqual({ ...ofExchangeTicks, marketId: market?.id });
       const ticks = await nextTicks(client, "EXCHANGE_TICKER");
       expect(ticks.length).toBeGreaterThan(2);
       expect(ticks).toEqual(await rest(`marketId=${market?.id}`));

@@ -8,12 +8,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 async function request(tokens: Tokens, client_id: string, client_secret: string, address = "192.0.2.2") {
   const body = { grant_type: "client_credentials", client_id, client_secret, audience: "x" };
-  const verified = await tokens.verify({
-    contentType: "application/json",
-    body: JSON.stringify(body),
-    address,
-    findAudience: () => "rest",
-  });
+  const asked = { contentType: "application/json", body: JSON.stringify(body), address };
+  const verified = await tokens.verify({ ...asked, findAudience: () => "rest" });
   return String(JSON.parse(tokens.issue(verified, 0)).access_token);
 }
 
@@ -21,10 +17,8 @@ describe("tokens", () => {
   it("J4: of one client are not lost because another requests many", async () => {
     let count = 0;
     const access: Access = {
-      isOpen: false,
-      isSecretOf: () => true,
+      ...{ isOpen: false, isSecretOf: () => true, createToken: () => `token ${count++}` },
       grantOf: () => ({ scopes: ["read:ohlcv"], seconds: 60 }),
-      createToken: () => `token ${count++}`,
     };
     const tokens = new Tokens(access);
     const token = await request(tokens, "a", "secret");

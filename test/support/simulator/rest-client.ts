@@ -11,6 +11,8 @@ export interface RestResponse {
   readonly body: any;
 }
 
+const START = "2026-03-01T12:00:10Z";
+
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /** Sends requests to the simulator over real HTTP. */
@@ -29,18 +31,10 @@ export class RestClient {
     contentType = "application/json",
   ): Promise<RestResponse> {
     const { baseUrl, clientId, clientSecret } = this.simulator;
-    const body = JSON.stringify({
-      grant_type: "client_credentials",
-      client_id: clientId,
-      client_secret: clientSecret,
-      audience: baseUrl,
-      ...overrides,
-    });
-    return sendRequest(`${baseUrl}/v3/oauth/token`, {
-      method: "POST",
-      headers: { "content-type": contentType },
-      body,
-    });
+    const client = { client_id: clientId, client_secret: clientSecret };
+    const asked = { grant_type: "client_credentials", ...client, audience: baseUrl, ...overrides };
+    const headers = { "content-type": contentType };
+    return sendRequest(`${baseUrl}/v3/oauth/token`, { method: "POST", headers, body: JSON.stringify(asked) });
   }
 
   async signIn(): Promise<void> {
@@ -60,6 +54,17 @@ export class RestClient {
     return sendRequest(url, { headers: { authorization: `Bearer ${this.#token}`, ...headers } });
   }
 
+  /** The records of all pages. */
+  async walk<R>(path: string, query: Query = {}): Promise<R[]> {
+    const found: R[] = [];
+    for (let startAfter: string | null | undefined; startAfter !== null; ) {
+      const { body } = await this.get(path, { ...query, startAfter });
+      found.push(...body.content);
+      startAfter = body.nextId ?? null;
+    }
+    return found;
+  }
+
   get now(): number {
     return this.clock.now();
   }
@@ -75,7 +80,7 @@ export async function sendRequest(url: string, init?: RequestInit): Promise<Rest
 /** Starts a simulator on a manual clock, and a client with a token. Stops it when the test ends. */
 export async function startRestClient(
   options: SimulatorOptions = {},
-  start: string = "2026-03-01T12:00:10Z",
+  start: string = START,
 ): Promise<RestClient> {
   const client = await startClient(options, start);
   onTestFinished(() => client.simulator.stop());
@@ -84,7 +89,7 @@ export async function startRestClient(
 
 /** The same for all tests of a file. */
 export async function startSharedRestClient(options: SimulatorOptions = {}): Promise<RestClient> {
-  const client = await startClient(options, "2026-03-01T12:00:10Z");
+  const client = await startClient(options, START);
   afterAll(() => client.simulator.stop());
   return client;
 }
