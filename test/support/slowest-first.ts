@@ -2,19 +2,7 @@ import { relative, sep } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Folders with files that take ten seconds or more, longest first: a slow file that starts last would run alone. */
-const slowFolders = [
-  "proof",
-  "project",
-  "scenario",
-  "dashboard",
-  "clients",
-  "daemon",
-  "share",
-  "crash",
-  "export",
-  "sync",
-  "cli",
-];
+const slowFolders = "proof project scenario dashboard clients daemon share crash export sync cli".split(" ");
 
 export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

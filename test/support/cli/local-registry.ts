@@ -78,14 +78,8 @@ function sendTarball(source: string, response: ServerResponse): void {
     return;
   }
   // Without source maps and C sources, a third of all bytes, which no test reads.
-  const args = [
-    "-c",
-    "--exclude=node_modules",
-    "--exclude=*.map",
-    "--exclude=*.[ch]",
-    "-C",
-    dirname(source),
-    basename(source),
-  ];
-  spawn("tar", args, { stdio: ["ignore", "pipe", "inherit"] }).stdout.pipe(response);
+  const excluded = ["--exclude=node_modules", "--exclude=*.map", "--exclude=*.[ch]"];
+  spawn("tar", ["-c", ...excluded, "-C", dirname(source), basename(source)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  }).stdout.pipe(response);
 }

@@ -25,14 +25,8 @@ interface DaemonStub {
 }
 
 const unlimited: ServiceCondition = {
-  concurrency: 8,
-  per_second: null,
-  reason: "settings",
-  limit: null,
-  limit_since: null,
-  throttled: false,
-  open_breakers: [],
-  recent_failures: {},
+  ...{ concurrency: 8, per_second: null, reason: "settings", limit: null, limit_since: null },
+  ...{ throttled: false, open_breakers: [], recent_failures: {} },
 };
 
 /** Serves the dashboard over HTTP for a stub daemon, whose state the test can change. Its time is at most `latestNow`. */
@@ -43,12 +37,8 @@ export async function serveDashboard(
   latestNow = () => Number.POSITIVE_INFINITY,
 ) {
   const daemon: DaemonStub = {
-    isReady: true,
-    problem: undefined,
-    backfill: undefined,
-    activity: "following the live feed",
-    service: unlimited,
-    shared: undefined,
+    ...{ isReady: true, problem: undefined, backfill: undefined, shared: undefined },
+    ...{ activity: "following the live feed", service: unlimited },
   };
   const errors = new RecentErrors(clock);
   const rate = new RequestRate(clock);
@@ -76,15 +66,13 @@ export async function serveDashboard(
   const queries = new QueryRunner({ path, now, clock: systemClock });
   const failures: unknown[] = [];
   let queryCount = 0;
+  const counted = () => {
+    queryCount++;
+    return reader;
+  };
   const countingReader: Pick<ReaderThread, "query" | "queryBytes"> = {
-    query: (kind, ...params) => {
-      queryCount++;
-      return reader.query(kind, ...params);
-    },
-    queryBytes: (kind, ...params) => {
-      queryCount++;
-      return reader.queryBytes(kind, ...params);
-    },
+    query: (...asked) => counted().query(...asked),
+    queryBytes: (...asked) => counted().queryBytes(...asked),
   };
   const { routes, notify: notifyCommit } = createRoutes({
     ...{ view, metrics, clock },
@@ -106,23 +94,11 @@ export async function serveDashboard(
   });
   const fetchPage = async (page: string) => {
     const response = await fetch(new URL(page, server.origin));
-    return {
-      status: response.status,
-      type: response.headers.get("content-type"),
-      body: await response.text(),
-    };
+    const type = response.headers.get("content-type");
+    return { status: response.status, type, body: await response.text() };
   };
-  return {
-    address: `${server.origin}/`,
-    fetchPage,
-    daemon,
-    errors,
-    rate,
-    metrics,
-    failures,
-    countQueries: () => queryCount,
-    notifyCommit,
-  };
+  const told = { daemon, errors, rate, metrics, failures, countQueries: () => queryCount };
+  return { address: `${server.origin}/`, fetchPage, ...told, notifyCommit };
 }
 
 /** Records errors, some with a hostile text. */

@@ -111,17 +111,9 @@ export class S3Server {
       const echo = `<AWSAccessKeyId>${testKeys.accessKeyId}</AWSAccessKeyId>`;
       response.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>no</Message>${echo}</Error>`);
     };
-    const wrong = verifySignature(
-      {
-        method: logged.method,
-        target: request.url ?? "",
-        headers: Object.fromEntries(
-          Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
-        ),
-        body,
-      },
-      testKeys,
-    );
+    const headers = Object.entries(request.headers).map(([name, value]) => [name, String(value)]);
+    const signed = { method: logged.method, target: request.url ?? "", body };
+    const wrong = verifySignature({ ...signed, headers: Object.fromEntries(headers) });
     if (wrong) return refuse(403, wrong);
     if (!path.startsWith(`/${this.bucket}/`) && path !== `/${this.bucket}`)
       return refuse(404, "NoSuchBucket");
@@ -174,43 +166,35 @@ export class S3Server {
   }
 }
 
+interface SignedRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
 /** The error code that S3 answers to a request with a wrong signature; undefined if it is right. */
-function verifySignature(
-  request: {
-    method: string;
-    target: string;
-    headers: Readonly<Record<string, string>>;
-    body: Buffer | string;
-  },
-  keys: { accessKeyId: string; secretAccessKey: string },
-): string | undefined {
-  const { method, target, headers, body } = request;
+function verifySignature({ method, target, headers, body }: SignedRequest): string | undefined {
   const match =
     /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/.exec(
       headers.authorization ?? "",
     );
   if (!match) return "AccessDenied";
   const [, id, day = "", region = "", names = "", signature = ""] = match;
-  if (id !== keys.accessKeyId) return "InvalidAccessKeyId";
+  if (id !== testKeys.accessKeyId) return "InvalidAccessKeyId";
   const required = Object.keys(headers).filter((name) => name === "host" || name.startsWith("x-amz-"));
   if (required.some((name) => !names.split(";").includes(name))) return "AccessDenied";
   const digest = createHash("sha256").update(body).digest("hex");
   if (headers["x-amz-content-sha256"] !== digest) return "XAmzContentSHA256Mismatch";
   const [path = "", search = ""] = target.split("?");
-  const query =
-    search === ""
-      ? ""
-      : search
-          .split("&")
-          .map((pair) => (pair.includes("=") ? pair : `${pair}=`))
-          .sort()
-          .join("&");
+  const pairs = search.split("&").map((pair) => (pair === "" || pair.includes("=") ? pair : `${pair}=`));
+  const query = pairs.sort().join("&");
   let canonical = `${method}\n${path}\n${query}\n`;
   for (const name of names.split(";")) canonical += `${name}:${headers[name]}\n`;
   canonical += `\n${names}\n${digest}`;
   const hashed = createHash("sha256").update(canonical).digest("hex");
   const text = `AWS4-HMAC-SHA256\n${headers["x-amz-date"]}\n${day}/${region}/s3/aws4_request\n${hashed}`;
   const mac = (key: string | Buffer, data: string) => createHmac("sha256", key).update(data).digest();
-  const key = mac(mac(mac(mac(`AWS4${keys.secretAccessKey}`, day), region), "s3"), "aws4_request");
+  const key = mac(mac(mac(mac(`AWS4${testKeys.secretAccessKey}`, day), region), "s3"), "aws4_request");
   return timingSafeEqual(mac(key, text), Buffer.from(signature, "hex")) ? undefined : "SignatureDoesNotMatch";
 }

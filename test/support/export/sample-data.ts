@@ -7,16 +7,9 @@ import { countUnknownEvent, countUnknownFields, storeRejects } from "../../../sr
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { emptyRecord } from "../empty-record.ts";
+import { present } from "../present.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
-import {
-  DAY,
-  fill,
-  HOUR,
-  midnight,
-  openForWriting,
-  nowTs as present,
-  STEP,
-} from "../warehouse/filled-warehouse.ts";
+import { DAY, fill, HOUR, midnight, openForWriting, STEP } from "../warehouse/filled-warehouse.ts";
 import { bar, decimal, exchangeTick, tick } from "../warehouse/records.ts";
 import { settleSnapshot } from "../warehouse/settle-snapshot.ts";
 import { writeRecords, writeTicks } from "../warehouse/write-records.ts";
@@ -71,21 +64,10 @@ export function lookups(transaction: Transaction, status = "ACTIVE"): void {
 }
 
 /** The figures that are hard to keep: more digits than a double, than DECIMAL(38, 18), or in another form. */
-export const extremes = [
-  "0.0000001",
-  "0.000000123456789012345",
-  "0.00012345678901234",
-  "0.001",
-  "999999999999999",
-  "1e15",
-  "123456789012345678901234567890123456789012345.123456789012345678901234567890",
-  "0.1234567890123456789012345678901234567890123456789",
-  "99999999999999999999.999999999999999999",
-  "-0.00000012",
-  "-0",
-  "1e-30",
-  "67012.123456789012345678",
-];
+export const extremes = `0.0000001 0.000000123456789012345 0.00012345678901234 0.001 999999999999999 1e15
+  123456789012345678901234567890123456789012345.123456789012345678901234567890
+  0.1234567890123456789012345678901234567890123456789 99999999999999999999.999999999999999999
+  -0.00000012 -0 1e-30 67012.123456789012345678`.split(/\s+/);
 
 /** Something of everything: three months of ticks, bars, observations, doubts, corrections. */
 export function fillEverything(transaction: Transaction): void {
@@ -93,15 +75,8 @@ export function fillEverything(transaction: Transaction): void {
   lookups(transaction, "INACTIVE");
   const [old, recent] = [monthStart(3), monthStart(2)];
   // From before a month's end to after it, the second half of it not settled and only heard live.
-  fill(transaction, {
-    series: [
-      {
-        from: old,
-        rows: ticks(400, recent - 200 * STEP),
-        settled: [[recent - 200 * STEP, recent + 100 * STEP]],
-      },
-    ],
-  });
+  const half = [recent - 200 * STEP, recent + 100 * STEP] as const;
+  fill(transaction, { series: [{ from: old, rows: ticks(400, half[0]), settled: [half] }] });
   writeTicks(transaction, ticks(50, recent + 400 * STEP), "live");
   writeTicks(transaction, ticks(120, midnight - DAY, { indexType: "MWA", indexId: "btc-usd-id" }));
   const oddIndex = { indexType: "LX", indexId: "lx/1 %", name: "BLX" };
@@ -137,57 +112,33 @@ export function fillEverything(transaction: Transaction): void {
 
   for (const back of [0, 1]) {
     const ts = monthStart(back) + 5 * HOUR;
-    writeRecords(transaction, "exchange_ticks", [
-      exchangeTick(ts, "60000.5"),
-      exchangeTick(ts + STEP, "1e-9", { lastMoved: null, marketId: "unheard-of" }),
-    ]);
+    const unheard = exchangeTick(ts + STEP, "1e-9", { lastMoved: null, marketId: "unheard-of" });
+    writeRecords(transaction, "exchange_ticks", [exchangeTick(ts, "60000.5"), unheard]);
     settleSnapshot(transaction, { stream: "exchange_ticks", exchangeId: "kraken-id", at: ts, cadence: STEP });
     writeRecords(transaction, "market_caps", [cap(ts, "btc-id"), cap(ts, "eth-id")]);
     writeRecords(transaction, "derivative_ticks", [derivative(ts, "perp-1"), derivative(ts, "undescribed")]);
   }
-  storeRejects(
-    transaction,
-    "index_ticks",
-    [{ reason: "no timestamp", raw: '{"price":"1\\u0000"}' }],
-    "GET /index-ticker",
-  );
+  const reject = { reason: "no timestamp", raw: '{"price":"1\\u0000"}' };
+  storeRejects(transaction, "index_ticks", [reject], "GET /index-ticker");
   countUnknownFields(transaction, "assets", [{ name: "colour", count: 3, sample: '"red"' }]);
   countUnknownEvent(transaction, { name: "TRADE", count: 1, sample: "{}" });
 }
 
 function cap(ts: Micros, assetId: string): MarketCap {
-  const [price, big, change] = ["60000.5", "1190000000000.123456", "-1.25"].map(decimal);
+  const [big, change] = [decimal("1190000000000.123456"), decimal("-1.25")];
   return {
-    ...emptyRecord("market_caps"),
-    assetId,
-    ts,
-    rank: assetId === "btc-id" ? 1 : null,
-    volumeRank: 2,
-    price: price ?? null,
-    volume: big ?? null,
-    marketCap: big ?? null,
-    totalMarketCap: big ?? null,
-    totalSupply: big ?? null,
-    change24h: change ?? null,
-    change30d: change ?? null,
+    ...{ ...emptyRecord("market_caps"), assetId, ts, rank: assetId === "btc-id" ? 1 : null, volumeRank: 2 },
+    ...{ price: decimal("60000.5"), volume: big, marketCap: big, totalMarketCap: big, totalSupply: big },
+    ...{ change24h: change, change30d: change },
   };
 }
 
 function derivative(ts: Micros, contractId: string): DerivativeTick {
   const some = decimal("60000.5");
+  const derivativeType = contractId === "perp-1" ? "perpetuals" : "options";
   return {
-    ...emptyRecord("derivative_ticks"),
-    contractId,
-    derivativeType: contractId === "perp-1" ? "perpetuals" : "options",
-    exchangeId: "kraken-id",
-    ts,
-    price: some,
-    volume: some,
-    openInterest: decimal("123456789012345678.5"),
-    bid: some,
-    ask: some,
-    indexPrice: some,
-    markPrice: some,
-    fundingRate: decimal("0.000012345"),
+    ...{ ...emptyRecord("derivative_ticks"), contractId, derivativeType, exchangeId: "kraken-id", ts },
+    ...{ price: some, volume: some, bid: some, ask: some, indexPrice: some, markPrice: some },
+    ...{ openInterest: decimal("123456789012345678.5"), fundingRate: decimal("0.000012345") },
   };
 }

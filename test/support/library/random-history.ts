@@ -23,13 +23,8 @@ const slotTs = (slot: number): Micros => HISTORY_FROM + slot * PERIOD;
 const someVersion = fc.constantFrom(0, 0, 0, 0, 1, 2, 3);
 
 type Change =
-  | {
-      kind: "page" | "live";
-      from: number;
-      versions: readonly number[];
-      /** The websocket's clock differs. */
-      offset: number;
-    }
+  /** `offset`: the websocket's clock differs. */
+  | { kind: "page" | "live"; from: number; versions: readonly number[]; offset: number }
   | { kind: "bars"; from: number; versions: readonly number[] }
   | { kind: "withdraw"; from: number; length: number; stride: number }
   | {
@@ -66,13 +61,7 @@ const someChange: fc.Arbitrary<Change> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       kind: fc.constantFrom(
-        "preview" as const,
-        "second" as const,
-        "settle" as const,
-        "settle" as const,
-        "settle days" as const,
-        "lose" as const,
-        "retract" as const,
+        ...(["preview", "second", "settle", "settle", "settle days", "lose", "retract"] as const),
       ),
       from: someSlot,
       length: fc.integer({ min: 1, max: 100 }),

@@ -18,34 +18,22 @@ export function fillSnapshots(transaction: Transaction): void {
   addLookups(transaction);
   const minutes = Array.from({ length: 10 }, (_, n) => n).filter((n) => n !== 5);
   const at = (n: number) => SNAPSHOTS_FROM + n * MINUTE;
-  const perpetual = {
-    derivativeType: "perpetuals",
-    exchangeId: "kraken-id",
-    marketId: "btc-usd-id",
-  } as const;
+  const market = { exchangeId: "kraken-id", marketId: "btc-usd-id" };
+  const perpetual = { ...market, derivativeType: "perpetuals" };
   fill(transaction, {
     contracts: [{ id: "perp-id", exchangeName: "BTCUSD-PERP", ...perpetual }],
     records: {
       exchange_ticks: minutes.map((n) => ({
-        ...{ exchangeId: "kraken-id", marketId: "btc-usd-id", ts: at(n), last: decimal(`${100 + n}`) },
-        ...{
-          bid: decimal(n === 0 ? EXACT_BID : `${99 + n}`),
-          ask: decimal(`${(n === 3 ? 101 : 102) + n}`),
-          volume: decimal("7"),
-        },
+        ...{ ...market, ts: at(n), last: decimal(`${100 + n}`), volume: decimal("7") },
+        ...{ bid: decimal(n === 0 ? EXACT_BID : `${99 + n}`), ask: decimal(`${(n === 3 ? 101 : 102) + n}`) },
       })),
       derivative_ticks: minutes.map((n) => ({
         ...{ contractId: "perp-id", ...perpetual, ts: at(n), price: decimal(`${200 + n}`) },
         ...{ fundingRate: decimal(`0.00${10 + n}`), openInterest: decimal(`${5000 + n}`) },
       })),
       market_caps: minutes.map((n) => ({
-        ...{
-          assetId: "btc-id",
-          ts: at(n),
-          rank: 1,
-          price: decimal(`${300 + n}`),
-          marketCap: decimal(`${9e9 + n}`),
-        },
+        ...{ assetId: "btc-id", ts: at(n), rank: 1 },
+        ...{ price: decimal(`${300 + n}`), marketCap: decimal(`${9e9 + n}`) },
       })),
     },
     series: [

@@ -3,12 +3,7 @@ import { onTestFinished } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
 import { ServerClock } from "../../../src/service/http/server-clock.ts";
-import {
-  type FeedClient,
-  type FeedEvent,
-  type FeedOptions,
-  followFeed,
-} from "../../../src/service/live/feed.ts";
+import { type FeedClient, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
 import {
   type FeedMessage,
   type Subscription,
@@ -59,12 +54,8 @@ export class FakeTokens implements FeedTokens {
   #issue(): AccessToken {
     const now = this.#clock.boottime();
     this.issuedCount++;
-    return {
-      text: `canary+/=&?#%-${this.issuedCount}`,
-      scopes: undefined,
-      firstSeenAt: now,
-      expiresAt: now + this.lifetimeMs,
-    };
+    const text = `canary+/=&?#%-${this.issuedCount}`;
+    return { text, scopes: undefined, firstSeenAt: now, expiresAt: now + this.lifetimeMs };
   }
 }
 
@@ -78,7 +69,7 @@ type FeedReaderOptions = Pick<FeedOptions, "wsUrl"> &
 export class FeedReader {
   readonly clock: ManualClock;
   readonly messages: FeedMessage[] = [];
-  readonly events: FeedEvent[] = [];
+  readonly events: Parameters<FeedOptions["onEvent"]>[0][] = [];
   readonly logLines: unknown[] = [];
   /** Set to false to stall the reader. */
   isReading = true;

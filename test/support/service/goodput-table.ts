@@ -15,10 +15,8 @@ export interface GoodputRow {
   readonly maxRejectedShare?: number;
 }
 
-export interface GoodputRowResult extends Goodput {
-  readonly row: GoodputRow;
+interface GoodputRowResult extends Goodput {
   readonly ratio: number;
-  readonly isMet: boolean;
 }
 
 const sameAsClean = (clean: number) => clean;
@@ -85,8 +83,7 @@ export function overloadRow(above: number, seconds: number): GoodputRow {
 }
 
 export async function measureRow(row: GoodputRow, clean: number, seed: number): Promise<GoodputRowResult> {
-  const { faults, seconds, settleSeconds = 0, reference, atLeast, maxRejectedShare = 1 } = row;
+  const { faults, seconds, settleSeconds = 0, reference } = row;
   const goodput = await measureGoodput({ faults, seconds, fromSeconds: settleSeconds, seed });
-  const ratio = goodput.pagesPerSecond / reference(clean);
-  return { ...goodput, row, ratio, isMet: ratio >= atLeast && goodput.rejectedShare <= maxRejectedShare };
+  return { ...goodput, ratio: goodput.pagesPerSecond / reference(clean) };
 }

@@ -138,15 +138,8 @@ class AnsweringService {
 
   answer(now: number): { sign: LoadSign; latencyMs: number; retryAfterMs: number } {
     const behaviour = this.#service.findLast(({ fromMs = 0 }) => fromMs <= now) ?? {};
-    const {
-      latencyMs: latency = 20,
-      limit,
-      random,
-      maxAtOnce,
-      handlers,
-      retryAfterMs = 0,
-      limitStatus,
-    } = behaviour;
+    const { latencyMs: latency = 20, limit, random, retryAfterMs = 0 } = behaviour;
+    const { maxAtOnce, handlers, limitStatus } = behaviour;
     const [minMs, maxMs] = typeof latency === "number" ? [latency, latency] : latency;
     const ownMs = minMs + (maxMs - minMs) * this.#random();
     const answer = (sign: LoadSign, ms = ownMs) => {

@@ -70,31 +70,17 @@ export class SupervisorHarness {
   #running: Promise<unknown> = Promise.resolve();
   readonly #env: Record<string, string>;
 
-  private constructor(
-    clock: ManualClock,
-    simulator: Simulator,
-    {
-      sync,
-      refreshSeconds = 30,
-      maxRequestsPerSecond = 0,
-      confirmEvery = 3600,
-      mustRepeatClaims,
-    }: SupervisorHarnessOptions,
-  ) {
+  private constructor(clock: ManualClock, simulator: Simulator, options: SupervisorHarnessOptions) {
+    const { sync, refreshSeconds = 30, maxRequestsPerSecond = 0, confirmEvery = 3600 } = options;
     this.clock = clock;
     this.simulator = simulator;
     this.path = join(temporaryFolder(), "mds.sqlite");
     copyEmptyWarehouse(this.path, viewsBesideSync);
     this.#env = { ...serviceEnv(simulator), MDS_WAREHOUSE: this.path };
     const defaults = loadSettings({ env: this.#env, directory: temporaryFolder() });
-    const loaded = mustRepeatClaims ? defaults : acceptAtOnce(defaults);
-    this.settings = {
-      ...toSyncSettings(loaded),
-      refreshSeconds,
-      maxRequestsPerSecond,
-      confirmEvery,
-      streams: { ...toSyncSettings(loaded).streams, ...sync },
-    };
+    const settings = toSyncSettings(options.mustRepeatClaims ? defaults : acceptAtOnce(defaults));
+    const streams = { ...settings.streams, ...sync };
+    this.settings = { ...settings, refreshSeconds, maxRequestsPerSecond, confirmEvery, streams };
   }
 
   static async start(options: SupervisorHarnessOptions): Promise<SupervisorHarness> {
@@ -130,11 +116,7 @@ export class SupervisorHarness {
     });
     const { secrets } = client;
     const ingest = await IngestThread.start({
-      path: this.path,
-      clock,
-      serviceNow: client.serverNow,
-      log,
-      secrets,
+      ...{ path: this.path, clock, serviceNow: client.serverNow, log, secrets },
       startWorker: startIngestInProcess,
     });
     const reader = openReader(this.path);

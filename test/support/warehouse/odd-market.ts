@@ -21,13 +21,8 @@ export function fillOddMarket(path: string): void {
   const derivative = (contractId: string, derivativeType: string, more: Partial<DerivativeTick> = {}) => ({
     ...{ contractId, derivativeType, exchangeId: "x1", ts: T, price: decimal("101"), ...more },
   });
-  const quote = (
-    exchangeId: string,
-    marketId: string,
-    bid: string,
-    ask: string,
-    more: Partial<ExchangeTick> = {},
-  ) => ({
+  type Quote = readonly [exchangeId: string, marketId: string, bid: string, ask: string];
+  const quote = (...[exchangeId, marketId, bid, ask, more]: [...Quote, more?: Partial<ExchangeTick>]) => ({
     ...{ exchangeId, marketId, ts: T, last: decimal("101"), bid: decimal(bid), ask: decimal(ask), ...more },
   });
   const warehouse = openForWriting(path);
@@ -51,10 +46,7 @@ export function fillOddMarket(path: string): void {
         future("near", "btc-usd", T + DAY),
         future("cross", "btc-usdt", T + 73 * DAY),
         future("over", "btc-usd", T),
-        {
-          ...{ id: "call", derivativeType: "options", exchangeId: "x1", marketId: "eth-usd" },
-          optionStrike: decimal("49.5"),
-        },
+        { ...option("call", "CALL", "49.5"), marketId: "eth-usd", expiration: null, optionType: null },
         option("c50", "CALL", "50"),
         option("p50", "PUT", "50"),
         option("c200", "CALL", "200"),

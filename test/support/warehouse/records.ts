@@ -22,44 +22,23 @@ export function tick(ts: number, price: string, more: Partial<IndexTick> = {}): 
     ts,
     price: decimal(price),
     volume: decimal("1000.5"),
-    tickVolume: null,
-    name: null,
-    quality: null,
-    extra: null,
-    ...more,
+    ...{ tickVolume: null, name: null, quality: null, extra: null, ...more },
   };
 }
 
 export function bar(ts: number, close: string, more: Partial<DailyBar> = {}): DailyBar {
   return {
-    recordId: `bar-${ts}`,
-    indexType: "GWA",
-    indexId: "btc-id",
-    ts,
-    open: decimal("1"),
-    high: decimal("9"),
-    low: decimal("0.5"),
-    close: decimal(close),
-    volume: decimal("10"),
-    volumeUsd: decimal("20"),
-    vwap: null,
-    twap: null,
-    quality: null,
-    extra: null,
-    ...more,
+    ...{ recordId: `bar-${ts}`, indexType: "GWA", indexId: "btc-id", ts },
+    ...{ open: decimal("1"), high: decimal("9"), low: decimal("0.5"), close: decimal(close) },
+    ...{ volume: decimal("10"), volumeUsd: decimal("20"), vwap: null, twap: null },
+    ...{ quality: null, extra: null, ...more },
   };
 }
 
 export function exchangeTick(ts: number, last: string, more: Partial<ExchangeTick> = {}): ExchangeTick {
   return {
     ...emptyRecord("exchange_ticks"),
-    exchangeId: "kraken-id",
-    marketId: "btc-usd-id",
-    ts,
-    last: decimal(last),
-    bid: decimal("1.5"),
-    volume: decimal("12345.678"),
-    lastMoved: ts - 1234567,
-    ...more,
+    ...{ exchangeId: "kraken-id", marketId: "btc-usd-id", ts, last: decimal(last), bid: decimal("1.5") },
+    ...{ volume: decimal("12345.678"), lastMoved: ts - 1234567, ...more },
   };
 }
