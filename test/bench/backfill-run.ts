@@ -37,12 +37,10 @@ sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: fal
   intraday: { GWA: ${JSON.stringify(service.ids.slice(0, series))}, MWA: none, LX: none, days: 200 } }`;
     writeFileSync(join(folder, "mds-sync.yaml"), settings);
     const usageFile = join(folder, "usage");
-    const range = [
-      "--from",
-      new Date(service.newestSlicesFrom(slices)).toISOString(),
-      "--to",
-      new Date(service.toMs).toISOString(),
-    ];
+    const [from, to] = [service.newestSlicesFrom(slices), service.toMs].map((ms) =>
+      new Date(ms).toISOString(),
+    );
+    const range = ["--from", String(from), "--to", String(to)];
     const flags = ["backfill", "--json", "--no-progress", "--log-level", "error", "--stream", "index_ticks"];
     const child = spawn(process.execPath, ["--import", usageReport, entry, ...flags, ...range], {
       cwd: folder,

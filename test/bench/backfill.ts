@@ -54,14 +54,9 @@ export async function benchBackfill(print: (line: string) => void): Promise<Figu
       const onlyFetched = await fetchOnly(urls, bodies.length * rowsARequest);
       const far = await runBackfill(service, SERIES, SLICES);
       await service.setLatency(0);
-      rounds.push({
-        bare,
-        near: near.rowsPerSecond,
-        onlyFetched,
-        far: far.rowsPerSecond,
-        peakBytes: Math.max(near.peakBytes, far.peakBytes),
-        stolen: readStolenFraction(),
-      });
+      const peakBytes = Math.max(near.peakBytes, far.peakBytes);
+      const speeds = { bare, near: near.rowsPerSecond, onlyFetched, far: far.rowsPerSecond };
+      rounds.push({ ...speeds, peakBytes, stolen: readStolenFraction() });
     }
     const undisturbed = rounds.filter(isUndisturbed);
     const counted = undisturbed.length < ROUNDS ? rounds : undisturbed;

@@ -73,24 +73,14 @@ class Frames {
 function tickText(series: number, timestamp: string): string {
   const id = `7c4a1f0e-0000-4000-8000-${String(series).padStart(12, "0")}`;
   const price = (100 + series / 7).toFixed(8);
+  const quote = { exchangeId: EXCHANGE_ID, marketId: id, last: price, volume: "81234.5678" };
   const tick =
     series % 4 === 0
-      ? {
-          exchangeId: EXCHANGE_ID,
-          marketId: id,
-          last: price,
-          volume: "81234.5678",
-          bid: price,
-          ask: price,
-        }
+      ? { ...quote, bid: price, ask: price }
       : { indexId: id, indexType: "MWA", price, volume: "9123456.789" };
   const event = series % 4 === 0 ? "EXCHANGE_TICKER" : "INDEX_TICKER";
-  return JSON.stringify({
-    event,
-    id: `9d0b6f52-1111-4000-8000-${String(series).padStart(12, "0")}`,
-    ...tick,
-    timestamp,
-  });
+  const recordId = `9d0b6f52-1111-4000-8000-${String(series).padStart(12, "0")}`;
+  return JSON.stringify({ event, id: recordId, ...tick, timestamp });
 }
 
 class Sender {

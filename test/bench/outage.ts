@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import Database from "better-sqlite3";
 import type { FaultCall } from "../simulator/faults.ts";
 import { RemoteSimulator, simulatorEntry } from "../simulator/remote-simulator.ts";
@@ -33,124 +34,80 @@ const LIMIT_SECONDS = 120;
 
 /** `--full`: the long outage lasts five minutes. */
 const LONG_SECONDS = process.argv.includes("--full") ? 300 : 150;
+const askForPause = (seconds: number) => ({ retryAfter: "seconds", wait: seconds * 1_000 }) as const;
 const refuse = (seconds: number): FaultCall[] => [["refuse", { to: seconds * 1000 }]];
 
-const rows: readonly Row[] = [
-  { name: "refused 30 s", cadenceSeconds: 5, seconds: 30, faults: refuse(30), maxLostPeriods: 0 },
+/** Everything fails so: requests, the socket, and the connection that there is. */
+const everything = (seconds: number, request: FaultCall, upgrade: FaultCall): FaultCall[] => [
+  ...[request, upgrade],
+  ["dropConnection", { when: "tick", to: seconds * 1_000 }],
+];
+
+const situations: readonly (Partial<Row> & Pick<Row, "name" | "seconds" | "faults">)[] = [
+  { name: "refused 30 s", seconds: 30, faults: refuse(30) },
   {
-    name: "connections reset 30 s",
-    cadenceSeconds: 5,
-    seconds: 30,
-    faults: [
-      ["reset", { on: "*", to: 30_000 }],
-      ["upgradeStatus", 502, { to: 30_000 }],
-      ["dropConnection", { when: "tick", to: 30_000 }],
-    ],
-    maxLostPeriods: 0,
+    ...{ name: "connections reset 30 s", seconds: 30 },
+    faults: everything(30, ["reset", { on: "*", to: 30_000 }], ["upgradeStatus", 502, { to: 30_000 }]),
   },
   {
-    name: "503 for everything 60 s",
-    cadenceSeconds: 5,
-    seconds: 60,
-    faults: [
-      ["status", 503, { on: "*", to: 60_000 }],
-      ["upgradeStatus", 503, { to: 60_000 }],
-      ["dropConnection", { when: "tick", to: 60_000 }],
-    ],
-    maxLostPeriods: 0,
+    ...{ name: "503 for everything 60 s", seconds: 60 },
+    faults: everything(60, ["status", 503, { on: "*", to: 60_000 }], ["upgradeStatus", 503, { to: 60_000 }]),
   },
   {
-    name: "a deploy: socket closed, 502 for 20 s",
-    cadenceSeconds: 5,
-    seconds: 20,
-    faults: [
-      ["dropConnection", { when: "tick", to: 20_000 }],
-      ["status", 502, { on: "*", to: 20_000 }],
-      ["upgradeStatus", 502, { to: 20_000 }],
-    ],
-    maxLostPeriods: 0,
+    ...{ name: "a deploy: socket closed, 502 for 20 s", seconds: 20 },
+    faults: everything(20, ["status", 502, { on: "*", to: 20_000 }], ["upgradeStatus", 502, { to: 20_000 }]),
   },
   {
-    name: "no answer 30 s",
-    cadenceSeconds: 5,
-    seconds: 30,
-    faults: [
-      ["stall", { on: "*", to: 30_000 }],
-      ["upgradeStall", { to: 30_000 }],
-      ["dropConnection", { when: "tick", to: 30_000 }],
-    ],
-    maxLostPeriods: 0,
+    ...{ name: "no answer 30 s", seconds: 30 },
+    faults: everything(30, ["stall", { on: "*", to: 30_000 }], ["upgradeStall", { to: 30_000 }]),
   },
   {
     name: `refused ${LONG_SECONDS} s`,
-    cadenceSeconds: 5,
     seconds: LONG_SECONDS,
     faults: refuse(LONG_SECONDS),
     maxLostPeriods: 1,
   },
-  { name: "refused 90 s", cadenceSeconds: 30, seconds: 90, faults: refuse(90), maxLostPeriods: 0 },
+  { name: "refused 90 s", cadenceSeconds: 30, seconds: 90, faults: refuse(90) },
   {
-    name: "socket dropped every 10 s, twelve times",
-    cadenceSeconds: 5,
-    seconds: 0,
+    ...{ name: "socket dropped every 10 s, twelve times", seconds: 0, maxSocketWaitSeconds: 5 },
     faults: [
       ["dropConnection", { when: "tick", total: 1 }],
       ["dropConnection", { when: "accept", in: 10_000, total: 12 }],
     ],
-    maxLostPeriods: 0,
-    maxSocketWaitSeconds: 5,
   },
   {
-    name: "/derivatives alone answers 429 with Retry-After: 30",
-    cadenceSeconds: 5,
-    seconds: LIMIT_SECONDS,
+    ...{ name: "/derivatives alone answers 429 with Retry-After: 30", seconds: LIMIT_SECONDS },
     faults: [
       ...withoutFeed(LIMIT_SECONDS),
-      [
-        "status",
-        429,
-        { on: "/derivatives/*", retryAfter: "seconds", wait: 30_000, to: LIMIT_SECONDS * 1_000 },
-      ],
+      ["status", 429, { on: "/derivatives/*", ...askForPause(30), to: LIMIT_SECONDS * 1_000 }],
     ],
-    maxLostPeriods: 0,
     maxHeadAgeSeconds: 20,
   },
   {
-    name: "one 429 with Retry-After: 86400",
-    cadenceSeconds: 5,
-    seconds: LIMIT_SECONDS,
+    ...{ name: "one 429 with Retry-After: 86400", seconds: LIMIT_SECONDS, maxHeadAgeSeconds: 20 },
     faults: [
       ...withoutFeed(LIMIT_SECONDS),
-      ["status", 429, { on: "/market-cap", total: 1, retryAfter: "seconds", wait: 86_400_000 }],
+      ["status", 429, { on: "/market-cap", total: 1, ...askForPause(86_400) }],
     ],
-    maxLostPeriods: 0,
-    maxHeadAgeSeconds: 20,
   },
   {
-    name: "429 for 3 of every 10 s",
-    cadenceSeconds: 5,
-    seconds: LIMIT_SECONDS,
+    ...{ name: "429 for 3 of every 10 s", seconds: LIMIT_SECONDS, maxLostPeriods: 1, maxHeadAgeSeconds: 20 },
     faults: [
       ...withoutFeed(LIMIT_SECONDS),
       ...Array.from({ length: LIMIT_SECONDS / 10 }, (_, at): FaultCall => {
         return ["status", 429, { on: "*", from: at * 10_000, to: at * 10_000 + 3_000 }];
       }),
     ],
-    maxLostPeriods: 1,
-    maxHeadAgeSeconds: 20,
   },
   {
-    name: "one 403 on the upgrade",
-    cadenceSeconds: 5,
-    seconds: 0,
+    ...{ name: "one 403 on the upgrade", seconds: 0, maxSocketWaitSeconds: 5 },
     faults: [
       ["dropConnection", { when: "tick", total: 1 }],
       ["upgradeStatus", 403, { total: 1 }],
     ],
-    maxLostPeriods: 0,
-    maxSocketWaitSeconds: 5,
   },
 ];
+const rows: readonly Row[] = situations.map((row) => ({ cadenceSeconds: 5, maxLostPeriods: 0, ...row }));
 
 const settings = `sync:
   ohlcv: false
@@ -286,19 +243,13 @@ class Site {
         lost,
       ];
     }
-    if (maxSocketWaitSeconds !== undefined)
-      return [
-        {
-          name: `${title}: longest wait of the socket`,
-          note: `${upgrades.length} connections`,
-          measured:
-            longestWait(upgrades, startedAt + END_BEFORE_PERIOD_MS, name.includes("dropped") ? 10_000 : 0) /
-            1_000,
-          atMost: maxSocketWaitSeconds,
-          unit: "s",
-        },
-        lost,
-      ];
+    if (maxSocketWaitSeconds !== undefined) {
+      const connectedMs = name.includes("dropped") ? 10_000 : 0;
+      const waitMs = longestWait(upgrades, startedAt + END_BEFORE_PERIOD_MS, connectedMs);
+      const wait = { measured: waitMs / 1_000, atMost: maxSocketWaitSeconds, unit: "s" };
+      const note = `${upgrades.length} connections`;
+      return [{ name: `${title}: longest wait of the socket`, note, ...wait }, lost];
+    }
     const isBack = (isSocket: boolean) => {
       const first = requests.find(
         ({ target, status, at }) =>
@@ -393,8 +344,4 @@ function longestSilence(requests: readonly LoggedRequest[], from: number, to: nu
   const times = [...byIndex.values()].map((each) => [from, ...each.map(({ at }) => at), to]);
   const silences = times.flatMap((each) => each.map((at, i) => at - (each[i - 1] ?? at)));
   return times.length === 0 ? to - from : Math.max(...silences);
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
 import { readAddress } from "../support/daemon/read-address.ts";
 import { buildProgram } from "./built-program.ts";
@@ -60,6 +61,8 @@ export async function benchPages(print: (line: string) => void): Promise<readonl
     // The first requests of a daemon start the threads that read for the pages.
     const slowest = Math.max(...[...times.values()].flatMap(([, ...later]) => later));
     const ms = { digits: 0, unit: "ms" };
+    const resident = { measured: peakMebibytes(started), digits: 0, unit: "MiB" };
+    const paint = { measured: Math.max(...paints), atMost: MAX_PAINT_MS, ...ms };
     return [
       {
         name: "slowest request of a page beside a backfill",
@@ -67,22 +70,8 @@ export async function benchPages(print: (line: string) => void): Promise<readonl
         atMost: MAX_REQUEST_MS,
         ...ms,
       },
-      {
-        name: "largest resident set of the daemon",
-        measured: peakMebibytes(started),
-        digits: 0,
-        unit: "MiB",
-      },
-      ...(paints.length > 0
-        ? [
-            {
-              name: "slowest first paint of a page",
-              measured: Math.max(...paints),
-              atMost: MAX_PAINT_MS,
-              ...ms,
-            },
-          ]
-        : []),
+      { name: "largest resident set of the daemon", ...resident },
+      ...(paints.length > 0 ? [{ name: "slowest first paint of a page", ...paint }] : []),
     ];
   } finally {
     for (const child of [daemon, simulator]) {
@@ -179,8 +168,4 @@ async function waitForMarket(address: string): Promise<string> {
 async function readJson(address: string, path: string): Promise<unknown> {
   const response = await fetch(new URL(path, address));
   return response.ok ? response.json() : undefined;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

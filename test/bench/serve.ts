@@ -11,6 +11,7 @@ import { type ServeServer, startServeServer } from "../../src/serve/serve-server
 import { readState } from "../../src/serve/warehouse-source.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
+import { tick } from "../support/warehouse/records.ts";
 import { storeTicks } from "../support/warehouse/write-records.ts";
 import { type Figure, median } from "./figures.ts";
 import { FROM, fillWithTicks, TICKS_PER_SERIES, TO } from "./tick-warehouse.ts";
@@ -37,15 +38,8 @@ export async function benchServe(print: (line: string) => void): Promise<readonl
     addSeries(path);
     const latestMs = measureLatest(path);
     server = await startServeServer({
-      warehouse: path,
-      host: "127.0.0.1",
-      port: 0,
-      clients: [],
-      tls: {},
-      behindProxy: false,
-      version: "bench",
-      clock: systemClock,
-      log: silentLog,
+      ...{ warehouse: path, host: "127.0.0.1", port: 0, clients: [], tls: {}, behindProxy: false },
+      ...{ version: "bench", clock: systemClock, log: silentLog },
     });
     const replayed = await measureReplay(server);
     const liveMs = await measureLive(server, path);
@@ -53,15 +47,10 @@ export async function benchServe(print: (line: string) => void): Promise<readonl
       `${CLIENTS} clients × ${LISTED_SERIES + SERIES} series: all clients have a commit after ${liveMs.toFixed(0)} ms`,
     );
     const perSecond = { digits: 0, unit: "/s" };
+    const inMs = { unit: "ms", digits: 1 };
     return [
       { name: "rows in pages of 2,000, a core", measured: rowsPerSecond, atLeast: 100_000, ...perSecond },
-      {
-        name: `the latest of ${LISTED_SERIES} indices`,
-        measured: latestMs,
-        atMost: 5,
-        unit: "ms",
-        digits: 1,
-      },
+      { name: `the latest of ${LISTED_SERIES} indices`, measured: latestMs, atMost: 5, ...inMs },
       { name: "ticks of a replay at max, a core", measured: replayed, atLeast: 80_000, ...perSecond },
       { name: "from the commit to 200 clients", measured: liveMs, atMost: 250, unit: "ms", digits: 0 },
     ];
@@ -72,11 +61,9 @@ export async function benchServe(print: (line: string) => void): Promise<readonl
 }
 
 const choices = {
-  ...defaultChoices,
-  sizeBesideStartAfter: "honoured",
-  ids: "opaque",
-  noData: "empty",
-} as const;
+  ...{ ...defaultChoices, sizeBesideStartAfter: "honoured" as const, ids: "opaque" as const },
+  noData: "empty" as const,
+};
 
 function measurePages(path: string): number {
   const reader = openReader(path);
@@ -117,17 +104,7 @@ function addSeries(path: string): void {
   const warehouse = openWriter(path, { clock: systemClock });
   const ts = Math.floor(systemClock.now()) * 1000;
   const price = { real: 1.25, exact: null };
-  const ticks = seriesIds.map((indexId) => ({
-    indexType: "GWA",
-    indexId,
-    ts,
-    price,
-    volume: price,
-    tickVolume: null,
-    name: null,
-    quality: null,
-    extra: null,
-  }));
+  const ticks = seriesIds.map((indexId) => tick(ts, "1.25", { indexId, volume: price }));
   storeTicks(warehouse, ticks, "live");
   warehouse.close();
 }

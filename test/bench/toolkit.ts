@@ -48,19 +48,13 @@ export async function benchToolkit(print: (line: string) => void): Promise<reado
       print(`${SERIES_COUNT} series of ${TICKS_PER_SERIES.toLocaleString("en-US")} ticks`);
       return [
         {
-          name: "200 days of ticks of one series as columns",
+          ...{ name: "200 days of ticks of one series as columns", atMost: 150, unit: "ms", digits: 0 },
           measured: measureMs(() => warehouse.ticks(seriesName(1), { as: "columns" })),
-          atMost: 150,
-          unit: "ms",
-          digits: 0,
         },
         ...pastFigures(warehouse, before),
         {
-          name: "mds-sync ticks --format ndjson to a pipe, by CPU time",
-          measured: rowsPerSecond,
-          atLeast: 150_000,
-          digits: 0,
-          unit: "rows/s",
+          ...{ name: "mds-sync ticks --format ndjson to a pipe, by CPU time", measured: rowsPerSecond },
+          ...{ atLeast: 150_000, digits: 0, unit: "rows/s" },
         },
         ...boundFigures(warehouse),
       ];
@@ -152,17 +146,8 @@ const usageReport = resolve(import.meta.dirname, "usage-report.mjs");
 async function measurePipe(folder: string, path: string): Promise<number> {
   const names = Array.from({ length: SERIES_COUNT }, (_, at) => seriesName(at + 1));
   const usage = join(folder, "usage.json");
-  const args = [
-    "--import",
-    usageReport,
-    buildProgram(),
-    "ticks",
-    ...names,
-    "--format",
-    "ndjson",
-    "--warehouse",
-    path,
-  ];
+  const flags = ["--format", "ndjson", "--warehouse", path];
+  const args = ["--import", usageReport, buildProgram(), "ticks", ...names, ...flags];
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "ignore"],
     env: { ...process.env, BENCH_USAGE: usage },

@@ -38,13 +38,9 @@ export async function benchWritten(
       const ts = clock.now() * 1000;
       const ticks = Array.from({ length: listings }, (_, listing) => ({
         ...emptyRecord("exchange_ticks"),
-        exchangeId: `exchange-${listing % 200}`,
-        marketId: `market-${listing}`,
+        ...{ exchangeId: `exchange-${listing % 200}`, marketId: `market-${listing}` },
         ts: ts - Math.floor(random() * 1000) * 1000,
-        last: price(),
-        bid: price(),
-        ask: price(),
-        volume: price(),
+        ...{ last: price(), bid: price(), ask: price(), volume: price() },
         lastMoved: ts - Math.floor(random() * 1e6),
       }));
       warehouse.transaction((t) => writeRecords(t, "exchange_ticks", ticks, "live"));
