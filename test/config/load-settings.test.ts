@@ -64,21 +64,14 @@ describe("where settings come from", () => {
   it("uses the defaults of the contract when there is no file", () => {
     const { settings, file, origins } = load(undefined);
     expect(file).toBeUndefined();
-    expect(settings.service).toMatchObject({
-      refreshSeconds: 30,
-      concurrency: 8,
-      maxRequestsPerSecond: 0,
-      lxIndexIds: {},
-    });
+    const limits = { refreshSeconds: 30, concurrency: 8, maxRequestsPerSecond: 0 };
+    expect(settings.service).toMatchObject({ ...limits, lxIndexIds: {} });
     expect(settings.warehouse.path).toBe("data/mds.sqlite");
     expect(settings.sync.lookups).toEqual({ every: 3600 });
-    expect(settings.sync.ohlcv).toEqual({ GWA: { kind: "all" }, MWA: { kind: "all" }, LX: { kind: "all" } });
-    expect(settings.sync.intraday).toEqual({
-      GWA: { kind: "top", count: 50 },
-      MWA: { kind: "none" },
-      LX: { kind: "all" },
-      days: 200,
-    });
+    const all = { kind: "all" };
+    expect(settings.sync.ohlcv).toEqual({ GWA: all, MWA: all, LX: all });
+    const ticks = { GWA: { kind: "top", count: 50 }, MWA: { kind: "none" }, LX: all };
+    expect(settings.sync.intraday).toEqual({ ...ticks, days: 200 });
     expect(settings.schedule).toEqual({ nightly: "10 0 * * *", export: "", exportTo: "" });
     expect(settings.http).toEqual({ host: "127.0.0.1", port: 9464, allowedHosts: [] });
     expect(settings.retention).toEqual({ exchangeTicks: undefined, derivativeTicks: undefined });
@@ -111,21 +104,17 @@ describe("where settings come from", () => {
   });
 
   it("stores an address verbatim, since it is also the token's audience", () => {
-    const env = { MDS_BASE_URL: "https://md.example/", MDS_WS_URL: "wss://md.example/stream" };
-    expect(load(undefined, { env }).settings.service).toMatchObject({
-      baseUrl: "https://md.example/",
-      wsUrl: "wss://md.example/stream",
-    });
+    const [baseUrl, wsUrl] = ["https://md.example/", "wss://md.example/stream"];
+    const env = { MDS_BASE_URL: baseUrl, MDS_WS_URL: wsUrl };
+    expect(load(undefined, { env }).settings.service).toMatchObject({ baseUrl, wsUrl });
   });
 
   it("the example file lists every setting with its default", () => {
     const file = resolve(import.meta.dirname, "../../config/mds-sync.yaml");
     const example = loadSettings({ env: {}, directory: "/", file });
     expect(example.settings).toEqual(load(undefined).settings);
-    const listed = new Set(
-      [...example.origins].filter(([, origin]) => origin === file).map(([path]) => path),
-    );
-    const unlisted = optionEntries.map(({ path }) => path).filter((path) => !listed.has(path));
+    const isListed = (path: string) => example.origins.get(path) === file;
+    const unlisted = optionEntries.map(({ path }) => path).filter((path) => !isListed(path));
     // A file that sets anything of `serve` makes the daemon serve.
     const ofServe = ["host", "port", "clients", "tls.certFile", "tls.keyFile", "behindProxy"];
     expect(unlisted).toEqual([
@@ -140,14 +129,10 @@ describe("where settings come from", () => {
 
 describe("selectors", () => {
   it("parses all, none, top and lists, also symbols that YAML would convert", () => {
-    const { settings } = load(
-      "sync: { ohlcv: { GWA: [BTC, TRUE, 42, 1e5, NULL], MWA: { top: 7 }, LX: none } }",
-    );
-    expect(settings.sync.ohlcv).toEqual({
-      GWA: { kind: "list", names: ["BTC", "TRUE", "42", "1e5", "NULL"] },
-      MWA: { kind: "top", count: 7 },
-      LX: { kind: "none" },
-    });
+    const yaml = "sync: { ohlcv: { GWA: [BTC, TRUE, 42, 1e5, NULL], MWA: { top: 7 }, LX: none } }";
+    const GWA = { kind: "list", names: ["BTC", "TRUE", "42", "1e5", "NULL"] };
+    const others = { MWA: { kind: "top", count: 7 }, LX: { kind: "none" } };
+    expect(load(yaml).settings.sync.ohlcv).toEqual({ GWA, ...others });
   });
 
   it("accepts false for a stream that is not synced", () => {
@@ -254,12 +239,9 @@ describe("an invalid setting fails with one line, a remedy and exit code 2", () 
   });
 
   it("warns about a variable that looks like a misspelt setting", () => {
-    expect(load(undefined, { env: { MDS_BASEURL: "x" } }).warnings).toEqual([
-      {
-        message: "the environment sets MDS_BASEURL, which is not a setting",
-        remedy: "did you mean MDS_BASE_URL?",
-      },
-    ]);
+    const message = "the environment sets MDS_BASEURL, which is not a setting";
+    const { warnings } = load(undefined, { env: { MDS_BASEURL: "x" } });
+    expect(warnings).toEqual([{ message, remedy: "did you mean MDS_BASE_URL?" }]);
   });
 });
 
@@ -303,9 +285,8 @@ describe("the client secret", () => {
   });
 
   it("is rejected inside the heartbeat address, where it would be printed", () => {
-    expect(errorOf(`telemetry: { heartbeatUrl: "https://user:${canary}@example.com" }`)).not.toContain(
-      canary,
-    );
+    const error = errorOf(`telemetry: { heartbeatUrl: "https://user:${canary}@example.com" }`);
+    expect(error).not.toContain(canary);
   });
 
   it("is not shown by printing the loaded settings", () => {
@@ -328,9 +309,8 @@ describe("the client secret", () => {
     const file = join(temporaryFolder(), "the secret");
     writeFileSync(file, canary, { mode: 0o644 });
     const { warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: file } });
-    expect(warnings).toEqual([
-      { message: `the secret file ${file} can be read by other users`, remedy: `chmod o= '${file}'` },
-    ]);
+    const message = `the secret file ${file} can be read by other users`;
+    expect(warnings).toEqual([{ message, remedy: `chmod o= '${file}'` }]);
   });
 
   it("cannot be a folder, and then nobody is told to change its permissions", () => {
@@ -338,21 +318,17 @@ describe("the client secret", () => {
     chmodSync(folder, 0o777);
     const { secret, warnings } = load(undefined, { env: { MDS_CLIENT_SECRET_FILE: folder } });
     expect(warnings).toEqual([]);
-    expect(() => secret.read()).toThrow(
-      expect.objectContaining({
-        message: `the secret file ${folder} is a folder`,
-        remedy: "name the file with the client secret in service.clientSecretFile",
-      }),
-    );
+    const message = `the secret file ${folder} is a folder`;
+    const remedy = "name the file with the client secret in service.clientSecretFile";
+    expect(() => secret.read()).toThrow(expect.objectContaining({ message, remedy }));
   });
 
   it("reports that its file is missing or empty, or that none is set", () => {
     const empty = join(temporaryFolder(), "empty");
     writeFileSync(empty, "\n");
     const read = (env: Record<string, string>) => () => load(undefined, { env }).secret.read();
-    expect(read({ MDS_CLIENT_SECRET_FILE: "/nowhere/secret" })).toThrow(
-      "the secret file /nowhere/secret cannot be read (ENOENT)",
-    );
+    const nowhere = read({ MDS_CLIENT_SECRET_FILE: "/nowhere/secret" });
+    expect(nowhere).toThrow("the secret file /nowhere/secret cannot be read (ENOENT)");
     expect(read({ MDS_CLIENT_SECRET_FILE: empty })).toThrow(`the secret file ${empty} is empty`);
     expect(read({})).toThrow("no client secret is set");
   });

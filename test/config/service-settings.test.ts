@@ -5,10 +5,8 @@ import { Failure } from "../../src/model/failure.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const complete = {
-  MDS_BASE_URL: "https://rest.example",
-  MDS_WS_URL: "wss://live.example",
-  MDS_CLIENT_ID: "me",
-  MDS_CLIENT_SECRET: "canary-7f1",
+  ...{ MDS_BASE_URL: "https://rest.example", MDS_WS_URL: "wss://live.example" },
+  ...{ MDS_CLIENT_ID: "me", MDS_CLIENT_SECRET: "canary-7f1" },
 };
 
 function require(env: Record<string, string>) {
@@ -29,15 +27,10 @@ function errorOf(env: Record<string, string>): string {
 describe("the service's settings", () => {
   it("are complete; the token address defaults to the REST address", async () => {
     const { readSecret, ...rest } = require(complete);
-    expect(rest).toEqual({
-      baseUrl: "https://rest.example",
-      authUrl: "https://rest.example",
-      wsUrl: "wss://live.example",
-      clientId: "me",
-      concurrency: 8,
-      maxRequestsPerSecond: 0,
-      refreshSeconds: 30,
-    });
+    const baseUrl = "https://rest.example";
+    const urls = { baseUrl, authUrl: baseUrl, wsUrl: "wss://live.example" };
+    const defaults = { concurrency: 8, maxRequestsPerSecond: 0, refreshSeconds: 30 };
+    expect(rest).toEqual({ ...urls, clientId: "me", ...defaults });
     expect(await readSecret()).toBe("canary-7f1");
     expect(require({ ...complete, MDS_AUTH_URL: "https://id.example" }).authUrl).toBe("https://id.example");
   });

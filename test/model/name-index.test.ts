@@ -2,10 +2,7 @@ import { describe, expect, it } from "vitest";
 import { NameIndex } from "../../src/model/name-index.ts";
 
 const firstDays: Record<string, string> = {
-  luna1: "2019-05-07",
-  luna2: "2022-05-28",
-  uni1: "2020-09-17",
-  uni2: "2020-09-30",
+  ...{ luna1: "2019-05-07", luna2: "2022-05-28", uni1: "2020-09-17", uni2: "2020-09-30" },
 };
 const known = [
   { id: "btc", labels: ["BTC", "Bitcoin"], indexType: "GWA" },

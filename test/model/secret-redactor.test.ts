@@ -25,12 +25,8 @@ describe("H13: a body", () => {
   });
 
   it("without a secret stays the same object, whatever it contains", () => {
-    for (const text of [
-      '{"content":[]}',
-      '{"price":"123456789012.5","a":"short \\u0041\\/"}',
-      "\\B \\U0041 \\",
-      "",
-    ]) {
+    const odd = '{"price":"123456789012.5","a":"short \\u0041\\/"}';
+    for (const text of ['{"content":[]}', odd, "\\B \\U0041 \\", ""]) {
       const bytes = Buffer.from(text);
       expect(redactor.redactBody(bytes)).toBe(bytes);
     }

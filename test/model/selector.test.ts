@@ -18,32 +18,26 @@ const markets: SelectorCandidate[] = [
   { id: "m3", labels: ["ETH/USD"], rankingAssetId: "2" },
 ];
 
+const whole = { unknownNames: [], suggestions: {}, ambiguousNames: [], missing: null };
+const list = (candidates: SelectorCandidate[], ...names: string[]) =>
+  resolveSelector({ kind: "list", names }, candidates, undefined);
+
 describe("resolveSelector", () => {
   it("selects all or none", () => {
-    const whole = { unknownNames: [], suggestions: {}, ambiguousNames: [], missing: null };
-    expect(resolveSelector({ kind: "all" }, assets, undefined)).toEqual({
-      ids: ["1", "2", "3", "4"],
-      ...whole,
-    });
+    const all = resolveSelector({ kind: "all" }, assets, undefined);
+    expect(all).toEqual({ ids: ["1", "2", "3", "4"], ...whole });
     expect(resolveSelector({ kind: "none" }, assets, undefined)).toEqual({ ids: [], ...whole });
   });
 
   it("selects the top N by rank, and markets by the rank of their base asset", () => {
-    expect(resolveSelector({ kind: "top", count: 2 }, assets, ["2", "4", "1", "3"])).toEqual({
-      ids: ["2", "4"],
-      unknownNames: [],
-      suggestions: {},
-      ambiguousNames: [],
-      missing: null,
-    });
+    const top = resolveSelector({ kind: "top", count: 2 }, assets, ["2", "4", "1", "3"]);
+    expect(top).toEqual({ ids: ["2", "4"], ...whole });
     expect(resolveSelector({ kind: "top", count: 1 }, markets, ["1", "2"]).ids).toEqual(["m1", "m2"]);
   });
 
   it("is unresolved for top without a known ranking", () => {
-    expect(resolveSelector({ kind: "top", count: 2 }, assets, undefined)).toMatchObject({
-      ids: [],
-      missing: "ranking",
-    });
+    const top = resolveSelector({ kind: "top", count: 2 }, assets, undefined);
+    expect(top).toMatchObject({ ids: [], missing: "ranking" });
   });
 
   it("is unresolved if nothing can be selected, unless it is a list of names or none", () => {
@@ -59,43 +53,23 @@ describe("resolveSelector", () => {
 
   it("selects everything that has no rank (the liquid indices) for top", () => {
     const lx = [{ id: "blx", labels: ["BLX"] }];
-    expect(resolveSelector({ kind: "top", count: 1 }, lx, undefined)).toMatchObject({
-      ids: ["blx"],
-      missing: null,
-    });
-    expect(resolveSelector({ kind: "top", count: 1 }, [...lx, ...assets], undefined)).toMatchObject({
-      ids: ["blx"],
-      missing: "ranking",
-    });
+    const top = (from: SelectorCandidate[]) => resolveSelector({ kind: "top", count: 1 }, from, undefined);
+    expect(top(lx)).toMatchObject({ ids: ["blx"], missing: null });
+    expect(top([...lx, ...assets])).toMatchObject({ ids: ["blx"], missing: "ranking" });
   });
 
   it("selects listed symbols, pairs, names and ids, case-insensitively", () => {
-    expect(resolveSelector({ kind: "list", names: ["btc", "Ethereum"] }, assets, undefined).ids).toEqual([
-      "1",
-      "2",
-    ]);
-    expect(resolveSelector({ kind: "list", names: ["m3", "BTC/usd"] }, markets, undefined).ids).toEqual([
-      "m1",
-      "m3",
-    ]);
+    expect(list(assets, "btc", "Ethereum").ids).toEqual(["1", "2"]);
+    expect(list(markets, "m3", "BTC/usd").ids).toEqual(["m1", "m3"]);
   });
 
   it("selects all that share a symbol, and reports ambiguous and unknown names", () => {
-    expect(resolveSelector({ kind: "list", names: ["GRT", "NOPE"] }, assets, undefined)).toEqual({
-      ids: ["3", "4"],
-      ambiguousNames: ["GRT"],
-      unknownNames: ["NOPE"],
-      suggestions: {},
-      missing: null,
-    });
+    const odd = { ambiguousNames: ["GRT"], unknownNames: ["NOPE"] };
+    expect(list(assets, "GRT", "NOPE")).toEqual({ ...whole, ids: ["3", "4"], ...odd });
   });
 
   it("suggests the closest label of each unknown name", () => {
-    const selection = resolveSelector(
-      { kind: "list", names: ["BCT", "XYZZYPLUGH", "btc"] },
-      assets,
-      undefined,
-    );
+    const selection = list(assets, "BCT", "XYZZYPLUGH", "btc");
     expect(selection).toMatchObject({ unknownNames: ["BCT", "XYZZYPLUGH"], suggestions: { BCT: "BTC" } });
     expect(Object.keys(selection.suggestions)).toEqual(["BCT"]);
     expect(formatUnknownNames(selection)).toBe("BCT (did you mean BTC?), XYZZYPLUGH");
@@ -106,13 +80,7 @@ describe("resolveSelector", () => {
       { id: "a", labels: ["ONE"] },
       { id: "b", labels: ["One"] },
     ];
-    expect(resolveSelector({ kind: "list", names: ["One"] }, pair, undefined)).toMatchObject({
-      ids: ["b"],
-      ambiguousNames: [],
-    });
-    expect(resolveSelector({ kind: "list", names: ["one"] }, pair, undefined)).toMatchObject({
-      ids: ["a", "b"],
-      ambiguousNames: ["one"],
-    });
+    expect(list(pair, "One")).toMatchObject({ ids: ["b"], ambiguousNames: [] });
+    expect(list(pair, "one")).toMatchObject({ ids: ["a", "b"], ambiguousNames: ["one"] });
   });
 });

@@ -51,22 +51,12 @@ describe("time ranges", () => {
     for (const list of [
       [{ from: 1, to: 1 }],
       [{ from: 2, to: 1 }],
-      [
-        { from: 1, to: 3 },
-        { from: 2, to: 4 },
-      ],
-      [
-        { from: 1, to: 2 },
-        { from: 2, to: 3 },
-      ],
-      [
-        { from: 5, to: 6 },
-        { from: 1, to: 2 },
-      ],
+      ...["13 24", "12 23", "56 12"].map((both) =>
+        both.split(" ").map(([from, to]) => ({ from: Number(from), to: Number(to) })),
+      ),
       [{ from: Number.NaN, to: 2 }],
-    ]) {
+    ])
       expect(() => assertNormalised(list)).toThrow("not ascending and disjoint");
-    }
   });
 
   it("formatRange shows timestamps, and what is none as a number", () => {
