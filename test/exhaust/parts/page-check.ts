@@ -9,6 +9,7 @@ import {
   type PageAnswer,
   type SeriesRules,
 } from "../../../src/rule/answer.ts";
+import { decideNotFound } from "../../../src/rule/decide.ts";
 import {
   claimNotFound,
   claimRecords,
@@ -307,8 +308,21 @@ function tryNotFound(): PartResult {
   const { gap } = plainPage;
   return tryAll(cases, ({ floor, step, ...content }) => {
     const rules = { ...plainRules, floor, step };
-    const claim = claimNotFound(gap, toStoredSeries(content), rules);
-    return [textOf(claim), specifyNotFound(gap, content, rules)];
+    const stored = toStoredSeries(content);
+    const sides = [gap, { from: 3, to: 3 }].map((range) => {
+      const claim = claimNotFound(range, stored, rules);
+      const known = { stored, rules, pending: [], confirmation: { answers: 2, over: 1 }, now: 0 };
+      const recorded = decideNotFound(range, known).recorded.map(
+        (one) => `${one.range.from}-${one.range.to}`,
+      );
+      const { from, to } = claim.range;
+      const mustRepeat = from < to && claim.kind === "not found";
+      return [
+        `${textOf(claim)} ${recorded}`,
+        `${specifyNotFound(range, content, rules)} ${mustRepeat ? `${from}-${to}` : ""}`,
+      ];
+    });
+    return [sides.map(([actual]) => actual).join(), sides.map(([, wanted]) => wanted).join()];
   });
 }
 
