@@ -3,8 +3,8 @@ import { tableFromIPC } from "@uwdata/flechette";
 import { expect, it } from "vitest";
 import { openWarehouse, toArrow } from "../../src/library/open-warehouse.ts";
 import { MINUTE } from "../support/library/ticks-warehouse.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { HOUR, nowTs, openForWriting } from "../support/warehouse/filled-warehouse.ts";
-import { makeTempFolder } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { writeTicks } from "../support/warehouse/write-records.ts";
 
@@ -14,7 +14,7 @@ const priceAt = (at: number) => `${100 + (at % 17)}.25`;
 
 /** Ticks every minute, also of the next hour: the test may run while an hour ends. */
 function fill(): string {
-  const path = join(makeTempFolder(), "mds.sqlite");
+  const path = join(temporaryFolder(), "mds.sqlite");
   const writer = openForWriting(path);
   writer.transaction((transaction) => {
     const ticks = Array.from({ length: COUNT }, (_, at) =>

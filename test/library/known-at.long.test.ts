@@ -14,8 +14,9 @@ import { applyChange, HISTORY_FROM, HISTORY_TO, someHistory } from "../support/l
 import { ManualClock } from "../support/manual-clock.ts";
 import { seed } from "../support/seed.ts";
 import { seededRandom } from "../support/seeded-random.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
-import { catchFailure, makeTempFolder, openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { catchFailure, openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { decimal, exchangeTick, parseTs } from "../support/warehouse/records.ts";
 import { writeContracts, writeLookup } from "../support/warehouse/write-lists.ts";
 import { writeRecords } from "../support/warehouse/write-records.ts";
@@ -393,7 +394,7 @@ describe("copies", () => {
     clock.jump(60_000);
     writer.transaction((transaction) => applyChange(transaction, "one", page(0, 3)));
     const later = withWarehouse(writer.path, (warehouse) => warehouse.cite());
-    const restored = join(makeTempFolder(), "mds.sqlite");
+    const restored = join(temporaryFolder(), "mds.sqlite");
     restoreWarehouse(copy, restored, parseTs("2026-03-01T13:00:00Z"));
     clock.jump(2 * 3_600_000);
     const other = openTestWarehouse({ path: restored, clock });
@@ -415,7 +416,7 @@ describe("copies", () => {
   });
 
   it("of 0.2.0 know their past since ticks were last moved out of them", () => {
-    const path = createEarlierWarehouse(join(makeTempFolder(), "mds.sqlite"));
+    const path = createEarlierWarehouse(join(temporaryFolder(), "mds.sqlite"));
     const moment = (seq: number) =>
       new Date((connection.value<Micros>("SELECT at FROM commits WHERE seq = ?", [seq]) ?? 0) / 1000);
     const { connection } = openTestWarehouse({ path });

@@ -22,13 +22,9 @@ import * as rowSchema from "../../src/warehouse/schema/rows.ts";
 import { connectReader, connectWriter } from "../../src/warehouse/sqlite/connection.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
-import {
-  catchFailure,
-  makeTempFolder,
-  openTestWarehouse,
-  queryRows,
-} from "../support/warehouse/open-warehouse.ts";
+import { catchFailure, openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { startPeerProcess } from "../support/warehouse/start-peer-process.ts";
 import { storeTicks } from "../support/warehouse/write-records.ts";
@@ -51,7 +47,7 @@ const version = () => LAST_REFUSED_VERSION + journal().entries.length;
 
 /** The migrations with one more at the end, as a later version would have them. */
 function laterMigrations(sql: string): string {
-  const folder = join(makeTempFolder(), "migrations");
+  const folder = join(temporaryFolder(), "migrations");
   cpSync(migrationsFolder, folder, { recursive: true });
   const { entries } = journal();
   const idx = entries.length;
@@ -70,7 +66,7 @@ function laterMigrations(sql: string): string {
   return folder;
 }
 
-const earlierWarehouse = () => createEarlierWarehouse(join(makeTempFolder(), "mds.sqlite"));
+const earlierWarehouse = () => createEarlierWarehouse(join(temporaryFolder(), "mds.sqlite"));
 
 /** Every table with its rows. */
 function readContents(database: Database.Database): Map<string, Record<string, unknown>[]> {
@@ -132,7 +128,7 @@ describe("migrations", () => {
   });
 
   it("F12: a warehouse of a newer version is rejected unchanged, with exit code 2", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     openWriter(path, { clock: new ManualClock() }).close();
     const later = connectWriter(path);
     migrate(later, { folder: laterMigrations("CREATE TABLE new_thing (id INTEGER PRIMARY KEY) STRICT") });
@@ -282,7 +278,7 @@ describe("migrations", () => {
   });
 
   it("F13: a migration that is killed halfway is applied again the next time, without losing rows", async () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     const warehouse = openWriter(path, { clock: new ManualClock() });
     storeTicks(warehouse, [tick(1, "1.5")]);
     warehouse.close();
@@ -313,7 +309,7 @@ describe("migrations", () => {
   });
 
   it("F13: a migration does not start without the space that it may need", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     const tiny = () => ({ type: 0xef53, bavail: 10, bsize: 4096 });
     const failure = catchFailure(() => openWriter(path, { clock: new ManualClock(), fileSystem: tiny }));
     expect(failure).toMatchObject({ code: "disk_full", exit: 75 });
@@ -335,7 +331,7 @@ describe("migrations", () => {
   });
 
   it("start over when the creation of the file was interrupted", () => {
-    const directory = makeTempFolder();
+    const directory = temporaryFolder();
     const path = join(directory, "mds.sqlite");
     mkdirSync(directory, { recursive: true });
     appendFileSync(`${path}.new`, "half a database");

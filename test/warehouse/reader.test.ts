@@ -10,13 +10,9 @@ import { prune } from "../../src/warehouse/rows/retention.ts";
 import { recordMissingScopes, recordStreamError } from "../../src/warehouse/rows/stream-stats.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { present as now } from "../support/present.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { fill as fillWarehouse } from "../support/warehouse/filled-warehouse.ts";
-import {
-  catchFailure,
-  makeTempFolder,
-  openTestWarehouse,
-  queryRows,
-} from "../support/warehouse/open-warehouse.ts";
+import { catchFailure, openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 import { exchangeTick } from "../support/warehouse/records.ts";
 
 const HOUR = 3600 * MICROS_PER_SECOND;
@@ -78,7 +74,7 @@ describe("a warehouse that nobody writes", () => {
   }
 
   it("can be read from a read-only folder after a normal close", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     const warehouse = openWriter(path, { clock: systemClock });
     fill(warehouse);
     warehouse.close();
@@ -102,7 +98,7 @@ describe("a warehouse that nobody writes", () => {
   });
 
   it("may be deleted by its one file to begin again", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     openWriter(path, { clock: systemClock }).close();
     rmSync(path);
     openWriter(path, { clock: systemClock }).close();

@@ -6,15 +6,16 @@ import { SCHEMA_VERSION } from "../../../src/share/schema/migrate.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { EMPTY_TEMPLATE } from "../../support/postgres-server.ts";
 import { failureOf, shareInto } from "../../support/share/share-harness.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { createEarlierWarehouse } from "../../support/warehouse/earlier-warehouse.ts";
-import { makeTempFolder, openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
 /** A dump of the database to which 0.2.0 forwarded the file of `createEarlierWarehouse`, with a month that was moved out. */
 const dump = gunzipSync(readFileSync(join(import.meta.dirname, "../../support/share/earlier-schema.sql.gz")));
 
 async function openEarlier() {
-  const path = createEarlierWarehouse(join(makeTempFolder(), "mds.sqlite"));
+  const path = createEarlierWarehouse(join(temporaryFolder(), "mds.sqlite"));
   openTestWarehouse({ path });
   const database = await server.createDatabase(EMPTY_TEMPLATE);
   await server.query(database, dump.toString());

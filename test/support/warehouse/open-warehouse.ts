@@ -1,19 +1,11 @@
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { renameJournal } from "../../../src/warehouse/tables/journal.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
-import { makeMemoryFolder } from "../memory-folder.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "./empty-warehouse.ts";
-
-/** A folder that is removed after the test. */
-export function makeTempFolder(): string {
-  const directory = makeMemoryFolder("mds-warehouse-");
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  return directory;
-}
 
 interface TestWarehouseOptions extends Partial<WriterOptions> {
   readonly path?: string;
@@ -22,7 +14,7 @@ interface TestWarehouseOptions extends Partial<WriterOptions> {
 }
 
 export function openTestWarehouse(options: TestWarehouseOptions = {}): WarehouseWriter {
-  const { path = join(makeTempFolder(), "mds.sqlite"), hasAllViews = false, ...rest } = options;
+  const { path = join(temporaryFolder(), "mds.sqlite"), hasAllViews = false, ...rest } = options;
   const isCopy = Object.keys(options).every((name) => name === "clock" || name === "hasAllViews");
   if (isCopy) copyEmptyWarehouse(path, hasAllViews ? undefined : viewsBesideSync);
   const warehouse = openWriter(path, { clock: new ManualClock(), ...rest });

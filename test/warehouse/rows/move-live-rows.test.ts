@@ -6,8 +6,9 @@ import { readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
 import { newestRow } from "../../../src/warehouse/tables/row-parts.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
-import { makeTempFolder, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { exchangeTick, parseTs } from "../../support/warehouse/records.ts";
 import { writeRecords } from "../../support/warehouse/write-records.ts";
 
@@ -133,7 +134,7 @@ describe("live rows", () => {
     fc.assert(
       fc.property(fc.array(step, { minLength: 40, maxLength: 80 }), (steps) => {
         const clock = new ManualClock();
-        const path = join(makeTempFolder(), "mds.sqlite");
+        const path = join(temporaryFolder(), "mds.sqlite");
         copyEmptyWarehouse(path, viewsBesideSync);
         let warehouse = openWriter(path, { clock });
         const model = new Map<string, string>();

@@ -10,13 +10,9 @@ import { readWalBytes, truncateLongWal, truncateWal } from "../../../src/warehou
 import { assertNoWriter } from "../../../src/warehouse/sqlite/writer-lock.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
-import {
-  catchFailure,
-  makeTempFolder,
-  openTestWarehouse,
-  queryRows,
-} from "../../support/warehouse/open-warehouse.ts";
+import { catchFailure, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { startPeerProcess } from "../../support/warehouse/start-peer-process.ts";
 import { storeTicks, writeTicks } from "../../support/warehouse/write-records.ts";
@@ -25,7 +21,7 @@ const page = (from: number) => Array.from({ length: 500 }, (_, i) => tick(from +
 const write = (warehouse: WarehouseWriter, from = 0) => storeTicks(warehouse, page(from));
 
 function makeEmptyWarehouse(): string {
-  const path = join(makeTempFolder(), "mds.sqlite");
+  const path = join(temporaryFolder(), "mds.sqlite");
   copyEmptyWarehouse(path);
   return path;
 }
@@ -101,7 +97,7 @@ describe("the writer", () => {
   });
 
   it("keeps its lock when the same process tries to open the warehouse again", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     const warehouse = openTestWarehouse({ path });
     for (let attempt = 0; attempt < 3; attempt++) {
       expect(catchFailure(() => openWriter(path, { clock: new ManualClock() })).code).toBe(

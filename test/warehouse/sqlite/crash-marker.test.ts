@@ -5,10 +5,10 @@ import {
   recordCrash,
   recordKilledWriter,
 } from "../../../src/warehouse/sqlite/crash-marker.ts";
-import { makeTempFolder } from "../../support/warehouse/open-warehouse.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 it("names the last of several killed writers, and keeps what a writer has said itself", () => {
-  const path = join(makeTempFolder(), "mds.sqlite");
+  const path = join(temporaryFolder(), "mds.sqlite");
   for (const pid of [1, 2, 3]) {
     recordKilledWriter(path, { holder: `pid ${pid}`, sinceMs: pid * 1_000 });
     expect(readLastCrash(path)?.line).toContain(`the writer (pid ${pid}) was killed`);

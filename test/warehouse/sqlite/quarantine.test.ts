@@ -23,12 +23,7 @@ import { silentLog } from "../../../src/runtime/log.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import {
-  catchFailure,
-  makeTempFolder,
-  openTestWarehouse,
-  queryRows,
-} from "../../support/warehouse/open-warehouse.ts";
+import { catchFailure, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { storeTicks } from "../../support/warehouse/write-records.ts";
 
@@ -51,7 +46,7 @@ const filled = temporaryFolder(afterAll);
 beforeAll(() => void fillWarehouse(filled));
 
 function makeFilledWarehouse(): string {
-  const folder = makeTempFolder();
+  const folder = temporaryFolder();
   cpSync(filled, folder, { recursive: true });
   return join(folder, "mds.sqlite");
 }
@@ -125,7 +120,7 @@ describe("F10: a damaged file is renamed to a dated name, never deleted, and rep
   });
 
   it("quarantines only the WAL if it belongs to another warehouse, because SQLite would apply it", () => {
-    const path = fillWarehouse(makeTempFolder());
+    const path = fillWarehouse(temporaryFolder());
     const other = openTestWarehouse();
     write(other, 300);
     copyFileSync(`${other.path}-wal`, `${path}-wal`);
@@ -155,7 +150,7 @@ describe("F10: a damaged file is renamed to a dated name, never deleted, and rep
     ["the WAL is missing: the file is at its last checkpoint", ["-shm"], 5000],
   ])("quarantines nothing when only %s", (_, left, count) => {
     const path = makeFilledWarehouse();
-    const copy = join(makeTempFolder(), "mds.sqlite");
+    const copy = join(temporaryFolder(), "mds.sqlite");
     const warehouse = openTestWarehouse({ path });
     write(warehouse, 10, 90_000);
     for (const suffix of ["", ...left]) copyFileSync(path + suffix, copy + suffix);
@@ -169,7 +164,7 @@ describe("F10: a damaged file is renamed to a dated name, never deleted, and rep
 describe("F11: a copy that replaces the open file", () => {
   it("stays intact, because the leftover WAL of the old file is quarantined", () => {
     const path = makeFilledWarehouse();
-    const copy = join(makeTempFolder(), "copy.sqlite");
+    const copy = join(temporaryFolder(), "copy.sqlite");
     copyFileSync(path, copy);
     const warehouse = openTestWarehouse({ path });
     write(warehouse, 700, 90_000);
@@ -187,7 +182,7 @@ describe("F11: a copy that replaces the open file", () => {
 describe("F10: damage found by a check", () => {
   it("does not apply to a file that has replaced the checked one", () => {
     const path = makeFilledWarehouse();
-    const copy = join(makeTempFolder(), "copy.sqlite");
+    const copy = join(temporaryFolder(), "copy.sqlite");
     copyFileSync(path, copy);
     const warehouse = openWriter(path, { clock: new ManualClock() });
     warehouse.recordCheckResult("row 7 missing from index");
@@ -241,7 +236,7 @@ describe("other disk faults", () => {
   it.each(["file/deep/mds.sqlite", "/proc/none/mds.sqlite", "/proc/mds.sqlite"])(
     "F5: a directory that cannot be created or written (%s) fails with a remedy and exit 2",
     (path) => {
-      const directory = makeTempFolder();
+      const directory = temporaryFolder();
       writeFileSync(join(directory, "file"), "");
       const failure = catchFailure(() => openWriter(resolve(directory, path), { clock: new ManualClock() }));
       expect(failure).toMatchObject({ family: "operator", code: "db_not_writable", exit: 2 });
@@ -253,7 +248,7 @@ describe("other disk faults", () => {
     [0x6969, "NFS"],
     [0xff534d42 | 0, "CIFS"],
   ])("F17: a network file system is rejected (%s)", (type, name) => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     const failure = catchFailure(() =>
       openWriter(path, { clock: new ManualClock(), fileSystem: () => ({ type, bavail: 1e9, bsize: 4096 }) }),
     );
@@ -264,7 +259,7 @@ describe("other disk faults", () => {
 
   it("F17: a symbolic link is followed with a warning, and uses the lock of the real file", () => {
     const path = makeFilledWarehouse();
-    const link = join(makeTempFolder(), "link.sqlite");
+    const link = join(temporaryFolder(), "link.sqlite");
     symlinkSync(path, link);
     const warnings: string[] = [];
     const log = { ...silentLog, warn: (_fields: unknown, message: string) => void warnings.push(message) };

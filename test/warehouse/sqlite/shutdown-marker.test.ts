@@ -6,8 +6,9 @@ import { inspectFile } from "../../../src/warehouse/integrity.ts";
 import { readLastShutdown } from "../../../src/warehouse/sqlite/shutdown-marker.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
-import { catchFailure, makeTempFolder } from "../../support/warehouse/open-warehouse.ts";
+import { catchFailure } from "../../support/warehouse/open-warehouse.ts";
 
 const clock = new ManualClock();
 const open = (path: string, mayDeferCheck = false) => openWriter(path, { clock, mayDeferCheck });
@@ -19,7 +20,7 @@ function inspect(path: string, options?: { mayDeferCheck: boolean }) {
 }
 
 function closedWarehouse(): string {
-  const path = join(makeTempFolder(), "mds.sqlite");
+  const path = join(temporaryFolder(), "mds.sqlite");
   copyEmptyWarehouse(path);
   open(path).close();
   return path;

@@ -21,13 +21,9 @@ import { recordCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
 import { MIN_FREE_BYTES } from "../../../src/warehouse/sqlite/disk.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
-import {
-  catchFailure,
-  makeTempFolder,
-  openTestWarehouse,
-  queryRows,
-} from "../../support/warehouse/open-warehouse.ts";
+import { catchFailure, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { storeTicks } from "../../support/warehouse/write-records.ts";
 
@@ -46,10 +42,10 @@ describe("F22: a path at which there never was a warehouse", () => {
     "a -wal file alone": (path) => writeFileSync(`${path}-wal`, "frames of something"),
   };
   it.each(Object.keys(strangers))("%s is refused with exit 2, and nothing is created or changed", (name) => {
-    const path = join(makeTempFolder(), "mine");
+    const path = join(temporaryFolder(), "mine");
     strangers[name]?.(path);
     const before = contentOf(dirname(path));
-    const copy = join(makeTempFolder(), "copy.sqlite");
+    const copy = join(temporaryFolder(), "copy.sqlite");
     copyEmptyWarehouse(copy);
     for (const use of [() => open(path), () => restoreWarehouse(copy, path, 0)]) {
       const failure = catchFailure(use);
@@ -60,14 +56,14 @@ describe("F22: a path at which there never was a warehouse", () => {
   });
 
   it("a folder is refused with exit 2, and nothing is created beside it", () => {
-    const path = join(makeTempFolder(), "folder");
+    const path = join(temporaryFolder(), "folder");
     mkdirSync(path);
     expect(catchFailure(() => open(path))).toMatchObject({ exit: 2, message: `${path} is not a file` });
     expect(readdirSync(dirname(path))).toEqual(["folder"]);
   });
 
   it("an empty file becomes the warehouse", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     writeFileSync(path, "");
     expect(openTestWarehouse({ path }).quarantined).toEqual([]);
     expect(readdirSync(dirname(path)).filter((name) => name.includes("aside"))).toEqual([]);
@@ -76,14 +72,14 @@ describe("F22: a path at which there never was a warehouse", () => {
 
 describe("F10: a damaged warehouse is recognised, and set aside,", () => {
   it.each([".end", ".writer", ".crash"])("by the file %s beside it, if its header is gone", (suffix) => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     writeFileSync(path, "\0".repeat(8192));
     writeFileSync(path + suffix, "[]");
     expect(openTestWarehouse({ path }).quarantined).toHaveLength(1);
   });
 
   it("by its header, if there is nothing else", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     copyEmptyWarehouse(path);
     rmSync(`${path}.end`);
     truncateSync(path, 5000);
@@ -102,7 +98,7 @@ describe("F23: the files beside a warehouse", () => {
     );
 
   it("and its copies get its mode and owner", () => {
-    const folder = makeTempFolder();
+    const folder = temporaryFolder();
     const path = join(folder, "mds.sqlite");
     writeFileSync(path, "", { mode: 0o600 });
     const isRoot = process.getuid?.() === 0;
@@ -132,8 +128,8 @@ describe("F23: the files beside a warehouse", () => {
   });
 
   it.each([".lock", ".writer"])("are not written through a link in the place of %s", (suffix) => {
-    const path = join(makeTempFolder(), "mds.sqlite");
-    const target = join(makeTempFolder(), "diary");
+    const path = join(temporaryFolder(), "mds.sqlite");
+    const target = join(temporaryFolder(), "diary");
     writeFileSync(target, "Dear diary");
     symlinkSync(target, path + suffix);
     const failure = catchFailure(() => open(path));
@@ -143,8 +139,8 @@ describe("F23: the files beside a warehouse", () => {
   });
 
   it.each([".end.new", ".crash.new"])("replace a link in the place of %s", (suffix) => {
-    const path = join(makeTempFolder(), "mds.sqlite");
-    const target = join(makeTempFolder(), "diary");
+    const path = join(temporaryFolder(), "mds.sqlite");
+    const target = join(temporaryFolder(), "diary");
     writeFileSync(target, "Dear diary");
     symlinkSync(target, path + suffix);
     open(path).close();
@@ -159,7 +155,7 @@ describe("F11: a warehouse that is deleted while it is open", () => {
   const rowCount = "SELECT count(*) AS n FROM index_ticks";
 
   it.each(["", "/data"])("is copied aside with all its rows, once there is space (folder%s)", (below) => {
-    const folder = makeTempFolder() + below;
+    const folder = temporaryFolder() + below;
     const path = join(folder, "mds.sqlite");
     let free = 1e12;
     const fileSystem = () => ({ type: 0xef53, bavail: free / 4096, bsize: 4096 });
@@ -190,7 +186,7 @@ describe("F11: a warehouse that is deleted while it is open", () => {
   });
 
   it("is not copied if it was only moved, and its new name is told", () => {
-    const path = join(makeTempFolder(), "mds.sqlite");
+    const path = join(temporaryFolder(), "mds.sqlite");
     const warehouse = openTestWarehouse({ path });
     renameSync(path, `${path}.moved`);
     expect(summaryOf(warehouse).summary).toContain(`it is now ${path}.moved`);

@@ -3,7 +3,7 @@ import { readPageView } from "../../../src/dashboard/page-views.ts";
 import { DAYS_PER_YEAR, MICROS_PER_DAY, parseTimestamp } from "../../../src/model/time.ts";
 import { withReader } from "../../../src/warehouse/reader.ts";
 import { fillDemoWarehouse } from "../../docs/demo-warehouse.ts";
-import { makeTempFolder } from "../../support/warehouse/open-warehouse.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 type Greek = "implied_volatility" | "delta" | "gamma" | "vega" | "theta";
 type Row = Record<"contract_id" | "market_id" | "option_type" | "expiration", string> &
@@ -37,7 +37,7 @@ const near = (value: number, expected: number, within: number) =>
   expect(Math.abs(value - expected)).toBeLessThan(within);
 
 it("has the volatility that gives the price, and greeks that are the slopes of the price", async () => {
-  const { path } = await fillDemoWarehouse(makeTempFolder());
+  const { path } = await fillDemoWarehouse(temporaryFolder());
   const rows = withReader(path, (reader) => reader.rows<Row>("SELECT * FROM latest_option_greeks"));
   const solved = rows.filter(({ implied_volatility }) => implied_volatility !== null);
   expect(solved.length).toBeGreaterThan(10);
@@ -88,7 +88,7 @@ it("has the volatility that gives the price, and greeks that are the slopes of t
 });
 
 it("is what the page of derivatives shows of an asset", async () => {
-  const { path, clock } = await fillDemoWarehouse(makeTempFolder());
+  const { path, clock } = await fillDemoWarehouse(temporaryFolder());
   withReader(path, (reader) => {
     const [{ id } = { id: "" }] = reader.rows<{ id: string }>("SELECT id FROM assets WHERE symbol = 'BTC'");
     const key = (row: object) => JSON.stringify(Object.values(row));
