@@ -29,146 +29,77 @@ const live = { faults: 1, crashes: 1, steps: ["slot", "socket"] } as const;
 const polled = { faults: 1, crashes: 1, steps: ["slot", "poll"] } as const;
 const both = { faults: 1, crashes: 1, steps: ["slot", "socket", "poll"] } as const;
 
+const of =
+  (stream: SpecShape["stream"]) =>
+  (among: SpecShape["lists"], bound: SnapshotBound, rest: Omit<SpecShape, "stream" | "lists"> = {}) => ({
+    ...{ shape: { stream, lists: among, ...rest }, bound },
+  });
+const [exchange, derivatives, caps] = [of("exchange_ticks"), of("derivative_ticks"), of("market_caps")];
+
 export const snapshotPlans = {
   small: [
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ late: "b" }] },
-      bound: { ...live, depth: 6 },
-    },
-    { shape: { stream: "exchange_ticks", lists: [["abc", "a"]] }, bound: { ...polled, depth: 6 } },
-    {
-      shape: { stream: "derivative_ticks", lists: [["abcn"]], more: [{ every: 4 }], phases: [1] },
-      bound: { ...polled, depth: 6 },
-    },
-    { shape: { stream: "exchange_ticks", lists: ofTwo }, bound: { ...both, depth: 4 } },
+    exchange(ofTwo, { ...live, depth: 6 }, { more: [{ late: "b" }] }),
+    exchange([["abc", "a"]], { ...polled, depth: 6 }),
+    derivatives([["abcn"]], { ...polled, depth: 6 }, { more: [{ every: 4 }], phases: [1] }),
+    exchange(ofTwo, { ...both, depth: 4 }),
   ],
   mutants: [
     // It arrives in the period after its own, or is dated with the period after that in which it was made.
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ late: "b" }], phases: [1] },
-      bound: { ...live, depth: 7 },
-    },
-    {
-      shape: { stream: "exchange_ticks", lists: pairs, more: [{ ahead: "abc" }], phases: [1] },
-      bound: { ...polled, depth: 6 },
-    },
-    {
-      shape: { stream: "exchange_ticks", lists: comes, more: [{ late: "b" }, { selected: "b", late: "b" }] },
-      bound: { ...live, depth: 7 },
-    },
-    { shape: { stream: "exchange_ticks", lists: ofTwo, more: apart }, bound: { ...live, depth: 7 } },
-    {
-      shape: {
-        stream: "exchange_ticks",
-        lists: [
-          ["ab", "a"],
-          ["a", "ab"],
-          ["ab", ""],
-        ],
-        more: everyTick,
-      },
-      bound: { ...live, depth: 6 },
-    },
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "b" }], phases: [1] },
-      bound: { ...live, depth: 7 },
-    },
+    exchange(ofTwo, { ...live, depth: 7 }, { more: [{ late: "b" }], phases: [1] }),
+    exchange(pairs, { ...polled, depth: 6 }, { more: [{ ahead: "abc" }], phases: [1] }),
+    exchange(comes, { ...live, depth: 7 }, { more: [{ late: "b" }, { selected: "b", late: "b" }] }),
+    exchange(ofTwo, { ...live, depth: 7 }, { more: apart }),
+    exchange(
+      [
+        ["ab", "a"],
+        ["a", "ab"],
+        ["ab", ""],
+      ],
+      { ...live, depth: 6 },
+      { more: everyTick },
+    ),
+    exchange(ofTwo, { ...live, depth: 7 }, { more: [{ ahead: "b" }], phases: [1] }),
     // Longer, and its ticks wait until their period begins.
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "a" }], phases: [1] },
-      bound: { ...live, depth: 4 },
-    },
-    { shape: { stream: "exchange_ticks", lists: ofTwo, more: everyTick }, bound: { ...live, depth: 7 } },
-    {
-      shape: { stream: "exchange_ticks", lists, more: [{}, { exchangeId: null }] },
-      bound: { ...polled, depth: 7 },
-    },
-    {
-      shape: { stream: "derivative_ticks", lists: [["abcn"], ["abcn", "an"], ["abcn", "abc"]] },
-      bound: { ...polled, depth: 8 },
-    },
-    {
-      shape: { stream: "market_caps", lists: [["abc"]], more: [{ every: 4 }, { every: 6 }], phases: [0, 1] },
-      bound: { ...polled, depth: 9 },
-    },
-    {
-      shape: { stream: "derivative_ticks", lists: [["abcn"]], more: [{}, { every: 4 }], phases: [0, 1] },
-      bound: { ...polled, depth: 11 },
-    },
-    { shape: { stream: "exchange_ticks", lists: [["ab"], ["abc", "a"]] }, bound: { ...both, depth: 6 } },
+    exchange(ofTwo, { ...live, depth: 4 }, { more: [{ ahead: "a" }], phases: [1] }),
+    exchange(ofTwo, { ...live, depth: 7 }, { more: everyTick }),
+    exchange(lists, { ...polled, depth: 7 }, { more: [{}, { exchangeId: null }] }),
+    derivatives([["abcn"], ["abcn", "an"], ["abcn", "abc"]], { ...polled, depth: 8 }),
+    caps([["abc"]], { ...polled, depth: 9 }, { more: [{ every: 4 }, { every: 6 }], phases: [0, 1] }),
+    derivatives([["abcn"]], { ...polled, depth: 11 }, { more: [{}, { every: 4 }], phases: [0, 1] }),
+    exchange([["ab"], ["abc", "a"]], { ...both, depth: 6 }),
   ],
   full: [
     // It arrives in the period after its own, or is dated with the period after that in which it was made.
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ late: "b" }], phases: [1] },
-      bound: { ...live, depth: 9 },
-    },
-    {
-      shape: { stream: "exchange_ticks", lists: pairs, more: [{ ahead: "abc" }], phases: [1] },
-      bound: { ...polled, depth: 7 },
-    },
-    {
-      shape: { stream: "exchange_ticks", lists: comes, more: [{ late: "b" }, { selected: "b", late: "b" }] },
-      bound: { ...live, depth: 9 },
-    },
-    { shape: { stream: "exchange_ticks", lists: ofTwo, more: apart }, bound: { ...live, depth: 9 } },
-    {
-      shape: { stream: "exchange_ticks", lists: pairs, more: everyTick, phases: [0, 1] },
-      bound: { ...live, depth: 7 },
-    },
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "b" }], phases: [1] },
-      bound: { ...live, depth: 10 },
-    },
+    exchange(ofTwo, { ...live, depth: 9 }, { more: [{ late: "b" }], phases: [1] }),
+    exchange(pairs, { ...polled, depth: 7 }, { more: [{ ahead: "abc" }], phases: [1] }),
+    exchange(comes, { ...live, depth: 9 }, { more: [{ late: "b" }, { selected: "b", late: "b" }] }),
+    exchange(ofTwo, { ...live, depth: 9 }, { more: apart }),
+    exchange(pairs, { ...live, depth: 7 }, { more: everyTick, phases: [0, 1] }),
+    exchange(ofTwo, { ...live, depth: 10 }, { more: [{ ahead: "b" }], phases: [1] }),
     // Longer, and its ticks wait until their period begins.
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ ahead: "a" }], phases: [1] },
-      bound: { ...live, depth: 4 },
-    },
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{}, { late: "b" }, { exchangeId: null }] },
-      bound: { ...live, depth: 10 },
-    },
-    {
-      shape: { stream: "exchange_ticks", lists: ofTwo, more: [{ late: "b" }] },
-      bound: { ...live, depth: 8, faults: 2 },
-    },
-    {
-      shape: {
-        stream: "exchange_ticks",
-        lists,
-        more: [{}, { exchangeId: null }, { selected: "d" }],
-        phases: [0, 1],
-      },
-      bound: { ...polled, depth: 10 },
-    },
-    {
-      shape: {
-        stream: "derivative_ticks",
-        lists: [["abcn"], ["abn", "abno"], ["abcn", "an"], ["abcn", "abc"]],
-        more: [{}, { every: 4 }, { every: 6 }],
-        phases: [0, 1],
-      },
-      bound: { ...polled, depth: 12 },
-    },
-    {
-      shape: {
-        stream: "market_caps",
-        lists: [["abc"], ["abc", "a"]],
-        more: [{ every: 4 }, { every: 6 }],
-        phases: [0, 1],
-      },
-      bound: { ...polled, depth: 12 },
-    },
-    {
-      shape: {
-        stream: "exchange_ticks",
-        lists: [["ab"], ["abc", "a"], ["ab", ""]],
-        more: [{}, { late: "b" }, { selected: "a", late: "a" }],
-        phases: [0, 1],
-      },
-      bound: { ...both, depth: 7 },
-    },
+    exchange(ofTwo, { ...live, depth: 4 }, { more: [{ ahead: "a" }], phases: [1] }),
+    exchange(ofTwo, { ...live, depth: 10 }, { more: [{}, { late: "b" }, { exchangeId: null }] }),
+    exchange(ofTwo, { ...live, depth: 8, faults: 2 }, { more: [{ late: "b" }] }),
+    exchange(
+      lists,
+      { ...polled, depth: 10 },
+      { more: [{}, { exchangeId: null }, { selected: "d" }], phases: [0, 1] },
+    ),
+    derivatives(
+      [["abcn"], ["abn", "abno"], ["abcn", "an"], ["abcn", "abc"]],
+      { ...polled, depth: 12 },
+      { more: [{}, { every: 4 }, { every: 6 }], phases: [0, 1] },
+    ),
+    caps(
+      [["abc"], ["abc", "a"]],
+      { ...polled, depth: 12 },
+      { more: [{ every: 4 }, { every: 6 }], phases: [0, 1] },
+    ),
+    exchange(
+      [["ab"], ["abc", "a"], ["ab", ""]],
+      { ...both, depth: 7 },
+      { more: [{}, { late: "b" }, { selected: "a", late: "a" }], phases: [0, 1] },
+    ),
   ],
 } satisfies Record<string, readonly SnapshotPlanPart[]>;
 
