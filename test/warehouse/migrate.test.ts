@@ -31,15 +31,9 @@ import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const tables = Object.values({ ...rowSchema, ...lookups, ...coverage }) as SQLiteTable[];
 
-interface JournalEntry {
-  idx: number;
-  when: number;
-  tag: string;
-}
+type Journal = { entries: { idx: number; when: number; tag: string }[] };
 const journal = () =>
-  JSON.parse(readFileSync(join(migrationsFolder, "meta/_journal.json"), "utf8")) as {
-    entries: JournalEntry[];
-  };
+  JSON.parse(readFileSync(join(migrationsFolder, "meta/_journal.json"), "utf8")) as Journal;
 
 const digest = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
 
@@ -51,18 +45,11 @@ function laterMigrations(sql: string): string {
   cpSync(migrationsFolder, folder, { recursive: true });
   const { entries } = journal();
   const idx = entries.length;
-  const next = {
-    idx,
-    version: "6",
-    when: (entries.at(-1)?.when ?? 0) + 1,
-    tag: `000${idx}_later`,
-    breakpoints: true,
-  };
+  const when = (entries.at(-1)?.when ?? 0) + 1;
+  const next = { idx, version: "6", when, tag: `000${idx}_later`, breakpoints: true };
   writeFileSync(join(folder, `${next.tag}.sql`), sql);
-  writeFileSync(
-    join(folder, "meta/_journal.json"),
-    JSON.stringify({ ...journal(), entries: [...entries, next] }),
-  );
+  const written = JSON.stringify({ ...journal(), entries: [...entries, next] });
+  writeFileSync(join(folder, "meta/_journal.json"), written);
   return folder;
 }
 
@@ -76,12 +63,9 @@ function readContents(database: Database.Database): Map<string, Record<string, u
     )
     .pluck()
     .all();
-  return new Map(
-    names.map((name) => [
-      name,
-      database.prepare<[], Record<string, unknown>>(`SELECT * FROM "${name}"`).all(),
-    ]),
-  );
+  const rowsOf = (name: string) =>
+    database.prepare<[], Record<string, unknown>>(`SELECT * FROM "${name}"`).all();
+  return new Map(names.map((name) => [name, rowsOf(name)]));
 }
 
 /** The definition of every table, index and trigger, without the quotes that a rename adds and a default that it leaves. */
@@ -114,11 +98,8 @@ describe("migrations", () => {
         pk: key ? key.indexOf(column.name) + 1 : Number(column.primary),
       }));
       const info = warehouse.connection.database.pragma(`table_info(${name})`) as Record<string, unknown>[];
-      const actual = info.map((c) => ({
-        name: c.name,
-        type: String(c.type).toUpperCase(),
-        notnull: c.notnull,
-        pk: c.pk,
+      const actual = info.map(({ name, type, notnull, pk }) => ({
+        ...{ name, type: String(type).toUpperCase(), notnull, pk },
       }));
       // A migration appends its columns to a table, wherever the schema has them.
       const byName = (columns: { name: unknown }[]) =>
@@ -177,10 +158,9 @@ describe("migrations", () => {
     expected.set("commits", [{ ...first, at: kept[0]?.at }, ...kept]);
     expected.set("snapshot_states", []);
     expected.set("row_parts", [{ part: 0, opened_at: 0 }]);
-    expected.set(
-      "changes",
-      (before.get("changes") ?? []).map((change) => ({ ...change, keys: 1 })),
-    );
+    const changes = before.get("changes") ?? [];
+    const withKeys = changes.map((change) => ({ ...change, keys: 1 }));
+    expected.set("changes", withKeys);
     // A bar has the start of its day.
     for (const table of ["daily_bar_rows", "past_daily_bar_rows"])
       expected.set(
@@ -229,15 +209,10 @@ describe("migrations", () => {
       expect(() => queryRows(warehouse, `SELECT * FROM "${String(name)}"`), String(name)).not.toThrow();
     expect(views).toEqual(expect.arrayContaining([{ name: "my_broken" }]));
     expect(queryRows(warehouse, "SELECT count(*) AS n FROM my_ticks")).toEqual([{ n: 633 }]);
-    expect(
-      queryRows(warehouse, "SELECT price_exact FROM index_ticks WHERE price_exact LIKE '67012.%'"),
-    ).toEqual([{ price_exact: "67012.123456789012345678" }]);
-    expect(
-      queryRows(
-        warehouse,
-        "SELECT state, reason FROM gaps WHERE stream = 'index_ticks' AND reason = 'forbidden' LIMIT 1",
-      ),
-    ).toEqual([{ state: "open", reason: "forbidden" }]);
+    const exact = "SELECT price_exact FROM index_ticks WHERE price_exact LIKE '67012.%'";
+    expect(queryRows(warehouse, exact)).toEqual([{ price_exact: "67012.123456789012345678" }]);
+    const gaps = "SELECT state FROM gaps WHERE stream = 'index_ticks' AND reason = 'forbidden' LIMIT 1";
+    expect(queryRows(warehouse, gaps)).toEqual([{ state: "open" }]);
     const write = () => storeTicks(warehouse, [tick(1767225660000000, "1")]);
     expect(write().inserted).toBe(1);
   });
@@ -317,10 +292,8 @@ describe("migrations", () => {
 
     const old = earlierWarehouse();
     const warnings: unknown[] = [];
-    const log = {
-      ...silentLog,
-      warn: (fields: unknown, message: string) => warnings.push({ message, fields }),
-    };
+    const warn = (fields: unknown, message: string) => warnings.push({ message, fields });
+    const log = { ...silentLog, warn };
     const upgrade = (fileSystem?: typeof tiny) =>
       openWriter(old, { clock: new ManualClock(), log, ...(fileSystem && { fileSystem }) });
     expect(catchFailure(() => upgrade(tiny))).toMatchObject({ code: "disk_full" });

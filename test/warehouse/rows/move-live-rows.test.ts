@@ -18,12 +18,8 @@ const MINUTE_MS = 60_000;
 const PART_MS = 2 * MINUTE_MS;
 const MARKETS = ["a", "b", "c"];
 
-const poll = (
-  warehouse: WarehouseWriter,
-  offset: number,
-  markets = MARKETS,
-  source: "rest" | "live" = "live",
-) =>
+type Source = "rest" | "live";
+const writePoll = (warehouse: WarehouseWriter, offset: number, markets = MARKETS, source: Source = "live") =>
   warehouse.transaction((t) => {
     const ticks = markets.map((marketId) => exchangeTick(T + offset, `${offset}`, { marketId }));
     return writeRecords(t, "exchange_ticks", ticks, source);
@@ -57,7 +53,7 @@ function openWithParts(parts: number, merged = Number.POSITIVE_INFINITY) {
   const warehouse = openTestWarehouse({ clock, hasAllViews: true });
   for (let part = 0; part < parts; part++) {
     if (part % merged === 0) moveAll(warehouse, 100);
-    poll(warehouse, part);
+    writePoll(warehouse, part);
     clock.jump(PART_MS);
   }
   return { clock, warehouse };
@@ -102,34 +98,25 @@ describe("live rows", () => {
   });
 
   it("are each visible once, whatever is written, moved, rolled back or killed in between", () => {
+    const poll = fc.record({ what: fc.constant("poll" as const), markets: fc.subarray(MARKETS) });
+    const late = fc.record({
+      ...{ what: fc.constant("late" as const), market: fc.constantFrom(...MARKETS) },
+      ...{ back: fc.integer({ min: 0, max: 30 }), source: fc.constantFrom("rest" as const, "live" as const) },
+    });
+    const rows = fc.integer({ min: 1, max: 20 });
+    const move = fc.record({ what: fc.constant("move" as const), rows, isToHistory: fc.boolean() });
+    const others = fc.record({
+      what: fc.constantFrom("restart" as const, "rollback" as const, "back" as const),
+    });
     const step = fc.oneof(
-      {
-        weight: 6,
-        arbitrary: fc.record({ what: fc.constant("poll" as const), markets: fc.subarray(MARKETS) }),
-      },
-      {
-        weight: 4,
-        arbitrary: fc.record({
-          what: fc.constant("late" as const),
-          market: fc.constantFrom(...MARKETS),
-          back: fc.integer({ min: 0, max: 30 }),
-          source: fc.constantFrom("rest" as const, "live" as const),
-        }),
-      },
-      {
-        weight: 3,
-        arbitrary: fc.record({
-          what: fc.constant("move" as const),
-          rows: fc.integer({ min: 1, max: 20 }),
-          isToHistory: fc.boolean(),
-        }),
-      },
-      {
-        weight: 1,
-        arbitrary: fc.record({
-          what: fc.constantFrom("restart" as const, "rollback" as const, "back" as const),
-        }),
-      },
+      ...([
+        { weight: 6, arbitrary: poll },
+        { weight: 4, arbitrary: late },
+      ] as const),
+      ...([
+        { weight: 3, arbitrary: move },
+        { weight: 1, arbitrary: others },
+      ] as const),
     );
     fc.assert(
       fc.property(fc.array(step, { minLength: 40, maxLength: 80 }), (steps) => {
@@ -141,7 +128,7 @@ describe("live rows", () => {
         let position: MovePosition | undefined;
         let now = 0;
         const write = (offset: number, markets: readonly string[], source: "rest" | "live") => {
-          poll(warehouse, offset, [...markets], source);
+          writePoll(warehouse, offset, [...markets], source);
           for (const market of markets) model.set(`${market} ${T + offset}`, `${offset}`);
         };
         for (const each of steps) {

@@ -111,20 +111,16 @@ describe("F23: the files beside a warehouse", () => {
     const copy = join(folder, "copy.sqlite");
     backUp(opened.connection, copy);
     opened.close();
-    expect(accessOf(folder, /-(wal|shm)$|copy/)).toEqual(
-      expected("copy.sqlite", "mds.sqlite-shm", "mds.sqlite-wal"),
-    );
+    const copied = expected("copy.sqlite", "mds.sqlite-shm", "mds.sqlite-wal");
+    expect(accessOf(folder, /-(wal|shm)$|copy/)).toEqual(copied);
 
     chmodSync(copy, 0o644);
     restoreWarehouse(copy, path, 0);
-    expect(accessOf(folder, /^mds\.sqlite(-wal|-shm)?$/)).toEqual(
-      expected("mds.sqlite", "mds.sqlite-shm", "mds.sqlite-wal"),
-    );
+    const all = expected("mds.sqlite", "mds.sqlite-shm", "mds.sqlite-wal");
+    expect(accessOf(folder, /^mds\.sqlite(-wal|-shm)?$/)).toEqual(all);
     truncateSync(path, 5000);
     open(path).close();
-    expect(accessOf(folder, /^mds\.sqlite(-wal|-shm)?$/)).toEqual(
-      expected("mds.sqlite", "mds.sqlite-shm", "mds.sqlite-wal"),
-    );
+    expect(accessOf(folder, /^mds\.sqlite(-wal|-shm)?$/)).toEqual(all);
   });
 
   it.each([".lock", ".writer"])("are not written through a link in the place of %s", (suffix) => {
