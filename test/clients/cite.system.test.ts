@@ -28,12 +28,10 @@ const [from, to] = [minute(0), minute(10)];
 const bounds = `"${from}", "${to}"`;
 const whole = { from, to };
 
+const several = ["BTC", "Kraken:BTC/USD", "cap:BTC"];
 const questions: readonly (readonly [string, (warehouse: Warehouse) => string])[] = [
   [`w.cite("ticks", "BTC", ${bounds})`, (w) => w.cite("ticks", "BTC", whole)],
-  [
-    `w.cite("ticks", ["BTC", "Kraken:BTC/USD", "cap:BTC"], ${bounds})`,
-    (w) => w.cite("ticks", ["BTC", "Kraken:BTC/USD", "cap:BTC"], whole),
-  ],
+  [`w.cite("ticks", ${JSON.stringify(several)}, ${bounds})`, (w) => w.cite("ticks", several, whole)],
   [
     `w.cite("ticks", "Kraken:BTC/USD", ${bounds}, of="mid")`,
     (w) => w.cite("ticks", "Kraken:BTC/USD", { ...whole, of: "mid" }),
@@ -93,16 +91,11 @@ describe.runIf(hasPandas)("a citation in Python", () => {
   });
 
   it("tells the same first difference as TypeScript", () => {
-    const path = createWarehouse(fillSnapshots, { hasAllViews: true });
-    const other = createWarehouse(fillSnapshots, { hasAllViews: true });
-    const third = createWarehouse(fillSnapshots, { hasAllViews: true });
-    const cite = (w: Warehouse) => [
-      w.cite("ticks", "BTC", whole),
-      w.cite("bars", "BTC", { ...whole, every: "5m" }),
-    ];
+    const create = () => createWarehouse(fillSnapshots, { hasAllViews: true });
+    const [path, other, third] = [create(), create(), create()];
     const lines = (() => {
-      using warehouse = openWarehouse(path);
-      return cite(warehouse);
+      using w = openWarehouse(path);
+      return [w.cite("ticks", "BTC", whole), w.cite("bars", "BTC", { ...whole, every: "5m" })];
     })();
     const corrected = tick(SNAPSHOTS_FROM + 6 * MINUTE, "406.5", { volume: decimal("1000.5") });
     change(path, (transaction) => writeTicks(transaction, [corrected]));

@@ -29,6 +29,8 @@ interface State {
   readonly knownAt?: Micros | string;
 }
 
+const orders = { index_ticks: "ts", ohlcv: "day", bars_1h: "ts", bars_1d: "ts", coverage: "from_ts, stream" };
+
 /** What a call gives, or why it fails. */
 function outcome(ask: () => unknown): unknown {
   try {
@@ -61,24 +63,14 @@ function askEverything(warehouse: Warehouse, name: string, state: State): Record
     "as of": () => [0, 3, 20, 47, 90].map((at) => warehouse.asOf(from + at * hour + 5, name, state)),
     coverage: () => warehouse.coverage({ series: name, ...state }),
     gaps,
-    "is whole": () => [
-      warehouse.isWhole(name, inRange),
-      warehouse.isWhole(name, part),
-      warehouse.isWhole(name, { ...part, stream: "ohlcv" }),
-    ],
+    "is whole": () =>
+      [inRange, part, { ...part, stream: "ohlcv" } as const].map((range) => warehouse.isWhole(name, range)),
     complete: () => warehouse.bars(name, { every: "1h", requireComplete: true, ...part }),
     ...Object.fromEntries(
-      Object.entries({
-        index_ticks: "ts",
-        ohlcv: "day",
-        bars_1h: "ts",
-        bars_1d: "ts",
-        coverage: "from_ts, stream",
-      }).map(([relation, order]) => [
-        `SQL: ${relation}`,
-        () =>
-          warehouse.query(`SELECT * FROM ${relation} WHERE name = :name ORDER BY ${order}`, { name }, state),
-      ]),
+      Object.entries(orders).map(([relation, order]) => {
+        const sql = `SELECT * FROM ${relation} WHERE name = :name ORDER BY ${order}`;
+        return [`SQL: ${relation}`, () => warehouse.query(sql, { name }, state)];
+      }),
     ),
   };
   return Object.fromEntries(Object.entries(asked).map(([title, ask]) => [title, outcome(ask)]));
@@ -272,12 +264,8 @@ describe("SQL of an earlier state", () => {
         const cap = { ...emptyRecord("market_caps"), assetId: "btc", ts: ts(), price: decimal(price()) };
         writeRecords(transaction, "market_caps", [cap]);
         const contract = { exchangeId: "deribit", contractId: "BTC-PERP", derivativeType: "perpetuals" };
-        const derivative = {
-          ...emptyRecord("derivative_ticks"),
-          ...contract,
-          ts: ts(),
-          markPrice: decimal(price()),
-        };
+        const empty = emptyRecord("derivative_ticks");
+        const derivative = { ...empty, ...contract, ts: ts(), markPrice: decimal(price()) };
         writeRecords(transaction, "derivative_ticks", [derivative]);
       });
       // Rows that are moved are the same rows.
@@ -318,12 +306,8 @@ describe("SQL of an earlier state", () => {
       const ids = ["a", "b", "c", "d"].slice(0, 1 + commit / 4).filter(() => random() < 0.8);
       // A tick may precede the description of its contract.
       const contractId = some("a", "b", "c", "d");
-      const tick = {
-        ...emptyRecord("derivative_ticks"),
-        derivativeType: "options",
-        exchangeId: "x",
-        contractId,
-      };
+      const option = { derivativeType: "options", exchangeId: "x" };
+      const tick = { ...emptyRecord("derivative_ticks"), ...option, contractId };
       const isComplete = true;
       if (random() < 0.5)
         writer.transaction((transaction) =>
@@ -345,8 +329,7 @@ describe("SQL of an earlier state", () => {
           ...{ id, derivativeType: "options", exchangeId: "x", marketId: "m" },
           ...{ optionStrike: decimal(some("0.1", "60000")), expiration: some(null, from, from + 1) },
         }));
-        const options = { derivativeType: "options", exchangeId: "x", isComplete };
-        writeContracts(transaction, contracts, options);
+        writeContracts(transaction, contracts, { ...option, isComplete });
       });
       clock.jump(1_000);
       const states = [clock.now() * 1000, warehouse.cite()].map((knownAt) => ({ knownAt }));
@@ -361,22 +344,19 @@ describe("SQL of an earlier state", () => {
     const known = ["query", "--known-at", "2026-03-01T12:01:30Z"];
     const ask = (...args: readonly string[]) =>
       runInProcess([...known, ...args, "--format", "csv"], { env: { MDS_WAREHOUSE: writer.path } });
-    expect((await ask('SELECT * FROM "main".index_ticks')).stderr).toBe(
-      "mds-sync: `main.` names the newest state: leave it out: an earlier state has relations of the same names\n",
-    );
-    expect((await ask("--param", "at=@now-30s", "SELECT :at AS at")).stdout.trim().split("\r\n")).toEqual([
-      "at",
-      String(parseTs("2026-03-01T12:01:00Z")),
-    ]);
+    const refusal =
+      "mds-sync: `main.` names the newest state: leave it out: an earlier state has relations of the same names\n";
+    expect((await ask('SELECT * FROM "main".index_ticks')).stderr).toBe(refusal);
+    const { stdout } = await ask("--param", "at=@now-30s", "SELECT :at AS at");
+    expect(stdout.trim().split("\r\n")).toEqual(["at", String(parseTs("2026-03-01T12:01:00Z"))]);
   });
 
   it("says which relations have no earlier states", async () => {
     const { writer } = openWithOneCommit();
     const env = { MDS_WAREHOUSE: writer.path };
     const sql = "SELECT count(*) AS n FROM unknown_fields, (SELECT 1 FROM series) JOIN index_ticks";
-    const { stderr } = await runInProcess(["query", "--known-at", "2026-03-01T12:01:30Z", "--cite", sql], {
-      env,
-    });
+    const known = ["--known-at", "2026-03-01T12:01:30Z", "--cite"];
+    const { stderr } = await runInProcess(["query", ...known, sql], { env });
     expect(stderr).toMatch(/^mds-sync: cite: 2026-03-01T12:01:30\.000000Z@\d+-\w+\n/);
     expect(stderr.match(/note: (\w+) has no earlier states/g)).toEqual([
       "note: unknown_fields has no earlier states",

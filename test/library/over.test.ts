@@ -24,6 +24,7 @@ const draw = (first: number, share: number) =>
 const own = draw(0, 0.9);
 /** It begins later. */
 const other = draw(60, 0.6);
+const begun = FROM + 60 * STEP;
 
 /** What each tick costs in the other series. */
 const ratios = own.flatMap(({ ts, price }) => {
@@ -39,12 +40,7 @@ const create = () =>
       assets: { "btc-id": "BTC", "eth-id": "ETH" },
       series: [
         { indexId: "btc-id", from: FROM, rows: own, settled: [[FROM, FROM + STEPS * STEP]] },
-        {
-          indexId: "eth-id",
-          from: FROM + 60 * STEP,
-          rows: other,
-          settled: [[FROM + 60 * STEP, FROM + 200 * STEP]],
-        },
+        { indexId: "eth-id", from: begun, rows: other, settled: [[begun, FROM + 200 * STEP]] },
       ],
     }),
   );
@@ -80,12 +76,10 @@ describe("bars over another series", () => {
     expect(warehouse.bars("BTC", { ...over, from: at(60), to: at(200) })).toHaveLength(7);
     const failure = catchFailure(() => warehouse.bars("BTC", { ...over, from: at(60), to: at(260) }));
     expect(failure).toMatchObject({ code: "not_whole", gaps: [{ name: "ETH", from_time: at(200) }] });
-    expect(
-      catchFailure(() => warehouse.bars("BTC", { every: "1d", over: "ETH", source: "ohlcv" })).summary,
-    ).toBe("BTC over ETH has no daily bars of price: leave out --source");
-    expect(catchFailure(() => warehouse.bars("BTC", { every, over: "ETHE" })).summary).toContain(
-      "did you mean ETH?",
-    );
+    const daily = catchFailure(() => warehouse.bars("BTC", { every: "1d", over: "ETH", source: "ohlcv" }));
+    expect(daily.summary).toBe("BTC over ETH has no daily bars of price: leave out --source");
+    const unknown = catchFailure(() => warehouse.bars("BTC", { every, over: "ETHE" }));
+    expect(unknown.summary).toContain("did you mean ETH?");
   });
 
   it("are the same in the command, in Python and in a citation", async () => {

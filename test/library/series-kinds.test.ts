@@ -15,6 +15,8 @@ function read<T>(work: (warehouse: Warehouse) => T): T {
   return work(warehouse);
 }
 
+const ofService = { every: "1d", source: "ohlcv" } as const;
+
 describe("a name addresses any stream of ticks", () => {
   it.each([
     ["Kraken:BTC/USD", undefined, 100, 109],
@@ -53,10 +55,8 @@ describe("a name addresses any stream of ticks", () => {
       expect(warehouse.ticks(names[0], { ...first, of: "bid" })[0]?.price_exact).toBe(EXACT_BID);
       expect(warehouse.bars(names[0], { ...first, every: "1m", of: "bid" })[0]?.high_exact).toBe(EXACT_BID);
       expect(warehouse.asOf(minute(0), names[0], { of: "bid" })[0]?.price_exact).toBe(EXACT_BID);
-      expect(warehouse.ticks(names[0], { from: minute(1), of: "mid" })[0]).toMatchObject({
-        price: 101.5,
-        price_exact: "101.5",
-      });
+      const [middle] = warehouse.ticks(names[0], { from: minute(1), of: "mid" });
+      expect(middle).toMatchObject({ price: 101.5, price_exact: "101.5" });
     });
   });
 
@@ -72,10 +72,8 @@ describe("a name addresses any stream of ticks", () => {
       expect(bars).toMatchObject([{ is_complete: 0, coverage: 2 / 3, expected_ticks: 3, n_ticks: 2 }]);
       const lacking = { from_time: minute(5), to_time: minute(6), state: "lost", reason: "not observed" };
       expect(warehouse.gaps({ series: name, ...around })).toMatchObject([lacking]);
-      expect(catchFailure(() => warehouse.ticks(name, { ...around, requireComplete: true }))).toMatchObject({
-        code: "not_whole",
-        gaps: [lacking],
-      });
+      const failure = catchFailure(() => warehouse.ticks(name, { ...around, requireComplete: true }));
+      expect(failure).toMatchObject({ code: "not_whole", gaps: [lacking] });
       expect(warehouse.asOf([minute(4), minute(5)], name).map((row) => row.is_complete)).toEqual([1, 0]);
       const covered = warehouse.coverage({ series: name });
       expect(covered[0]?.from_time).toBe(minute(0));
@@ -105,11 +103,7 @@ describe("a name addresses any stream of ticks", () => {
     [["Kraken"], {}, "Kraken is an exchange: give one of its markets too, such as Kraken:BTC/USD"],
     [["Kraken:BTC/USD"], { of: "funding" }, /^Kraken:BTC\/USD has no figure funding: give one of last, /],
     [["BTC", "cap:BTC"], { of: "volme" }, "BTC has no figure volme: did you mean volume?"],
-    [
-      ["cap:BTC"],
-      { every: "1d", source: "ohlcv" },
-      "cap:BTC has no daily bars of market_cap: leave out --source",
-    ],
+    [["cap:BTC"], ofService, "cap:BTC has no daily bars of market_cap: leave out --source"],
   ] as const)("%j with %j is refused in one line", (series, options, line) => {
     read((warehouse) => {
       const failure = catchFailure(() => warehouse.bars(series, { every: "1h", ...options }));
@@ -139,13 +133,11 @@ describe("a name addresses any stream of ticks", () => {
       stdout: "",
       stderr: expect.stringMatching(/^market_caps: \[.* lost: not observed\nmds-sync: not complete: /),
     });
-    expect((await run("completion", "series")).stdout.split("\n")).toEqual(
-      expect.arrayContaining([...names]),
-    );
+    const completion = (await run("completion", "series")).stdout.split("\n");
+    expect(completion).toEqual(expect.arrayContaining([...names]));
     const gaps = await run("gaps", "--series", names[0], ...range, "--json");
     expect(JSON.parse(gaps.stdout)).toMatchObject([{ stream: "exchange_ticks", name: "Kraken" }]);
-    expect(await run("gaps", "--series", names[0], "--from", minute(0), "--to", minute(5))).toMatchObject({
-      status: 0,
-    });
+    const proven = await run("gaps", "--series", names[0], "--from", minute(0), "--to", minute(5));
+    expect(proven.status).toBe(0);
   });
 });
