@@ -1,12 +1,4 @@
-import {
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { streams } from "../../src/model/streams.ts";
@@ -18,6 +10,7 @@ import { openWriter } from "../../src/warehouse/writer.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { runBackfill, serviceEnv } from "../support/sync/sync-session.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { TEMPLATE_VARIABLE } from "../support/warehouse/empty-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract } from "../support/warehouse/settle.ts";
@@ -42,18 +35,18 @@ interface DemoWarehouse {
   readonly oracle: Simulator["oracle"];
 }
 
-/** Copies the demo's warehouse into `folder`. The first test of a run that needs it fills it. */
+/** Copies the demo's warehouse into `folder`. The first test of a run that needs it fills it, and the others wait. */
 export async function fillDemoWarehouse(folder: string): Promise<DemoWarehouse> {
   const run = process.env[TEMPLATE_VARIABLE];
   const template = join(run === undefined ? folder : dirname(run), "demo-template.sqlite");
   const clockFile = `${template}.clock`;
-  if (!existsSync(template)) {
-    const work = mkdtempSync(join(dirname(template), "demo-"));
+  const work = `${template}.work`;
+  // It tells only the first one that it has made the folder.
+  if (mkdirSync(work, { recursive: true }) === undefined) await waitUntil(() => existsSync(template));
+  else {
     const filled = await fillTemplate(work);
     writeFileSync(clockFile, String(filled.clock.now()));
-    // Another test may fill it at the same time: the same file.
     renameSync(filled.path, template);
-    rmSync(work, { recursive: true });
   }
   const path = join(folder, "demo.sqlite");
   copyFileSync(template, path);
