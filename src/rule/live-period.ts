@@ -71,13 +71,12 @@ export function receiveTicks(
 ): { readonly feed: LiveFeed; readonly changes: ReadonlyMap<string | null, readonly LedgerChange[]> } {
   const exchanges = new Map(feed.exchanges);
   const changes = new Map<string | null, readonly LedgerChange[]>();
-  const byExchange = exchanges.size > 0 ? Map.groupBy(ticks, ({ exchangeId }) => exchangeId) : new Map();
+  const byExchange = Map.groupBy<string | null, ExchangeTick>(ticks, ({ exchangeId }) => exchangeId);
   for (const [exchangeId, live] of feed.exchanges) {
-    const own: readonly ExchangeTick[] = exchangeId === null ? ticks : (byExchange.get(exchangeId) ?? []);
+    const own = exchangeId === null ? ticks : (byExchange.get(exchangeId) ?? []);
     const added = addTicks(live, exchangeId, own, feed, now);
     const received = settleWhole(added.live, feed.cadence, now);
     exchanges.set(exchangeId, received.live);
-    if (received.whole.length === 0 && added.unproven.size === 0) continue;
     const stored = storedOf(exchangeId);
     const rangeOf = (at: Micros) => ({ from: at, to: at + feed.cadence });
     // Settled as empty, and a row of it came after a reconnect, or late.
@@ -92,7 +91,7 @@ export function receiveTicks(
 }
 
 /**
- * Adds the ticks to their periods; those before the subscription, or of a period that is long over, count no more.
+ * Adds the ticks to their periods; those of a period that is long over count no more.
  * `unproven`: the periods with rows that the subscription does not prove.
  */
 function addTicks(
@@ -111,7 +110,7 @@ function addTicks(
     const isRow = markets?.has(marketId) ?? true;
     const isLate = at < begun && !known;
     if (isRow && (isLate || at < since)) unproven.add(at);
-    if (isLate || ts < since) continue;
+    if (isLate) continue;
     if (at <= now) begun = Math.max(begun, at);
     let period = touched.get(at);
     if (!period) {
