@@ -191,4 +191,18 @@ describe("recently committed pages", () => {
     undoFirst();
     expect(pages.isSuperseded("ohlcv", 1, { from: 0, to: 100 }, 0)).toBe(false);
   });
+
+  it("are remembered for ten minutes, and of one series only the latest", () => {
+    const pages = new CommittedPages();
+    const add = (at: number, requestedAt: number) =>
+      pages.add("ohlcv", 1, { from: at, to: at + 1 }, requestedAt);
+    const isKnown = (at: number) => pages.isSuperseded("ohlcv", 1, { from: at, to: at + 1 }, -1);
+    add(0, 0);
+    add(1, 599_999);
+    expect([isKnown(0), isKnown(1)]).toEqual([true, true]);
+    add(2, 600_000);
+    expect([isKnown(0), isKnown(1), isKnown(2)]).toEqual([false, true, true]);
+    for (let at = 3; at < 300; at++) add(at, 600_000);
+    expect([isKnown(1), isKnown(299)]).toEqual([false, true]);
+  });
 });
