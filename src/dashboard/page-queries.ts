@@ -66,6 +66,8 @@ export class PageQueries {
   readonly #sparklines: TtlCache<RankingResult["sparklines"]>;
   readonly #searched: TtlCache<SearchedPages>;
   #reader: Connection | undefined;
+  /** Those that no read in steps has at present: to open one takes longer than a small read. */
+  readonly #idle: Connection[] = [];
 
   constructor(clock: CacheClock) {
     this.#clock = clock;
@@ -129,16 +131,21 @@ export class PageQueries {
 
   /** Between the steps this thread answers other queries; so they have a connection and a transaction of their own. */
   async #readInSteps<T>(path: string, read: (connection: Connection) => Generator<void, T>): Promise<T> {
-    const connection = openReader(path, SMALL_CACHE_KIB);
+    const connection = this.#idle.pop() ?? openReader(path, SMALL_CACHE_KIB);
     try {
       connection.database.exec("BEGIN");
       for (const steps = read(connection); ; ) {
         const { done, value } = steps.next();
-        if (done) return value;
+        if (done) {
+          connection.database.exec("COMMIT");
+          this.#idle.push(connection);
+          return value;
+        }
         await new Promise<void>((resolve) => this.#clock.after(0, resolve));
       }
-    } finally {
+    } catch (error) {
       connection.close();
+      throw error;
     }
   }
 }
