@@ -291,6 +291,10 @@ describe("a ticker, a contract or market caps", () => {
       { state: "lost", reason: "not observed", from: (SNAPSHOTS_FROM + 5 * MINUTE) / MICROS_PER_SECOND },
     ]);
     expect(result.spans).toHaveLength(2);
+    query.set("of", "colour");
+    expect(await fetchPage(`/api/bars?${query}`)).toMatchObject({
+      ...{ status: 400, body: expect.stringMatching(/^of must be one of \w+, /) },
+    });
   });
 });
 

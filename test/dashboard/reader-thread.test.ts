@@ -8,20 +8,20 @@ import { fillEveryState } from "../support/dashboard/heatmap-content.ts";
 import { nowTs, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 describe("the reader thread", () => {
-  it("answers other queries while it reads the whole ledger", async () => {
+  it.each(["missing", "status"] as const)("answers other queries while it reads %s", async (slow) => {
     const queries = new PageQueries(systemClock);
     const { path } = openFilledWarehouse(fillEveryState);
     const query = { path, params: {}, now: nowTs };
     const answered: string[] = [];
-    const ask = async (kind: "missing" | "schema") => {
+    const ask = async (kind: typeof slow | "schema") => {
       await queries.run({ ...query, kind });
       answered.push(kind);
     };
-    const missing = ask("missing");
+    const reading = ask(slow);
     await setImmediate();
     await ask("schema");
-    await missing;
-    expect(answered).toEqual(["schema", "missing"]);
+    await reading;
+    expect(answered).toEqual(["schema", slow]);
   });
 
   it("answers queries, and rejects them once it is closed", async () => {

@@ -126,7 +126,7 @@ type GapTuple = readonly [
 
 /** What follows from these is computed here: a subscription has hundreds of thousands of gaps, which SQLite would sort, too. */
 const gapColumns = "p.series, p.from_ts, p.to_ts, p.kind IN ('lost', 'settled'), p.reason, p.service_window";
-const gapsOfKey = partsSql(gapColumns, { ofKey: ofSeries });
+const gapsOfSpan = partsSql(gapColumns, { ofKey: ofSpan });
 
 function toGap([, from, to, isLost, reason, serviceWindow]: GapTuple): KeyGap {
   const state = isLost ? "lost" : gapState(reason);
@@ -137,18 +137,12 @@ function toGap([, from, to, isLost, reason, serviceWindow]: GapTuple): KeyGap {
 /** Ascending. They come nearly in this order, in which sorting takes one pass. */
 const toGaps = (tuples: readonly GapTuple[]) => tuples.map(toGap).sort((a, b) => a.from - b.from);
 
-/** The rows of the view `gaps` of one key, ascending. */
-export function readKeyGaps(connection: Connection, { stream, series }: LedgerKey, now: Micros): KeyGap[] {
-  return toGaps(connection.tuples<GapTuple>(gapsOfKey, { stream, series, now }));
-}
-
 /** A range of a ledger key: covered, or a row of the view `gaps`. */
 export type KeyRange =
   | KeyGap
   | (TimeRange & { readonly state: "covered"; readonly reason: null; readonly lostAt: null });
 
 const coveredOfSpan = `SELECT series, from_ts, to_ts FROM settled_ranges WHERE ${ofSpan("settled_ranges")} AND proof <> 'lost' ORDER BY series, from_ts`;
-const gapsOfSpan = partsSql(gapColumns, { ofKey: ofSpan });
 
 type CoveredTuple = readonly [series: number, from: Micros, to: Micros];
 
@@ -172,7 +166,7 @@ export function* seriesSpans(connection: Connection, stream: Stream): Generator<
     yield { stream, first, last: first + SERIES_PER_SPAN - 1 };
 }
 
-/** The rows of the view `gaps` by series. */
+/** The rows of the view `gaps`, ascending, by series. */
 export function readGapsOf(connection: Connection, span: SeriesSpan, now: Micros): Map<number, KeyGap[]> {
   const bySeries = Map.groupBy(
     connection.tuples<GapTuple>(gapsOfSpan, { ...span, now }),
@@ -181,7 +175,12 @@ export function readGapsOf(connection: Connection, span: SeriesSpan, now: Micros
   return new Map([...bySeries].map(([series, own]) => [series, toGaps(own)]));
 }
 
-/** The same with what is covered. A snapshot key may have so many ranges that those of others do not fit beside them. */
+/** The rows of one key. */
+export function readKeyGaps(connection: Connection, { stream, series }: LedgerKey, now: Micros): KeyGap[] {
+  return readGapsOf(connection, { stream, first: series, last: series }, now).get(series) ?? [];
+}
+
+/** What is covered beside the gaps. A snapshot key may have so many ranges that those of others do not fit beside them. */
 export function readRanges(connection: Connection, span: SeriesSpan, now: Micros): Map<number, KeyRange[]> {
   const covered = Map.groupBy(connection.tuples<CoveredTuple>(coveredOfSpan, span), ([series]) => series);
   const gaps = readGapsOf(connection, span, now);
