@@ -26,7 +26,7 @@ export async function openPage(address: string, { width, height, dark = false, r
   browser ??= await chromium.connect(await askForServer("chromium"));
   const context = await browser.newContext({
     viewport: { width, height },
-    deviceScaleFactor: width < 500 ? 2 : 1,
+    deviceScaleFactor: width < 500 && process.env.MDS_SCREENSHOTS ? 2 : 1,
     colorScheme: dark ? "dark" : "light",
   });
   context.setDefaultTimeout(timeLimit(30_000));
