@@ -72,11 +72,11 @@ export function* readHeatmap(connection: Connection, now: Micros): Generator<voi
   const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
   const snapshotCells = yield* readSnapshotCells(connection, keys, gridOf, gaps, present);
   yield;
-  const [ranks, titles] = [readRanks(connection), readTitles(connection)];
+  const ranks = readRanks(connection);
   yield;
+  const titles = readTitles(connection);
   const heatmap = new Heatmap({ groups, steps, grids, ranges, snapshotCells, ranks, titles, gaps }, now);
-  yield;
-  heatmap.summarise();
+  yield* heatmap.summarise();
   return heatmap;
 }
 
@@ -87,7 +87,7 @@ export class Heatmap {
   readonly #groups: readonly [string, readonly KnownLedgerKey[]][];
   readonly #summaries = new Map<string, { readonly runs: readonly CellRun[]; readonly whole: number }>();
   /** Those that have ticks or daily bars. */
-  readonly series: SeriesSearch;
+  series = new SeriesSearch([]);
 
   constructor(parts: HeatmapParts, now: Micros) {
     this.#now = now;
@@ -95,12 +95,18 @@ export class Heatmap {
     this.#groups = [...parts.groups]
       .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
       .map(([key, members]) => [key, sortByRank(members, parts.ranks)]);
-    this.series = new SeriesSearch(this.#chartSeries());
   }
 
-  /** The last step: sums each group. */
-  summarise(): void {
-    for (const [key, members] of this.#groups) this.#summaries.set(key, this.#sumGroup(key, members));
+  /** The last steps: sums each group, and lists the series to search. */
+  *summarise(): Generator<void> {
+    for (const [key, members] of this.#groups) {
+      yield;
+      this.#summaries.set(key, this.#sumGroup(key, members));
+    }
+    yield;
+    const listed = this.#chartSeries();
+    yield;
+    this.series = new SeriesSearch(listed);
   }
 
   /** By index type, then by rank, as a ranking has them. */
