@@ -120,7 +120,7 @@ function release(): void {
     for (const problem of problems)
       process.stderr.write(`${name} ${version} cannot be released: ${problem}\n`);
     if (problems.length > 0) process.exit(1);
-    for (const script of ["test", "test:long", "test:system"])
+    for (const script of ["lint", "test", "test:long", "test:system"])
       execFileSync("npm", ["run", script], { cwd: root, stdio: "inherit" });
   }
   print(`${name} ${version}\n`);
