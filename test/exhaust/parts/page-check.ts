@@ -18,6 +18,7 @@ import {
   interpret,
   type PageAlarm,
 } from "../../../src/rule/interpret.ts";
+import { withinPresent } from "../../../src/rule/provable-until.ts";
 import {
   moments,
   specifyContradiction,
@@ -391,7 +392,27 @@ function tryYoung(): PartResult {
   });
 }
 
+/** Step by step: an absence is proven where both clocks have passed it, or where another series has records after the whole. */
+function tryPresent(): PartResult {
+  const cases = combinations<{ to: Micros; step: Micros; present: Micros | undefined; isPublished: boolean }>(
+    {
+      to: [0, 2, 4, 6],
+      step: [1, 2],
+      present: [undefined, 0, 1, 2, 3, 4, 5, 6, 7, 8],
+      isPublished: [false, true],
+    },
+  );
+  return tryAll(cases, ({ to, step, present, isPublished }) => {
+    const stored = { ...toStoredSeries(noContent), hasOtherPublished: () => isPublished };
+    const until = withinPresent(to, stored, present === undefined ? { step } : { step, present });
+    const ends = Array.from({ length: 8 / step }, (_, at) => (at + 1) * step);
+    const isProven = (end: Micros) => end <= to && (isPublished || end <= (present ?? to));
+    return [ends.filter((end) => end <= until), ends.filter(isProven)];
+  });
+}
+
 export const pageChecks: readonly PartCheck[] = [
+  { name: "withinPresent", run: tryPresent },
   { name: "findContradiction", run: tryContradictions },
   { name: "claimNotFound", run: tryNotFound },
   { name: "ignoreClaims", run: tryIgnored },
