@@ -74,7 +74,7 @@ export function receiveTicks(
   const byExchange = Map.groupBy<string | null, ExchangeTick>(ticks, ({ exchangeId }) => exchangeId);
   for (const [exchangeId, live] of feed.exchanges) {
     const own = exchangeId === null ? ticks : (byExchange.get(exchangeId) ?? []);
-    const added = addTicks(live, exchangeId, own, feed, now);
+    const added = addTicks(live, own, feed, now);
     const received = settleWhole(added.live, feed.cadence, now);
     exchanges.set(exchangeId, received.live);
     const stored = storedOf(exchangeId);
@@ -96,7 +96,6 @@ export function receiveTicks(
  */
 function addTicks(
   { since, periods }: LiveExchange,
-  exchangeId: string | null,
   ticks: readonly ExchangeTick[],
   { cadence, markets }: LiveFeed,
   now: Micros,
@@ -104,7 +103,7 @@ function addTicks(
   const unproven = new Set<Micros>();
   const touched = new Map<Micros, LivePeriod & { markets: Set<string>; hasRows: boolean }>();
   let begun = periods.findLast(({ at }) => at <= now)?.at ?? Number.NEGATIVE_INFINITY;
-  for (const { ts, exchangeId: of, marketId } of ticks) {
+  for (const { ts, exchangeId, marketId } of ticks) {
     const at = Math.floor(ts / cadence) * cadence;
     const known = touched.get(at) ?? periods.find((each) => each.at === at);
     const isRow = markets?.has(marketId) ?? true;
@@ -118,7 +117,7 @@ function addTicks(
       period = { at, markets: new Set(known?.markets), hasRows, settledWithRows };
       touched.set(at, period);
     }
-    period.markets.add(exchangeId === null ? `${of} ${marketId}` : marketId);
+    period.markets.add(`${exchangeId} ${marketId}`);
     if (isRow) period.hasRows = true;
   }
   const untouched = periods.filter(({ at }) => !touched.has(at));

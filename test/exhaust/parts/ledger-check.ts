@@ -137,7 +137,37 @@ function tryTicks(): PartResult {
   });
 }
 
+/** Ranges that are empty, overlap, are out of order, or stand apart where they are one. */
+function tryValid(): PartResult {
+  const reasons = [NO_RECORDS, "other"];
+  const each = [...combinations({ from: [0, 1, 2], to: [0, 1, 2, 3], reason: reasons })].map(
+    (range): SettledRange => ({ ...range, proof: "empty" }),
+  );
+  const cases = [...combinations<readonly SettledRange[] & object>([each, each, each] as never)].map(
+    (ledger) => Object.values(ledger) as SettledRange[],
+  );
+  const fits = (range: SettledRange, before: SettledRange | undefined) =>
+    range.from < range.to &&
+    (!before || before.to < range.from || (before.to === range.from && before.reason !== range.reason));
+  for (const ledger of cases) {
+    const isValid = ledger.every((range, at) => fits(range, ledger[at - 1]));
+    let said = "";
+    try {
+      assertValidLedger(ledger);
+    } catch (error) {
+      said = (error as Error).message;
+    }
+    if ((said === "") !== isValid)
+      return {
+        cases: cases.length,
+        violation: `${JSON.stringify(ledger)} is ${isValid ? said : "accepted"}`,
+      };
+  }
+  return { cases: cases.length, violation: undefined };
+}
+
 export const ledgerChecks: readonly PartCheck[] = [
+  { name: "assertValidLedger", run: tryValid },
   { name: "changeRanges", run: tryRanges },
   { name: "reopenAt", run: tryTicks },
 ];

@@ -118,9 +118,13 @@ function tryPeriods(): PartResult {
   const kinds = [tick("x", "a", 0), tick("x", "b", 6e6), tick("y", "b", 6e6)];
   const times = [0, 1, 2, 3].flatMap((at) => kinds.map((each) => ({ ...each, ts: each.ts + at * CADENCE })));
   const bounds = { exchange: ["x", null], since: [0.5, 1], now: [2.5, 2.8, 3, 4] };
-  const cases = [...combinations({ ...bounds, first: times, second: times, third: times })];
-  for (const { exchange, since, now, first, second, third } of cases) {
-    const own = [first, second, third].filter(
+  const three = combinations({ ...bounds, last: [undefined], first: times, second: times, third: times });
+  // Only the fourth may be of a period that is no longer kept.
+  const begins = times.filter(({ exchangeId, ts }) => exchangeId === "x" && ts % CADENCE === 0);
+  const four = combinations({ ...bounds, last: begins, first: begins, second: begins, third: begins });
+  const cases = [...three, ...four];
+  for (const { exchange, since, now, first, second, third, last } of cases) {
+    const own = [first, second, third, ...(last ? [last] : [])].filter(
       ({ exchangeId }) => exchange === null || exchangeId === exchange,
     );
     const exchanges = [{ exchangeId: exchange, since: since * CADENCE }];
