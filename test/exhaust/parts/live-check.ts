@@ -120,17 +120,17 @@ function tryPeriods(): PartResult {
   const bounds = { exchange: ["x", null], since: [0.5, 1], now: [2.5, 2.8, 3, 4] };
   const three = combinations({ ...bounds, last: [undefined], first: times, second: times, third: times });
   // Only the fourth may be of a period that is no longer kept.
-  const begins = times.filter(({ exchangeId, ts }) => exchangeId === "x" && ts % CADENCE === 0);
-  const four = combinations({ ...bounds, last: begins, first: begins, second: begins, third: begins });
+  const own = times.filter(({ exchangeId, ts }) => exchangeId === "x" && ts >= CADENCE);
+  const four = combinations({ ...bounds, exchange: ["x"], last: own, first: own, second: own, third: own });
   const cases = [...three, ...four];
   for (const { exchange, since, now, first, second, third, last } of cases) {
-    const own = [first, second, third, ...(last ? [last] : [])].filter(
+    const given = [first, second, third, ...(last ? [last] : [])].filter(
       ({ exchangeId }) => exchange === null || exchangeId === exchange,
     );
     const exchanges = [{ exchangeId: exchange, since: since * CADENCE }];
     let feed = updateFeed(nothing, { exchanges });
     const proofs = new Map<Micros, string>();
-    for (const each of own) {
+    for (const each of given) {
       const received = receiveTicks(feed, [each], now * CADENCE, () => stored);
       feed = received.feed;
       const lists = [...received.changes.values()];
@@ -138,13 +138,13 @@ function tryPeriods(): PartResult {
         if (change.kind === "settle") proofs.set(change.range.from, change.proof);
       if (lists.some((list) => list.length === 0)) proofs.set(each.ts, "a list without a change");
     }
-    const [actual, wanted] = [proofs, specifyPeriods(exchange, since * CADENCE, now * CADENCE, own)].map(
+    const [actual, wanted] = [proofs, specifyPeriods(exchange, since * CADENCE, now * CADENCE, given)].map(
       (each) => textOf(new Map([...each].sort(([a], [b]) => a - b))),
     );
     if (actual !== wanted)
       return {
         cases: cases.length,
-        violation: `${textOf([exchange, since, now, own])} settles ${actual}, wanted ${wanted}`,
+        violation: `${textOf([exchange, since, now, given])} settles ${actual}, wanted ${wanted}`,
       };
   }
   return { cases: cases.length, violation: undefined };
