@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
 import { readAddress } from "../support/daemon/read-address.ts";
-import { CHROMIUM_PATH, hasChromium } from "../support/run-servers.ts";
+import { CHROMIUM_PATH, hasChromium } from "../support/has-tool.ts";
 import { buildProgram } from "./built-program.ts";
 import type { Figure } from "./figures.ts";
 import { readClientSettings } from "./simulator-process.ts";

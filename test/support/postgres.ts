@@ -1,13 +1,13 @@
 import { afterAll, beforeAll } from "vitest";
 import { PostgresServer, type PostgresSettings, SCHEMA_TEMPLATE, TestPostgres } from "./postgres-server.ts";
-import { askForServer } from "./run-servers.ts";
+import { askForPostgres } from "./run-postgres.ts";
 
 /** The server of the run. Each test creates its own databases in it, which have an empty schema `mds`. */
 export function usePostgres(): TestPostgres {
   const server = new TestPostgres();
   server.template = SCHEMA_TEMPLATE;
   beforeAll(async () => {
-    server.port = Number(await askForServer("postgres"));
+    server.port = await askForPostgres();
   });
   return server;
 }

@@ -1,6 +1,6 @@
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
-import { offerServers } from "./run-servers.ts";
+import { offerPostgres } from "./run-postgres.ts";
 import { seed } from "./seed.ts";
 import { createTemplate, TEMPLATE_VARIABLE } from "./warehouse/empty-warehouse.ts";
 
@@ -9,9 +9,9 @@ export async function setup(): Promise<() => Promise<void>> {
   process.stdout.write(`seed ${seed} (set MDS_SEED to repeat a run)\n`);
   const template = createTemplate();
   process.env[TEMPLATE_VARIABLE] = template;
-  const closeServers = await offerServers();
+  const stopPostgres = await offerPostgres();
   return async () => {
-    await closeServers();
+    await stopPostgres();
     rmSync(dirname(template), { recursive: true, force: true });
   };
 }

@@ -3,14 +3,13 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
-import { skipWithout } from "../has-tool.ts";
-import { askForServer, CHROMIUM_PATH, hasChromium } from "../run-servers.ts";
+import { CHROMIUM_PATH, hasChromium, skipWithout } from "../has-tool.ts";
 import { timeLimit } from "../time-limit.ts";
 
 export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 900 };
 
-/** One for all test files of a process; it ends with the process. */
+/** One for all test files of a process: to share one among processes costs more, as each message passes through a third one. */
 let browser: Browser | undefined;
 
 interface OpenOptions {
@@ -23,7 +22,13 @@ interface OpenOptions {
 
 /** Opens a page, and collects its errors and its requests to other hosts. */
 export async function openPage(address: string, { width, height, dark = false, referer }: OpenOptions) {
-  browser ??= await chromium.connect(await askForServer("chromium"));
+  // It ends with the pipe to this process, also if that is killed: it needs no handlers of signals.
+  browser ??= await chromium.launch({
+    executablePath: CHROMIUM_PATH,
+    timeout: timeLimit(60_000),
+    args: ["--no-sandbox", "--disable-gpu"],
+    ...{ handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false },
+  });
   const context = await browser.newContext({
     viewport: { width, height },
     deviceScaleFactor: width < 500 && process.env.MDS_SCREENSHOTS ? 2 : 1,
