@@ -24,7 +24,7 @@ interface LiveExchange {
 /** A cadence period with ticks of an exchange. */
 interface LivePeriod {
   readonly at: Micros;
-  /** The markets that ticked in it. */
+  /** The markets that ticked in it, with their exchange. */
   readonly markets: ReadonlySet<string>;
   /** One of them is selected. */
   readonly hasRows: boolean;

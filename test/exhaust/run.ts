@@ -43,7 +43,7 @@ async function tryOwn({ plan, only, shared }: ThreadData): Promise<Totals> {
   let index = 0;
   let own = Atomics.add(shared, NEXT, 1);
   const [parts, worlds] = [[...partsOf(plan)], [...checksOf(plan, only)]];
-  // The quicker ones first: worlds of snapshots are few.
+  // The quicker ones first: snapshots have few worlds.
   for (const check of only === "snapshots" ? [...worlds, ...parts] : [...parts, ...worlds]) {
     if (index++ !== own) continue;
     if (Atomics.load(shared, SHORTEST) === 0) break;

@@ -86,7 +86,7 @@ export class Heatmap {
   readonly #parts: HeatmapParts;
   readonly #groups: readonly [string, readonly KnownLedgerKey[]][];
   readonly #summaries = new Map<string, { readonly runs: readonly CellRun[]; readonly whole: number }>();
-  /** Those that have ticks or daily bars. */
+  /** Those that have ticks or daily bars; empty until the last step. */
   series = new SeriesSearch([]);
 
   constructor(parts: HeatmapParts, now: Micros) {

@@ -392,7 +392,7 @@ function tryYoung(): PartResult {
   });
 }
 
-/** Step by step: an absence is proven where both clocks have passed it, or where another series has records after the whole. */
+/** An absence is proven step by step: as far as both clocks have passed it, or all of it if another series has later records. */
 function tryPresent(): PartResult {
   const cases = combinations<{ to: Micros; step: Micros; present: Micros | undefined; isPublished: boolean }>(
     {

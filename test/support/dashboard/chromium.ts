@@ -9,7 +9,7 @@ import { timeLimit } from "../time-limit.ts";
 export const phone = { width: 390, height: 844 };
 export const desktop = { width: 1280, height: 900 };
 
-/** One for all test files of a process: to share one among processes costs more, as each message passes through a third one. */
+/** One for each process: if processes shared it, every message would pass through the process of the run too. */
 let browser: Browser | undefined;
 
 interface OpenOptions {
@@ -29,9 +29,11 @@ export async function openPage(address: string, { width, height, dark = false, r
     args: ["--no-sandbox", "--disable-gpu"],
     ...{ handleSIGINT: false, handleSIGTERM: false, handleSIGHUP: false },
   });
+  // Twice the pixels take twice the CPU: only for a person who looks at them.
+  const deviceScaleFactor = width < 500 && process.env.MDS_SCREENSHOTS ? 2 : 1;
   const context = await browser.newContext({
     viewport: { width, height },
-    deviceScaleFactor: width < 500 && process.env.MDS_SCREENSHOTS ? 2 : 1,
+    deviceScaleFactor,
     colorScheme: dark ? "dark" : "light",
   });
   context.setDefaultTimeout(timeLimit(30_000));
