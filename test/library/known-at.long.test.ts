@@ -288,10 +288,10 @@ describe("SQL of an earlier state", () => {
     const random = seededRandom(seed);
     const some = <T>(...values: readonly T[]) => values[Math.floor(random() * values.length)] as T;
     const lists = {
-      assets: "id, symbol, name, status, url, first_seen, delisted_at",
+      assets: "id, symbol, name, status, url, quality, first_seen, delisted_at",
       markets: "id, base_asset_id, quote_asset_id, pair, first_seen, delisted_at",
       exchanges: "id, name, status, first_seen, delisted_at",
-      exchange_markets: "exchange_id, market_id, first_seen, delisted_at",
+      exchange_markets: "exchange_id, market_id, quality, first_seen, delisted_at",
       derivative_contracts:
         "id, option_strike, option_strike_exact, listing, expiration, first_seen, delisted_at",
       status_changes: "*",
@@ -317,6 +317,7 @@ describe("SQL of an earlier state", () => {
         const assets = ids.map((id) => ({
           ...emptyRecord("assets"),
           ...{ id, symbol: id.toUpperCase(), name: some(id, `${id}2`), url: some(null, "u") },
+          quality: some(null, "odd"),
         }));
         writeLookup(transaction, "assets", assets, { isComplete });
         const market = { ...emptyRecord("markets"), id: "m", baseAssetId: "a", quoteAssetId: some("b", "c") };
@@ -327,7 +328,8 @@ describe("SQL of an earlier state", () => {
         const contracts = ids.map((id) => ({
           ...emptyRecord("derivative_contracts"),
           ...{ id, derivativeType: "options", exchangeId: "x", marketId: "m" },
-          ...{ optionStrike: decimal(some("0.1", "60000")), expiration: some(null, from, from + 1) },
+          ...{ optionStrike: decimal(some("0.1", "60000", "0.1234567890123456789")) },
+          expiration: some(null, from, from + 1),
         }));
         writeContracts(transaction, contracts, { ...option, isComplete });
       });

@@ -22,19 +22,27 @@ import {
   writeLookupPlan,
 } from "./reconcile-lookup.ts";
 
-const entries = { keys: ["id"], untracked: ["quality", "extra"] };
+const entries = { keys: ["id"], derived: ["quality"], untracked: ["extra"] };
 
-/** Completes the description of a lookup table with the tracked columns from its column list. */
+/**
+ * Completes the description of a lookup table with the tracked columns: those of its column list, and what the warehouse derives
+ * from a record.
+ */
 function buildLookupTable(
   columns: readonly Column[],
-  table: Omit<LookupTable, "tracked" | "timestamps" | "numbers">,
+  {
+    derived = [],
+    ...table
+  }: Pick<LookupTable, "entity" | "table" | "keys" | "untracked"> & {
+    readonly derived?: readonly string[];
+  },
 ): LookupTable {
   const tracked = columns.filter(({ name, source }) => source === "row" && !table.keys.includes(name));
   const ofType = (...types: readonly ColumnType[]) =>
     tracked.filter(({ type }) => types.includes(type)).map(({ name }) => name);
   return {
     ...table,
-    tracked: tracked.map(({ name }) => name),
+    tracked: [...tracked.map(({ name }) => name), ...derived],
     timestamps: ofType("timestamp"),
     numbers: ofType("decimal", "integer"),
   };
@@ -66,7 +74,8 @@ const contracts = buildLookupTable(derivativeContractColumns, {
   entity: "contract",
   table: "contracts",
   keys: ["derivative_type", "id"],
-  untracked: ["details", "is_described", "quality", "extra"],
+  derived: ["details", "quality"],
+  untracked: ["is_described", "extra"],
 });
 
 /** Every table of a lookup. */

@@ -45,7 +45,8 @@ function lookupThen({ entity, table, keys, tracked, untracked, timestamps, numbe
   };
   // The key of a contract is in every row of its ticks, whenever it was described.
   const isDictionary = untracked.includes("is_described");
-  const kept = [...new Set([...untracked, "quality"])].map((column) =>
+  const others = tracked.includes("quality") ? untracked : [...untracked, "quality"];
+  const kept = others.map((column) =>
     column === "is_described"
       ? `(t.is_described AND t.first_seen <= ${shownAt}) AS is_described`
       : `t.${column}`,
