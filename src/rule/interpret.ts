@@ -114,11 +114,8 @@ function findDisproved(
   { timestamps, rows = timestamps }: PageAnswer,
   stored: StoredSeries,
 ): readonly TimeRange[] {
-  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for (const ts of rows) {
-    from = Math.min(from, ts);
-    to = Math.max(to, ts);
-  }
+  const from = rows.reduce((oldest, ts) => Math.min(oldest, ts), Number.POSITIVE_INFINITY);
+  const to = rows.reduce((newest, ts) => Math.max(newest, ts), Number.NEGATIVE_INFINITY);
   return disprovedRanges(stored.settledRanges({ from, to }), rows);
 }
 
@@ -131,13 +128,8 @@ export function findContradiction({
   anchor = provenFrom - 1,
 }: PageAnswer): PageContradiction | undefined {
   if (foreign > 0) return "foreign_rows";
-  let isNewer = false;
-  let before = Number.POSITIVE_INFINITY;
-  for (const ts of timestamps) {
-    if (ts > before) return "disordered";
-    if (ts >= provenFrom && ts > anchor && ts < gap.to) isNewer = true;
-    before = ts;
-  }
+  if (timestamps.some((ts, i) => i > 0 && ts > (timestamps[i - 1] as Micros))) return "disordered";
+  const isNewer = timestamps.some((ts) => ts >= provenFrom && ts > anchor && ts < gap.to);
   return isNewer ? "newer_than_proven" : undefined;
 }
 
