@@ -62,7 +62,7 @@ const requireExternal: Plugin = {
 
 /** What few commands need is in a file of its own, which the others do not parse. */
 const LAZY =
-  /^src\/(?:daemon|export|serve|service|share|simulator|sync|cli\/commands\/doctor\/\w+-checks|cli\/support\/session)\b/;
+  /^src\/(?:export|share|cli\/commands\/(?:backfill|doctor|export|plan|run|serve|share|simulate|verify))\b/;
 
 /** The module `lazy` has what the program imports while it runs, if it is `LAZY`; the program itself has the rest. */
 const lazyImports: Plugin = {

@@ -28,7 +28,7 @@ interface CommandEntry {
   readonly load: () => Promise<AddCommand>;
 }
 
-/** In the order of the help text, which loads none of them: a command loads SQLite, or more. */
+/** In the order of the help text, which loads none of them: a command loads SQLite, and more, when it is loaded. */
 const commands: Readonly<Record<string, CommandEntry>> = {
   run: {
     summary: "run the daemon: fill gaps, follow the live feed, serve the dashboard",
@@ -89,7 +89,7 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
   share: {
     summary: "forward to the shared warehouse (PostgreSQL) what it lacks",
-    load: async () => (await import("./commands/share/share.ts")).addShareCommand,
+    load: async () => (await import("./commands/share.ts")).addShareCommand,
   },
   backup: {
     usage: "<file>",
@@ -125,9 +125,10 @@ const commands: Readonly<Record<string, CommandEntry>> = {
   },
 };
 
-/** The commands that the arguments need: the named one, or all for completion. */
-function entriesFor(name: string | undefined): readonly CommandEntry[] {
-  if (name === "completion") return Object.values(commands);
+/** The commands that the arguments need: the named one, or all for a script that completes them. */
+function entriesFor([name, ...rest]: readonly string[]): readonly CommandEntry[] {
+  // A shell runs `completion series` at each tab.
+  if (name === "completion" && !rest.includes("series")) return Object.values(commands);
   const entry = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined;
   return entry ? [entry] : [];
 }
@@ -145,17 +146,11 @@ export async function main(args: readonly string[]): Promise<number> {
   const signals = ["SIGINT", "SIGTERM"] as const;
   const stopBy = (signal: NodeJS.Signals) => {
     if (stop.signal.aborted) process.exit(exitCode.unexpected);
-    stop.abort(
-      new Failure(`stopped by ${signal}`, { family: "operator", code: "stopped", exit: exitCode.ok }),
-    );
+    stop.abort(stoppedFailure(`stopped by ${signal}`));
   };
   for (const signal of signals) process.on(signal, stopBy);
   // The process that started this one with an IPC channel has ended, perhaps killed.
-  process.once("disconnect", () =>
-    stop.abort(
-      new Failure("the parent process has ended", { family: "operator", code: "stopped", exit: exitCode.ok }),
-    ),
-  );
+  process.once("disconnect", () => stop.abort(stoppedFailure("the parent process has ended")));
   process.channel?.unref();
   const context: CommandContext = {
     env: process.env,
@@ -179,6 +174,8 @@ export async function main(args: readonly string[]): Promise<number> {
   await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
   process.exit(code);
 }
+
+const stoppedFailure = (why: string) => new Failure(why, { code: "stopped", exit: exitCode.ok });
 
 /** Like `main`, but the caller passes the context (for tests). */
 export async function runProgram(args: readonly string[], given: CommandContext): Promise<number> {
@@ -226,7 +223,7 @@ export async function buildProgram(args: readonly string[], context: CommandCont
       subcommandTerm: (command) => [command.name(), commands[command.name()]?.usage].join(" ").trim(),
     })
     .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
-  for (const add of await Promise.all(entriesFor(args[0]).map(({ load }) => load()))) add(program, context);
+  for (const add of await Promise.all(entriesFor(args).map(({ load }) => load()))) add(program, context);
   for (const [name, { summary }] of Object.entries(commands)) {
     const command = program.commands.find((loaded) => loaded.name() === name) ?? program.command(name);
     command.summary(summary);

@@ -13,6 +13,7 @@ import type { SliceDifference } from "../sync/history/verify.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
 import { isRecentCrash } from "../warehouse/sqlite/crash-marker.ts";
+import type { readJobRuns } from "../warehouse/tables/job-runs.ts";
 
 /** Collects metrics, recent errors and stream states while the daemon runs. It observes and makes no decisions. */
 export class DaemonTelemetry {
@@ -125,6 +126,13 @@ export class DaemonTelemetry {
 
   recordDifferences(differences: readonly SliceDifference[]): void {
     for (const { stream } of differences) this.metrics.increment("audit_differences_total", 1, { stream });
+  }
+
+  registerJobs(jobs: readonly { readonly name: string }[], runs: ReturnType<typeof readJobRuns>): void {
+    for (const { name } of jobs)
+      this.metrics.registerJob(name, runs.find(({ job }) => job === name)?.outcome);
+    for (const { job, outcome, endedAt } of runs)
+      if (outcome === "ok") this.metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
   }
 
   recordJobEnd(job: string, outcome: string, error: unknown): void {

@@ -31,7 +31,6 @@ import {
   extendStartTimeout,
   notifyServiceManager,
   runWatchdog,
-  suspendWatchdog,
 } from "../telemetry/watchdog.ts";
 import { describeUpgrade, estimateUpgradeSeconds } from "../warehouse/migrate.ts";
 import { hasData } from "../warehouse/read/status.ts";
@@ -44,9 +43,9 @@ import { readJobRuns } from "../warehouse/tables/job-runs.ts";
 import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
-import { exportJobs, nightlyJobs } from "./nightly-jobs.ts";
+import { scheduledJobs } from "./nightly-jobs.ts";
 import { PagesServer } from "./pages-server.ts";
-import { runSchedule, runStopSteps, type ScheduledJob } from "./scheduler.ts";
+import { runSchedule, runStopSteps } from "./scheduler.ts";
 import { checkInBackground, monitorStorage } from "./storage-monitor.ts";
 
 interface DaemonOptions extends Pick<IngestThreadOptions, "startWorker"> {
@@ -107,7 +106,7 @@ class Daemon {
   #stopDeadline: number | undefined;
 
   constructor(options: DaemonOptions, service: ServiceSettings) {
-    const { loaded, clock, log, stopping, version, random = Math.random } = options;
+    const { loaded, clock, log, stopping, version, random = Math.random, startWorker } = options;
     this.#options = options;
     this.#service = service;
     this.#random = random;
@@ -159,22 +158,20 @@ class Daemon {
       shared: () => this.#shareThread?.status(),
       serve: () => this.#serveThread?.status,
     };
-    const { warehouse, http, telemetry: telemetrySettings } = loaded.settings;
+    const { path } = loaded.settings.warehouse;
     this.#pages = new PagesServer({
-      path: warehouse.path,
-      http,
+      path,
+      http: loaded.settings.http,
       view: this.#view,
       metrics: telemetry.metrics,
       clock,
-      now: () => this.#now(),
-      confirmation: this.#options.settings.withdrawals,
+      confirmation: options.settings.withdrawals,
       log,
-      startWorker: this.#options.startWorker,
+      startWorker,
     });
     const [shared, onFailure] = [findSharedSettings(loaded), telemetry.recordShareFailure];
-    this.#shareThread =
-      shared && new ShareThread({ ...shared, warehouse: warehouse.path, clock, log, onFailure });
-    const { heartbeatUrl } = telemetrySettings;
+    this.#shareThread = shared && new ShareThread({ ...shared, warehouse: path, clock, log, onFailure });
+    const { heartbeatUrl } = loaded.settings.telemetry;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
   }
 
@@ -253,24 +250,22 @@ class Daemon {
 
   /** Starts every task. They run until the signal aborts; a task that fails stops the daemon. */
   async #start(context: SyncContext, onFilled: () => void): Promise<Promise<void>[]> {
-    const { clock, log, loaded } = this.#options;
+    const { clock, log, loaded, version } = this.#options;
     const { ingest, reader, signal } = context;
-    const { metrics, streamErrors } = this.#telemetry;
+    const telemetry = this.#telemetry;
+    const { metrics } = telemetry;
     const { path } = loaded.settings.warehouse;
     const supervisor = this.#createSupervisor(context, onFilled);
     this.#supervisor = supervisor;
-    const jobs = this.#createJobs(context, supervisor);
-    const telemetry = this.#telemetry;
+    const jobs = scheduledJobs(context, { settings: loaded.settings, supervisor, telemetry, version });
     this.#controlServer = await startControlServer({
       warehousePath: path,
       backfill: (request, caller, onProgress) =>
         backfillNow(context, telemetry, supervisor, request, caller, onProgress),
       onError: (error) => log.error({ error: String(error) }, "control request failed"),
     });
-    const runs = readJobRuns(reader);
-    for (const { name } of jobs) metrics.registerJob(name, runs.find(({ job }) => job === name)?.outcome);
-    for (const { job, outcome, endedAt } of runs)
-      if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
+    const previousRuns = readJobRuns(reader);
+    telemetry.registerJobs(jobs, previousRuns);
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
       metrics.setFeed(supervisor.subscriptions);
@@ -289,26 +284,15 @@ class Daemon {
         now: () => (this.#hasServiceAnswered() ? this.#now() : undefined),
         signal,
         log,
-        previousRuns: runs,
+        previousRuns,
         storeRun: (run) => ingest.call("commitJobRun", run, signal),
         onRunEnd: (job, outcome, error) => {
-          this.#telemetry.recordJobEnd(job.name, outcome, error);
+          telemetry.recordJobEnd(job.name, outcome, error);
           // A failed job runs again later. It ends the daemon only if the warehouse has lost its writer.
           if (!job.isSeparateProcess && isWriterLost(error)) this.#stopWith(error);
         },
       }),
-      monitorStorage(context, {
-        path,
-        streamErrors,
-        hasFilled: () => this.#isFilled,
-        onMeasured: (measurement) => {
-          metrics.setStorage(measurement);
-          const { skewMs } = this.#client.health();
-          if (skewMs !== undefined) metrics.set("clock_skew_seconds", -skewMs / 1000);
-        },
-        onFailure: (failure) => this.#telemetry.recordFailure("storage", failure),
-        onFileGone: suspendWatchdog,
-      }),
+      monitorStorage(context, { path, telemetry, hasFilled: () => this.#isFilled }),
       checkInBackground(context, path),
       runWatchdog({
         clock,
@@ -359,19 +343,6 @@ class Daemon {
       },
       onFeedEvent: (event) => metrics.observe(event),
     });
-  }
-
-  #createJobs(context: SyncContext, supervisor: SyncSupervisor): ScheduledJob[] {
-    const { loaded } = this.#options;
-    const { schedule, retention } = loaded.settings;
-    const jobs = nightlyJobs(context, {
-      nightly: schedule.nightly,
-      retention: { exchange_ticks: retention.exchangeTicks, derivative_ticks: retention.derivativeTicks },
-      supervisor,
-      onProblems: (problems) => this.#telemetry.streamErrors.setProblems("audit", problems),
-      onDifferences: (differences) => this.#telemetry.recordDifferences(differences),
-    });
-    return [...jobs, ...exportJobs(context, loaded.settings, this.#options.version)];
   }
 
   #stop(endError: unknown): Promise<boolean> {

@@ -3,52 +3,59 @@ import type { Settings } from "../config/option-table.ts";
 import { exportInProcess } from "../export/run-export.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
-import { type Problem, type SyncContext, serviceNow } from "../sync/context/context.ts";
+import { type SyncContext, serviceNow } from "../sync/context/context.ts";
 import { checkNight, NIGHTLY_JOB } from "../sync/history/nightly-check.ts";
-import type { SliceDifference } from "../sync/history/verify.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
-import type { PrunableStream } from "../warehouse/rows/retention.ts";
+import type { DaemonTelemetry } from "./daemon-telemetry.ts";
 import type { ScheduledJob } from "./scheduler.ts";
 
-interface NightlyJobOptions {
-  /** Cron expression, UTC; empty: no nightly backfill. */
-  readonly nightly: string;
-  /** Retention in seconds; undefined: unlimited. */
-  readonly retention: Readonly<Record<PrunableStream, number | undefined>>;
+interface JobOptions {
+  readonly settings: Pick<Settings, "schedule" | "retention" | "warehouse">;
   readonly supervisor: Pick<SyncSupervisor, "refresh" | "checkNow">;
-  readonly onProblems: (problems: readonly Problem[]) => void;
-  readonly onDifferences: (differences: readonly SliceDifference[]) => void;
+  readonly telemetry: Pick<DaemonTelemetry, "streamErrors" | "recordDifferences">;
+  readonly version: string;
 }
 
 /** Schedule of retention and upkeep when the nightly backfill is switched off. */
 const DEFAULT_NIGHTLY_CRON = "10 0 * * *";
 
 /**
- * The nightly jobs. Frequent polls (lookups, market caps, derivatives) are not cron jobs: they follow the service's
+ * The nightly jobs and the export. Frequent polls (lookups, market caps, derivatives) are not cron jobs: they follow the service's
  * periods, and cron cannot express a period of 90 s.
  */
-export function nightlyJobs(context: SyncContext, options: NightlyJobOptions): ScheduledJob[] {
-  const cron = options.nightly || DEFAULT_NIGHTLY_CRON;
+export function scheduledJobs(context: SyncContext, options: JobOptions): ScheduledJob[] {
+  const { nightly, export: exportCron } = options.settings.schedule;
+  const cron = nightly || DEFAULT_NIGHTLY_CRON;
   return [
-    ...(options.nightly ? [{ name: NIGHTLY_JOB, cron, work: () => backfillAndAudit(context, options) }] : []),
+    ...(nightly ? [{ name: NIGHTLY_JOB, cron, work: () => backfillAndAudit(context, options) }] : []),
     { name: "retention", cron, runsAtStart: true, work: () => deleteExpiredRows(context, options) },
     {
       name: "upkeep",
       cron,
       work: async () => void (await context.ingest.call("optimizeDatabase", undefined, context.signal)),
     },
+    ...(exportCron
+      ? [
+          {
+            name: "export",
+            cron: exportCron,
+            isSeparateProcess: true,
+            work: (stopping: AbortSignal) => exportFiles(context, options, stopping),
+          },
+        ]
+      : []),
   ];
 }
 
 /** Refreshes the selection, triggers gap filling (including series that got a 404), and asks again about what is settled. */
-async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions): Promise<void> {
-  const { supervisor, onProblems, onDifferences } = options;
+async function backfillAndAudit(context: SyncContext, options: JobOptions): Promise<void> {
+  const { supervisor, telemetry } = options;
   await supervisor.refresh();
   supervisor.checkNow();
   const { ends, comparison, hasReopened } = await checkNight(context);
   const { sliceCount, rows, extraChanged, differences, problems } = comparison;
-  onProblems(problems);
-  onDifferences(differences);
+  telemetry.streamErrors.setProblems("audit", problems);
+  telemetry.recordDifferences(differences);
   context.log.info(
     {
       slices: sliceCount,
@@ -81,16 +88,16 @@ async function backfillAndAudit(context: SyncContext, options: NightlyJobOptions
  */
 async function deleteExpiredRows(
   { ingest, signal, log, ...context }: SyncContext,
-  { retention }: NightlyJobOptions,
+  { settings: { retention } }: JobOptions,
 ): Promise<void> {
+  const limits = { exchange_ticks: retention.exchangeTicks, derivative_ticks: retention.derivativeTicks };
   for (const stream of ["exchange_ticks", "derivative_ticks"] as const) {
-    const seconds = retention[stream];
+    const seconds = limits[stream];
     if (seconds === undefined) continue;
     const now = Math.min(serviceNow(context), Math.floor(context.clock.now()) * MICROS_PER_MS);
     const before = now - seconds * MICROS_PER_SECOND;
-    let deleted = 0;
     let batch = await ingest.call("pruneBatch", { stream, before }, signal);
-    deleted += batch.deleted;
+    let { deleted } = batch;
     while (batch.nextKey !== undefined) {
       batch = await ingest.call("pruneBatch", { stream, before, fromKey: batch.nextKey }, signal);
       deleted += batch.deleted;
@@ -99,25 +106,18 @@ async function deleteExpiredRows(
   }
 }
 
-/** The scheduled export, in a separate process. */
-export function exportJobs(
+/** In a separate process. */
+async function exportFiles(
   { clock, log }: SyncContext,
-  { warehouse: { path }, schedule }: Pick<Settings, "warehouse" | "schedule">,
-  program: string,
-): ScheduledJob[] {
-  if (!schedule.export) return [];
-  const request = { warehouse: path, to: schedule.exportTo || join(dirname(path), "export"), program };
-  return [
-    {
-      name: "export",
-      cron: schedule.export,
-      isSeparateProcess: true,
-      async work(stopping) {
-        const result = await exportInProcess(request, { clock, stopping });
-        const { files_written, rows_written, seconds, warning } = result;
-        log.info({ files_written, rows_written, seconds }, "export done");
-        if (warning !== undefined) log.warn({ reason: warning }, "old export files not removed");
-      },
-    },
-  ];
+  { settings: { warehouse, schedule }, version }: JobOptions,
+  stopping: AbortSignal,
+): Promise<void> {
+  const to = schedule.exportTo || join(dirname(warehouse.path), "export");
+  const request = { warehouse: warehouse.path, to, program: version };
+  const { files_written, rows_written, seconds, warning } = await exportInProcess(request, {
+    clock,
+    stopping,
+  });
+  log.info({ files_written, rows_written, seconds }, "export done");
+  if (warning !== undefined) log.warn({ reason: warning }, "old export files not removed");
 }

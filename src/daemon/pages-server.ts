@@ -5,7 +5,6 @@ import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
 import { QueryRunner } from "../export/query/query-runner.ts";
 import type { CommitNews } from "../model/answers/ticks.ts";
-import type { Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { HttpServer } from "../runtime/http-server.ts";
 import type { Log } from "../runtime/log.ts";
@@ -19,8 +18,6 @@ interface PagesOptions {
   readonly view: DaemonView;
   readonly metrics: Metrics;
   readonly clock: Clock;
-  /** The service's time. */
-  readonly now: () => Micros;
   /** When the service is asked again for what it must repeat. */
   readonly confirmation: PageQuery["confirmation"];
   readonly log: Log;
@@ -39,7 +36,8 @@ export class PagesServer {
   notifyCommit: (news: readonly CommitNews[]) => void = () => {};
 
   constructor(options: PagesOptions) {
-    const { path, clock, now, confirmation, log, startWorker } = options;
+    const { path, clock, view, confirmation, log, startWorker } = options;
+    const now = () => view.now();
     this.#options = options;
     this.#dashboardReader = new ReaderThread({ path, now, confirmation, clock, log, startWorker });
     this.#marketReader = new ReaderThread({ path, now, clock, log, startWorker });

@@ -74,8 +74,15 @@ async function runJob(job: ScheduledJob, options: SchedulerOptions, now: () => M
     if (dueAt > lastScheduledAt || clock.boottime() >= retryAt) {
       lastScheduledAt = Math.max(lastScheduledAt, dueAt);
       log.info({ job: job.name }, "job started");
-      const outcome = await runOnce(job, signal, (error, code) => onRunEnd(job, code, error));
+      let failure: unknown;
+      try {
+        await job.work(signal);
+      } catch (error) {
+        failure = error;
+      }
       if (signal.aborted) return;
+      const outcome = failure === undefined ? "ok" : failureCode(failure);
+      onRunEnd(job, outcome, failure);
       retryAt = outcome === "ok" ? Number.POSITIVE_INFINITY : clock.boottime() + retryMs;
       retryMs = outcome === "ok" ? JOB_RETRY_DELAY.minMs : Math.min(2 * retryMs, JOB_RETRY_DELAY.maxMs);
       // An interrupted run is not stored, so the next start repeats it.
@@ -84,22 +91,6 @@ async function runJob(job: ScheduledJob, options: SchedulerOptions, now: () => M
     }
     const untilNext = (next - currentTime) / MICROS_PER_MS;
     await clock.sleep(Math.min(MAX_SLEEP_MS, untilNext), signal).catch(() => {});
-  }
-}
-
-async function runOnce(
-  { work }: ScheduledJob,
-  signal: AbortSignal,
-  onEnd: (error: unknown, code: string) => void,
-): Promise<string> {
-  try {
-    await work(signal);
-    onEnd(undefined, "ok");
-    return "ok";
-  } catch (error) {
-    const code = failureCode(error);
-    if (!signal.aborted) onEnd(error, code);
-    return code;
   }
 }
 

@@ -2,24 +2,19 @@ import { Failure } from "../model/failure.ts";
 import { CLOCK_TOLERANCE_MS } from "../model/time.ts";
 import { runLoop } from "../runtime/clock.ts";
 import { type SyncContext, storeClockSkew } from "../sync/context/context.ts";
-import type { StreamErrors } from "../sync/context/problem-log.ts";
-import type { StorageMeasurement } from "../telemetry/metrics.ts";
+import { suspendWatchdog } from "../telemetry/watchdog.ts";
 import { captureFileIdentity } from "../warehouse/integrity.ts";
 import { findFolderFailure, readFreeBytes, readWrittenBytes } from "../warehouse/sqlite/disk.ts";
 import { runQuickCheck } from "../warehouse/sqlite/quick-check.ts";
 import { readWarehouseBytes } from "../warehouse/sqlite/wal.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../warehouse/tables/size-history.ts";
+import type { DaemonTelemetry } from "./daemon-telemetry.ts";
 
 interface StorageMonitorOptions {
   readonly path: string;
-  readonly streamErrors: StreamErrors;
+  readonly telemetry: Pick<DaemonTelemetry, "metrics" | "streamErrors" | "recordFailure">;
   /** The monitor records sizes only after the first backfill, whose growth does not predict the coming days. */
   readonly hasFilled: () => boolean;
-  readonly onMeasured: (measurement: StorageMeasurement) => void;
-  /** Called when the file is gone or replaced, before the writer copies the open one, which may take long. */
-  readonly onFileGone: () => void;
-  /** Called once when the folder can no longer be written. */
-  readonly onFailure: (failure: Failure) => void;
 }
 
 const MONITOR_INTERVAL_MS = 60_000;
@@ -40,7 +35,7 @@ export function monitorStorage(context: SyncContext, options: StorageMonitorOpti
   let folderFailure: Failure | undefined;
   const checkFolder = () => {
     const failure = findFolderFailure(options.path);
-    if (failure && !folderFailure) options.onFailure(failure);
+    if (failure && !folderFailure) options.telemetry.recordFailure("storage", failure);
     if (!failure && folderFailure) log.info({ after: folderFailure.code }, "storage recovered");
     folderFailure = failure;
   };
@@ -53,7 +48,8 @@ export function monitorStorage(context: SyncContext, options: StorageMonitorOpti
       isClockOff = logClock(context, isClockOff);
       if (!file.isInPlace()) {
         log.error({ path: options.path }, "warehouse file gone, copying it");
-        options.onFileGone();
+        // The writer copies the open file, which may take long.
+        suspendWatchdog();
       }
       await moveLiveRows(context);
       await monitorOnce(context, options);
@@ -83,7 +79,7 @@ async function moveLiveRows({ ingest, signal }: SyncContext): Promise<void> {
 
 async function monitorOnce(context: SyncContext, options: StorageMonitorOptions): Promise<void> {
   const { client, ingest, reader, log, signal } = context;
-  const { path, streamErrors, hasFilled, onMeasured } = options;
+  const { path, telemetry, hasFilled } = options;
   const { walBytes, isTruncated, holders } = await ingest.call("checkStorage", undefined, signal);
   if (!isTruncated && walBytes > WAL_WARNING_BYTES)
     log.warn({ walBytes, readers: holders.readers }, "reader blocks WAL truncation");
@@ -92,8 +88,11 @@ async function monitorOnce(context: SyncContext, options: StorageMonitorOptions)
   if (hasFilled()) await ingest.call("commitFileSize", warehouseBytes + walBytes, signal);
   const freeBytes = readFreeBytes(path);
   const daysUntilFull = estimateDaysUntilFull(readSizeSamples(reader), freeBytes);
-  onMeasured({ warehouseBytes, walBytes, writtenBytes: readWrittenBytes(), freeBytes, daysUntilFull });
-  const changes = streamErrors.takeChanges(client.health().parkedEndpoints);
+  const writtenBytes = readWrittenBytes();
+  telemetry.metrics.setStorage({ warehouseBytes, walBytes, writtenBytes, freeBytes, daysUntilFull });
+  const { skewMs } = client.health();
+  if (skewMs !== undefined) telemetry.metrics.set("clock_skew_seconds", -skewMs / 1000);
+  const changes = telemetry.streamErrors.takeChanges(client.health().parkedEndpoints);
   if (changes) await ingest.call("commitStreamHealth", changes, signal);
 }
 

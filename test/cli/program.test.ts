@@ -30,20 +30,6 @@ describe("mds-sync", () => {
     }
   });
 
-  it.each([
-    [["setings"], "mds-sync: unknown command 'setings': did you mean settings?\n"],
-    [["settings", "--confg", "x"], "mds-sync: unknown option '--confg': did you mean --config?\n"],
-    [["settings", "--config"], "mds-sync: option '--config <file>' argument missing: see mds-sync --help\n"],
-    [
-      ["settings", "extra"],
-      "mds-sync: too many arguments for 'settings'. Expected 0 arguments but got 1: extra: see mds-sync --help\n",
-    ],
-    [[], "mds-sync: no command given: see mds-sync --help\n"],
-    [["simulate", "--port", "x"], "mds-sync: --port cannot be x: give a whole number from 0 to 65535\n"],
-  ])("answers %j in one line and exits 2", async (args, stderr) => {
-    expect(await runInProcess(args)).toEqual({ stdout: "", stderr, status: 2 });
-  });
-
   it("names the remedy in one line if the limit of open files is too low", () => {
     const folder = temporaryFolder();
     const env = {

@@ -43,12 +43,8 @@ describe("mds-sync backfill beside a daemon", () => {
     });
     const { clock, path } = daemon;
     const running = await daemon.startFilled();
-    const provenTo = () =>
-      Number(
-        daemon.query(
-          "SELECT min(t) AS t FROM (SELECT max(to_ts) AS t FROM settled_ranges GROUP BY series)",
-        )[0]?.t,
-      );
+    const proven = "SELECT min(t) AS t FROM (SELECT max(to_ts) AS t FROM settled_ranges GROUP BY series)";
+    const provenTo = () => Number(daemon.query(proven)[0]?.t);
     const later = clock.now() + 20 * 60_000;
     await running.runUntil(() => clock.now() > later);
     expect(clock.now() * 1000 - provenTo()).toBeGreaterThan(15 * 60e6);
@@ -70,15 +66,8 @@ describe("mds-sync backfill beside a daemon", () => {
     expect(unknown.status).toBe(2);
     expect(unknown.stderr).toMatch(/^mds-sync: --series: no index is called BITCON/);
     daemon.simulator.setFaults(Fault.status(403, { on: "/index-ticker" }));
-    const forbidden = await runBeside(
-      daemon,
-      running,
-      "--now",
-      "--stream",
-      "index_ticks",
-      "--log-level",
-      "silent",
-    );
+    const quietly = ["--stream", "index_ticks", "--log-level", "silent"];
+    const forbidden = await runBeside(daemon, running, "--now", ...quietly);
     expect(forbidden.status).toBe(4);
     expect(forbidden.stdout).toContain("read:index-ticker");
     daemon.simulator.setFaults();

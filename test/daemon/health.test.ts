@@ -1,30 +1,13 @@
-import { once } from "node:events";
 import { renameSync } from "node:fs";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startWorker } from "../../src/runtime/thread.ts";
 import { Fault } from "../simulator/faults.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
-
-/** Receives the daemon's heartbeat. */
-async function startHeartbeatServer() {
-  const received: string[] = [];
-  const answer = { status: 200 };
-  const server = createServer((request, response) => {
-    received.push(`${request.method} ${request.url}`);
-    response.writeHead(answer.status).end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { received, answer, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-}
+import { startHeartbeatServer } from "../support/daemon/heartbeat-server.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 
 describe("the health of a daemon", () => {
   it("A6, F7: shows a write lock of another program and rejected credentials, and the daemon recovers from both", async () => {
@@ -66,13 +49,7 @@ sync:
     const quant = new Database(path);
     quant.exec("BEGIN IMMEDIATE");
     // Asked before the writer first waits for the lock: each of its attempts takes real seconds.
-    const env = {
-      MDS_BASE_URL: simulator.baseUrl,
-      MDS_WS_URL: simulator.wsUrl,
-      MDS_CLIENT_ID: simulator.clientId,
-      MDS_CLIENT_SECRET_FILE: secretFile,
-      MDS_WAREHOUSE: path,
-    };
+    const env = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
     const asked = runInProcess(["backfill", "--now", "--log-level", "silent"], { env, cwd: dirname(path) });
     await running.runUntil(() => logged.some(({ message }) => message === "backfill requested"));
     await running.runUntil(async () => (await health()).status === 503);

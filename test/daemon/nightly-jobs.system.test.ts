@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
+import { changeFile } from "../support/warehouse/warehouse-file.ts";
 
 const settings = `
 retention: { exchangeTicks: 1d }
@@ -39,17 +39,14 @@ describe("the nightly jobs", () => {
     expect(await first.readMetric('jobs_total{task="nightly",outcome="ok"}')).toBe(0);
 
     // Change one covered row and delete another; the ledger still says that the range is covered.
-    const database = new Database(path, { timeout: timeLimit(5_000) });
     const [row] = query(
       "SELECT series, ts FROM index_tick_rows WHERE ts < (SELECT max(ts) FROM index_tick_rows) - 36e9 ORDER BY ts DESC LIMIT 1",
     );
-    database
-      .prepare("UPDATE index_tick_rows SET price = 1 WHERE series = ? AND ts = ?")
-      .run(row?.series, row?.ts);
-    database
-      .prepare("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?")
-      .run(row?.series, Number(row?.ts) - 30e6);
-    database.close();
+    changeFile(
+      path,
+      `UPDATE index_tick_rows SET price = 1 WHERE series = ${row?.series} AND ts = ${row?.ts};
+      DELETE FROM index_tick_rows WHERE series = ${row?.series} AND ts = ${Number(row?.ts) - 30e6}`,
+    );
     // The service adds a property: that is no difference.
     simulator.setFaults(Fault.set("venues", 7, { on: "/index-ticker" }));
     const libra = simulator.universe.assets.find(({ symbol }) => symbol === "LIBRA")?.id ?? "";

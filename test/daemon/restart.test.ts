@@ -1,6 +1,5 @@
 import { closeSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, it, vi } from "vitest";
 import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown, writeShutdownMarker } from "../../src/warehouse/sqlite/shutdown-marker.ts";
@@ -9,6 +8,7 @@ import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
+import { changeFile } from "../support/warehouse/warehouse-file.ts";
 
 const HOUR = 3_600_000;
 /** Few ticks: each takes the time of a test. */
@@ -83,9 +83,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     const first = await daemon.startFilled();
     const copy = join(folder, "copy.sqlite");
     // As `mds-sync backup` does: a consistent copy while the daemon writes.
-    const source = new Database(path, { readonly: true });
-    source.exec(`VACUUM INTO '${copy}'`);
-    source.close();
+    changeFile(path, `VACUUM INTO '${copy}'`);
     const until = clock.monotonic() + HOUR / 2;
     await first.runUntil(() => clock.monotonic() > until);
     await first.stop();
@@ -138,9 +136,7 @@ describe("a daemon that starts on an existing warehouse", () => {
     const daemon = await createDaemonHarness({ settings: only("BTC", ""), simulator });
     const { path, folder, clock } = daemon;
     await (await daemon.startFilled()).stop();
-    const database = new Database(path);
-    database.exec("CREATE TABLE ballast (bytes BLOB); INSERT INTO ballast VALUES (zeroblob(80000000))");
-    database.close();
+    changeFile(path, "CREATE TABLE ballast (bytes BLOB); INSERT INTO ballast VALUES (zeroblob(80000000))");
     const file = openSync(path, "r+");
     writeSync(file, Buffer.alloc(4, 255), 0, 4, 10_000 * 4096);
     closeSync(file);

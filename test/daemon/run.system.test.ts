@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { closeSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
@@ -8,23 +6,16 @@ import { readLastCrash } from "../../src/warehouse/sqlite/crash-marker.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { Fault } from "../simulator/faults.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
-import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
 import { createFullPipe } from "../support/full-pipe.ts";
-import { compileCacheEnv } from "../support/program-process.ts";
+import { type ProgramProcess, startProgram } from "../support/program-process.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { waitUntil as until } from "../support/wait-until.ts";
 import { copyEmptyWarehouse } from "../support/warehouse/empty-warehouse.ts";
-
-interface Running {
-  readonly child: ChildProcess;
-  readonly ended: Promise<{ code: number | null }>;
-  stderr(): string;
-  address(): Promise<string>;
-}
+import { queryFile } from "../support/warehouse/warehouse-file.ts";
 
 /** `refreshSeconds`: few if the test waits for live ticks, many if it needs only a few rows. */
 async function startService(refreshSeconds = 30): Promise<Simulator> {
@@ -50,40 +41,16 @@ http: { port: 0 }
   return folder;
 }
 
-function run(
-  folder: string,
-  simulator: Simulator,
-  env: Record<string, string> = {},
-  stderrEnd: "pipe" | number = "pipe",
-): Running {
-  const child = spawn(process.execPath, [programEntry, "run", "--no-progress"], {
-    cwd: folder,
-    stdio: ["ignore", "ignore", stderrEnd],
-    env: { PATH: process.env.PATH ?? "", ...compileCacheEnv(), ...serviceEnv(simulator), ...env },
-  });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  let stderr = "";
-  child.stderr?.on("data", (chunk) => {
-    stderr += String(chunk);
-  });
-  // "exit" may come before the last line of stderr.
-  const ended = once(child, "close").then(([code]) => ({ code: code as number | null }));
-  return {
-    child,
-    ended,
-    stderr: () => stderr,
-    address: () => until(() => /dashboard: ([^\s"]+)/.exec(stderr)?.[1]),
-  };
+function run(folder: string, simulator: Simulator, env: Record<string, string> = {}, stderr?: number) {
+  const options = { cwd: folder, env: { ...serviceEnv(simulator), ...env }, stderr };
+  return startProgram(["run", "--no-progress"], options);
 }
 
-function query(folder: string, sql: string): Record<string, unknown>[] {
-  const database = new Database(join(folder, "mds.sqlite"), { readonly: true });
-  try {
-    return database.prepare(sql).all() as Record<string, unknown>[];
-  } finally {
-    database.close();
-  }
-}
+/** Where it serves the dashboard. */
+const addressOf = ({ output }: ProgramProcess) =>
+  until(() => /dashboard: ([^\s"]+)/.exec(output.stderr)?.[1]);
+
+const query = (folder: string, sql: string) => queryFile(join(folder, "mds.sqlite"), sql);
 
 /** Like `query`, for a warehouse that may not exist yet. */
 function queryIfPresent(folder: string, sql: string): Record<string, unknown>[] {
@@ -100,11 +67,11 @@ describe("mds-sync run", () => {
     const folder = folderWithSettings(5);
     const manager = fakeSystemdNotify(folder);
     const daemon = run(folder, simulator, manager.env);
-    const address = await daemon.address();
+    const address = await addressOf(daemon);
     const get = (path: string) =>
       fetch(new URL(path, address)).then(async (r) => ({ status: r.status, text: await r.text() }));
     await until(async () => ((await get("/readyz")).status === 200 ? true : undefined));
-    await until(() => (/filled: /.test(daemon.stderr()) ? true : undefined));
+    await until(() => (/filled: /.test(daemon.output.stderr) ? true : undefined));
 
     expect(query(folder, "SELECT DISTINCT name FROM index_ticks ORDER BY 1")).toEqual([
       { name: "BTC" },
@@ -135,10 +102,11 @@ describe("mds-sync run", () => {
 
     const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
-    expect((await daemon.ended).code).toBe(0);
+    expect((await daemon.result).status).toBe(0);
     expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
-    expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
-    for (const line of daemon.stderr().trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
+    expect(daemon.output.stderr).toMatch(/"msg":"stopped cleanly"\}\n$/);
+    for (const line of daemon.output.stderr.trim().split("\n"))
+      expect(JSON.parse(line)).toHaveProperty("msg");
     const messages = await until(() =>
       manager.messages().includes("STOPPING=1") ? manager.messages() : undefined,
     );
@@ -160,14 +128,14 @@ describe("mds-sync run", () => {
     const unread = run(folders[0], simulator, {}, stuckEnd);
     closeSync(stuckEnd);
     const closed = run(folders[1], simulator);
-    closed.child.stderr?.destroy();
+    closed.child.stderr.destroy();
     const count = "SELECT count(*) AS n FROM gaps WHERE state = 'open' AND stream = 'index_ticks'";
     for (const [n, daemon] of [unread, closed].entries()) {
       const folder = folders[n] ?? "";
       await until(() => queryIfPresent(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
       const stoppedAt = performance.now();
       daemon.child.kill("SIGTERM");
-      expect((await daemon.ended).code).toBe(0);
+      expect((await daemon.result).status).toBe(0);
       expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
       expect(readLastShutdown(join(folder, "mds.sqlite"))).toEqual({ kind: "clean" });
       expect(query(folder, count)).not.toEqual([{ n: 0 }]);
@@ -185,7 +153,7 @@ describe("mds-sync run", () => {
     });
     await until(() => queryIfPresent(folder, "SELECT 1 FROM index_ticks LIMIT 1")[0]);
     daemon.child.kill("SIGUSR2");
-    expect((await daemon.ended).code).toBe(1);
+    expect((await daemon.result).status).toBe(1);
     const crash = { code: "unexpected", line: "Error: a bug in one stream" };
     expect(readLastCrash(path)).toMatchObject(crash);
     expect(query(folder, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
@@ -200,7 +168,7 @@ describe("mds-sync run", () => {
     onTestFinished(() => void quant.close());
     quant.exec("BEGIN IMMEDIATE");
     const daemon = run(folder, simulator);
-    const address = await daemon.address();
+    const address = await addressOf(daemon);
     const health = await until(async () => {
       const answer = await fetch(new URL("/healthz", address));
       return answer.status === 503 ? answer.text() : undefined;
@@ -213,9 +181,9 @@ describe("mds-sync run", () => {
     );
     const stoppedAt = performance.now();
     daemon.child.kill("SIGTERM");
-    expect((await daemon.ended).code).toBe(0);
+    expect((await daemon.result).status).toBe(0);
     expect(performance.now() - stoppedAt).toBeLessThan(timeLimit(5_000));
-    expect(daemon.stderr()).toMatch(/"msg":"stopped cleanly"\}\n$/);
+    expect(daemon.output.stderr).toMatch(/"msg":"stopped cleanly"\}\n$/);
   });
 
   it("G9: checks the settings before it touches the warehouse", async () => {
@@ -247,19 +215,19 @@ describe("mds-sync run", () => {
     const simulator = await startService();
     const folder = folderWithSettings();
     const first = run(folder, simulator);
-    const address = await first.address();
+    const address = await addressOf(first);
     await until(async () => ((await fetch(new URL("/readyz", address))).status === 200 ? true : undefined));
     const second = run(folder, simulator);
-    expect((await second.ended).code).toBe(75);
-    expect(JSON.parse(second.stderr())).toMatchObject({
+    expect((await second.result).status).toBe(75);
+    expect(JSON.parse(second.output.stderr)).toMatchObject({
       level: 50,
       msg: expect.stringMatching(/^another mds-sync writes .*mds\.sqlite \(pid \d+/),
     });
 
     // Stopped meanwhile, so that it cannot end between the two signals.
     for (const signal of ["SIGSTOP", "SIGTERM", "SIGINT", "SIGCONT"] as const) first.child.kill(signal);
-    expect((await first.ended).code).toBe(1);
-    expect(first.stderr()).not.toContain("stopped cleanly");
+    expect((await first.result).status).toBe(1);
+    expect(first.output.stderr).not.toContain("stopped cleanly");
   });
 
   it("exits 3 within seconds if the credentials are rejected before the first success", async () => {
@@ -267,7 +235,7 @@ describe("mds-sync run", () => {
     simulator.rotateSecret("another");
     const folder = folderWithSettings();
     const daemon = run(folder, simulator, { MDS_CLIENT_SECRET: "canary-5b" });
-    expect((await daemon.ended).code).toBe(3);
-    expect(daemon.stderr()).not.toContain("canary-5b");
+    expect((await daemon.result).status).toBe(3);
+    expect(daemon.output.stderr).not.toContain("canary-5b");
   });
 });

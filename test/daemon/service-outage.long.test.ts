@@ -1,45 +1,20 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
+import { startHeartbeatServer } from "../support/daemon/heartbeat-server.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-const ticks = `
-  ohlcv: false
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
-  exchangeTickers: false
-  marketCap: false
-  derivatives: false
-`;
-const bars = `
-  ohlcv: { GWA: [BTC], MWA: none, LX: none }
-  intraday: false
-  exchangeTickers: false
-  marketCap: false
-  derivatives: false
-`;
+const others = "exchangeTickers: false, marketCap: false, derivatives: false";
+const ticks = `sync: { ohlcv: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }, ${others} }`;
+const bars = `sync: { ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: false, ${others} }`;
 const NO_SOCKET = [Fault.upgradeStatus(503), Fault.dropConnection({ when: "tick" })];
-
-async function startHeartbeatServer(): Promise<{ count: () => number; url: string }> {
-  let count = 0;
-  const server = createServer((_, response) => {
-    count++;
-    response.end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  return { count: () => count, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
-}
 
 describe("a daemon whose service does not answer", () => {
   it("shows at once on its pages, and after five minutes is unhealthy, says why, and sends no heartbeat", async () => {
     const heartbeat = await startHeartbeatServer();
-    const daemon = await createDaemonHarness({
-      settings: `telemetry: { heartbeatUrl: "${heartbeat.url}" }\nsync: {${ticks.trim().replaceAll("\n", ",")}}`,
-    });
+    const settings = `telemetry: { heartbeatUrl: "${heartbeat.origin}" }\n${ticks}`;
+    const daemon = await createDaemonHarness({ settings });
     const { clock, simulator } = daemon;
     const running = await daemon.startFilled();
     const health = () => running.getPage("/healthz");
@@ -80,20 +55,18 @@ describe("a daemon whose service does not answer", () => {
       expect({ tone, sentence }).toEqual({ tone: "ill", sentence: `Stuck: ${text.trim()}.` });
       expect(JSON.parse((await running.getPage("/api/status")).text).problem).toBe(text.trim());
 
-      const sent = heartbeat.count();
+      const sent = heartbeat.received.length;
       await clock.runUntil(clock.sleep(3 * MINUTE));
-      expect(heartbeat.count()).toBe(sent);
+      expect(heartbeat.received.length).toBe(sent);
       simulator.setFaults();
       await running.runUntil(async () => (await health()).status === 200);
-      await running.runUntil(() => heartbeat.count() > sent);
+      await running.runUntil(() => heartbeat.received.length > sent);
     }
     await running.stop();
   });
 
   it("is healthy while ticks arrive live, and while REST fails for less than the setting", async () => {
-    const daemon = await createDaemonHarness({
-      settings: `telemetry: { unhealthyAfter: 30m }\nsync: {${ticks.trim().replaceAll("\n", ",")}}`,
-    });
+    const daemon = await createDaemonHarness({ settings: `telemetry: { unhealthyAfter: 30m }\n${ticks}` });
     const { clock, simulator } = daemon;
     const running = await daemon.startFilled();
     const passed = (ms: number) => clock.runUntil(clock.sleep(ms));
@@ -109,7 +82,7 @@ describe("a daemon whose service does not answer", () => {
   });
 
   it("is healthy while nothing is due, and while a single request fails", async () => {
-    const daemon = await createDaemonHarness({ settings: `sync: {${bars.trim().replaceAll("\n", ",")}}` });
+    const daemon = await createDaemonHarness({ settings: bars });
     const { clock, simulator } = daemon;
     const running = await daemon.startFilled();
     const unhealthy: number[] = [];
@@ -130,7 +103,7 @@ describe("a daemon whose service does not answer", () => {
   });
 
   it("is not ready before the first answer, and says which address it waits for, and why", async () => {
-    const daemon = await createDaemonHarness({ settings: `sync: {${ticks.trim().replaceAll("\n", ",")}}` });
+    const daemon = await createDaemonHarness({ settings: ticks });
     const { clock, simulator } = daemon;
     simulator.setFaults(Fault.refuse({ to: 1_200_000 }));
     await clock.advance(1_000);
@@ -151,7 +124,7 @@ describe("a daemon whose service does not answer", () => {
   });
 
   it("does not call itself synced before it knows what to sync, and is unhealthy while a lookup only fails", async () => {
-    const daemon = await createDaemonHarness({ settings: `sync: {${ticks.trim().replaceAll("\n", ",")}}` });
+    const daemon = await createDaemonHarness({ settings: ticks });
     const { clock, simulator } = daemon;
     simulator.setFaults(Fault.status(500, { on: "/asset" }));
     const startedAt = clock.now();

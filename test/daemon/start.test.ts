@@ -1,8 +1,8 @@
-import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness, type RunningDaemon } from "../support/daemon/daemon-harness.ts";
 import { skewWallClock } from "../support/sync/backfill-harness.ts";
+import { changeFile } from "../support/warehouse/warehouse-file.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -31,9 +31,7 @@ describe("a daemon that starts on a filled warehouse while REST hangs", () => {
     const micros = () => clock.now() * 1000;
     await (await daemon.startFilled()).stop();
     // Delete an exchange, as if the service had listed it only later.
-    const database = new Database(daemon.path);
-    database.exec("DELETE FROM exchanges WHERE name = 'Coinbase'");
-    database.close();
+    changeFile(daemon.path, "DELETE FROM exchanges WHERE name = 'Coinbase'");
     daemon.configure(settings("BTC", "Kraken, Coinbase"));
     await clock.advance(2 * HOUR);
 

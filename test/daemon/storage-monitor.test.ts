@@ -3,11 +3,10 @@ import { dirname } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
+import { DaemonTelemetry } from "../../src/daemon/daemon-telemetry.ts";
 import { monitorStorage } from "../../src/daemon/storage-monitor.ts";
-import type { Failure } from "../../src/model/failure.ts";
-import { createForwardingLog, type LogEntry } from "../../src/runtime/log.ts";
+import { createForwardingLog, type LogEntry, silentLog } from "../../src/runtime/log.ts";
 import { ensureServiceTime } from "../../src/sync/context/context.ts";
-import { StreamErrors } from "../../src/sync/context/problem-log.ts";
 import { startBackfillHarness } from "../support/sync/backfill-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -38,18 +37,9 @@ describe("the storage monitor", () => {
       createForwardingLog((entry) => entries.push(entry)),
       async (syncContext) => {
         const ending = new AbortController();
-        const failures: Failure[] = [];
-        const monitor = monitorStorage(
-          { ...syncContext, signal: ending.signal },
-          {
-            path,
-            streamErrors: new StreamErrors(),
-            hasFilled: () => false,
-            onMeasured: () => {},
-            onFileGone: () => {},
-            onFailure: (failure) => failures.push(failure),
-          },
-        );
+        const telemetry = new DaemonTelemetry({ clock, version: "0.1.0", log: silentLog });
+        const monitored = { ...syncContext, signal: ending.signal };
+        const monitor = monitorStorage(monitored, { path, telemetry, hasFilled: () => false });
         await ensureServiceTime(syncContext);
         await clock.sleep(61_000);
         expect(skew()).toBe(0);
@@ -61,10 +51,10 @@ describe("the storage monitor", () => {
         const restoreFolder = makeReadOnly(dirname(path));
         await clock.sleep(181_000);
         restoreFolder();
-        expect(failures.map(({ code, summary }) => ({ code, summary }))).toEqual([
+        expect(telemetry.recentErrors.list()).toMatchObject([
           {
-            code: "db_not_writable",
-            summary: expect.stringContaining(`no file can be created in ${dirname(path)} (EACCES): `),
+            ...{ where: "storage", code: "db_not_writable", count: 1 },
+            message: expect.stringContaining(`no file can be created in ${dirname(path)} (EACCES): `),
           },
         ]);
         await clock.sleep(61_000);

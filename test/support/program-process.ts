@@ -24,17 +24,23 @@ export interface ProgramProcess {
  */
 export function startProgram(
   args: readonly string[],
-  options: { readonly cwd: string; readonly env?: Readonly<Record<string, string>>; readonly entry?: string },
+  options: {
+    readonly cwd: string;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly entry?: string;
+    /** Takes its stderr; default: `output` has it. */
+    readonly stderr?: number | undefined;
+  },
 ): ProgramProcess {
   const child = spawn(process.execPath, [options.entry ?? programEntry, ...args], {
     cwd: options.cwd,
     env: { PATH: process.env.PATH ?? "", ...compileCacheEnv(), ...options.env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+    stdio: ["ignore", "pipe", options.stderr ?? "pipe"],
+  }) as ProgramProcess["child"];
   onTestFinished(() => void child.kill("SIGKILL"));
   const output = { stdout: "", stderr: "" };
   for (const stream of ["stdout", "stderr"] as const) {
-    child[stream].setEncoding("utf8").on("data", (text: string) => {
+    child[stream]?.setEncoding("utf8").on("data", (text: string) => {
       output[stream] += text;
     });
   }

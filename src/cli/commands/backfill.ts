@@ -2,9 +2,9 @@ import type { Command } from "commander";
 import { exitCode, Failure, usageFailure } from "../../model/failure.ts";
 import { describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { BackfillReport } from "../../sync/history/backfill.ts";
+import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
 import type { NightlyResult } from "../../sync/history/nightly-check.ts";
-import { isTerminal, showProgress } from "../output/progress-bar.ts";
+import { hasBars, showProgress } from "../output/progress-bar.ts";
 import { printReport, problemsPart, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
 import { formatDuration, formatNumber, pluralize, wrapText } from "../output/text.ts";
 import { type CommandContext, incompleteFailure } from "../support/context.ts";
@@ -22,6 +22,7 @@ import {
   type SelectionFlags,
   toRunFilter,
 } from "../support/selection-flags.ts";
+import { withSyncSession } from "../support/session.ts";
 
 function describeReport(report: BackfillReport): ReportPart[] {
   const { streams, problems, confirmations, night, notSelected, seconds, exit } = report;
@@ -145,13 +146,11 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const selection = toRunFilter(readSelection(flags, context.clock));
       if (flags.fetch && !selection.series)
         throw usageFailure("--fetch needs --series", "without it the settings decide what is fetched");
-      const hasBars = flags.progress && isTerminal(context.stderr);
-      const log = createCommandLogger(flags.logLevel ?? (hasBars ? "warn" : "info"), context.stderr);
+      const level = hasBars(flags, context) ? "warn" : "info";
+      const log = createCommandLogger(flags.logLevel ?? level, context.stderr);
       const filter = { ...selection, fetchesUnselected: flags.fetch };
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
       const fillHere = async () => {
-        const { backfill } = await import("../../sync/history/backfill.ts");
-        const { withSyncSession } = await import("../support/session.ts");
         return withSyncSession(loaded, sessionContext, log, async (syncContext) => {
           const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
           try {

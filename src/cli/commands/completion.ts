@@ -1,10 +1,12 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
+import { readSeries } from "../../library/reading/series-names.ts";
 import { suggestWord } from "../../model/did-you-mean.ts";
 import { usageFailure } from "../../model/failure.ts";
 import { indexTypes } from "../../model/stream-columns.ts";
 import { streams } from "../../model/streams.ts";
 import { logLevels } from "../../telemetry/logger.ts";
+import { withReader } from "../../warehouse/reader.ts";
 import { type CommandDoc, describeCommands, type OptionDoc } from "../output/command-table.ts";
 import { QUERY_FORMATS } from "../output/row-formats.ts";
 import type { CommandContext } from "../support/context.ts";
@@ -18,9 +20,9 @@ export function addCompletionCommand(program: Command, context: CommandContext):
         "the warehouse, which `mds-sync completion series` lists.",
     )
     .argument("<shell>", "bash, zsh or fish");
-  addSettingsFlags(command, "warehouse").action(async (shell: string) => {
+  addSettingsFlags(command, "warehouse").action((shell: string) => {
     if (shell === "series") {
-      context.stdout.write(await listSeries(loadSettingsAndWarn(command, context).settings.warehouse.path));
+      context.stdout.write(listSeries(loadSettingsAndWarn(command, context).settings.warehouse.path));
       return;
     }
     const known = COMPLETION_SHELLS.find((name) => name === shell);
@@ -33,10 +35,8 @@ export function addCompletionCommand(program: Command, context: CommandContext):
 }
 
 /** One name per line; nothing without a warehouse, since a script asks. */
-async function listSeries(path: string): Promise<string> {
+function listSeries(path: string): string {
   if (!existsSync(path)) return "";
-  const { withReader } = await import("../../warehouse/reader.ts");
-  const { readSeries } = await import("../../library/reading/series-names.ts");
   const names = withReader(path, (connection) => readSeries(connection).map(({ name }) => `${name}\n`));
   return [...new Set(names)].join("");
 }
@@ -50,9 +50,6 @@ const valueWords: Readonly<Record<string, readonly string[]>> = {
   "--stream": streams,
 };
 
-/** Placeholders of values that are names of series. */
-const seriesValues: ReadonlySet<string> = new Set(["series", "id-or-name"]);
-
 /** Lists the series of the warehouse; the scripts call it for names of series. */
 const SERIES_COMMAND = "mds-sync completion series 2>/dev/null";
 
@@ -61,7 +58,7 @@ type Completion = readonly string[] | "series" | "files" | "nothing";
 
 function completionOf({ long, value }: OptionDoc): Completion | undefined {
   if (value === undefined) return undefined;
-  if (seriesValues.has(value)) return "series";
+  if (value === "series" || value === "id-or-name") return "series";
   return valueWords[long] ?? (value === "file" || value === "dir" ? "files" : "nothing");
 }
 
@@ -73,17 +70,13 @@ function argumentCompletion(command: CommandDoc): Completion {
   return names.includes("shell") ? COMPLETION_SHELLS : "nothing";
 }
 
-/** The text of one shell for each kind of completion. */
-function textFor(
-  completion: Completion,
-  {
-    words,
-    ...others
-  }: Readonly<Record<"series" | "files" | "nothing", string>> & {
-    readonly words: (list: string) => string;
-  },
-): string {
-  return typeof completion === "string" ? others[completion] : words(completion.join(" "));
+/** What a shell writes for each kind of completion. */
+interface Syntax extends Readonly<Record<Exclude<Completion, readonly string[]>, string>> {
+  readonly words: (list: string) => string;
+}
+
+function textFor(completion: Completion, syntax: Syntax): string {
+  return typeof completion === "string" ? syntax[completion] : syntax.words(completion.join(" "));
 }
 
 const completionScripts = { bash: renderBash, zsh: renderZsh, fish: renderFish };

@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import type { ExportResult } from "../../export/export-warehouse.ts";
+import { type ExportResult, exportWarehouse } from "../../export/export-warehouse.ts";
+import { isBucketUrl } from "../../export/s3/s3-target.ts";
 import { usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_SECOND, type Micros, parseDuration } from "../../model/time.ts";
 import type { ProgressCounts } from "../../sync/context/run-stats.ts";
-import { drawBars, isTerminal } from "../output/progress-bar.ts";
+import { hasBars, underBar } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";
 import { type CommandContext, programVersion } from "../support/context.ts";
 import {
@@ -14,8 +15,7 @@ import {
   logLevelOption,
 } from "../support/flags.ts";
 import { readTimestamp } from "../support/selection-flags.ts";
-import type { KnownAtFlags } from "./data/known-state.ts";
-import { addKnownAtFlags } from "./data/read-warehouse.ts";
+import { addKnownAtFlags, type KnownAtFlags, showState } from "./data/known-at-flags.ts";
 
 interface ExportFlags extends KnownAtFlags {
   to: string;
@@ -49,16 +49,11 @@ export function addExportCommand(program: Command, context: CommandContext): voi
         context.directory,
         loadSettingsAndWarn(command, context).settings.warehouse.path,
       );
-      const showsBar = flags.progress && isTerminal(context.stderr);
-      const log = createCommandLogger(flags.logLevel ?? (showsBar ? "warn" : "info"), context.stderr);
-      // Loaded lazily, so that other commands do not load SQLite and DuckDB.
-      const { exportWarehouse } = await import("../../export/export-warehouse.ts");
-      const { showState } = await import("./data/known-state.ts");
-      const { isBucketUrl } = await import("../../export/s3/s3-target.ts");
+      const level = hasBars(flags, context) ? "warn" : "info";
+      const log = createCommandLogger(flags.logLevel ?? level, context.stderr);
       let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };
-      const bar = showsBar ? drawBars(context.clock, context.stderr, () => [["export", counts]]) : undefined;
-      try {
-        const result = await exportWarehouse({
+      const writeExport = () =>
+        exportWarehouse({
           warehouse,
           to: isBucketUrl(flags.to) ? flags.to : resolve(context.directory, flags.to),
           env: context.env,
@@ -73,13 +68,10 @@ export function addExportCommand(program: Command, context: CommandContext): voi
             counts = { rows, done: rows, planned: allRows };
           },
         });
-        bar?.end();
-        if (flags.json) context.stdout.write(`${JSON.stringify(result)}\n`);
-        context.stderr.write(`${summarize(result)}\n`);
-        if (result.warning !== undefined) context.stderr.write(`mds-sync: warning: ${result.warning}\n`);
-      } finally {
-        bar?.end();
-      }
+      const result = await underBar(flags, context, "export", () => counts, writeExport);
+      if (flags.json) context.stdout.write(`${JSON.stringify(result)}\n`);
+      context.stderr.write(`${summarize(result)}\n`);
+      if (result.warning !== undefined) context.stderr.write(`mds-sync: warning: ${result.warning}\n`);
     });
 }
 

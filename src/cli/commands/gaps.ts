@@ -1,9 +1,17 @@
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../config/load-settings.ts";
 import { remedyFor } from "../../library/incomplete-failure.ts";
+import { findTimeZone } from "../../library/reading/time-zone.ts";
 import { Failure, usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
-import { type GapReport, hasLedger } from "../../warehouse/read/gap-report.ts";
+import { resolveNames } from "../../warehouse/lookups/resolve-names.ts";
+import {
+  type GapReport,
+  hasLedger,
+  readGapReport,
+  readGapReportInRange,
+} from "../../warehouse/read/gap-report.ts";
+import { withReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
 import type { CommandContext } from "../support/context.ts";
@@ -14,8 +22,7 @@ import {
   type SelectionFilter,
   type SelectionFlags,
 } from "../support/selection-flags.ts";
-import type { KnownAtFlags } from "./data/known-state.ts";
-import { addKnownAtFlags } from "./data/read-warehouse.ts";
+import { addKnownAtFlags, type KnownAtFlags, showState } from "./data/known-at-flags.ts";
 
 interface GapsFlags extends SelectionFlags, KnownAtFlags {
   readonly json?: boolean;
@@ -32,12 +39,11 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
     )
     .option("--tz <zone>", "the zone of times, such as America/New_York; default: UTC")
     .option("--json", "a JSON array of the rows of the view `gaps`")
-    .action(async (flags: GapsFlags, command: Command) => {
+    .action((flags: GapsFlags, command: Command) => {
       readSelection(flags, context.clock);
       const { settings } = loadSettingsAndWarn(command, context);
       const hasRange = flags.from !== undefined || flags.to !== undefined;
-      const { report, selection } = await readGaps(settings, flags, hasRange, context);
-      const { findTimeZone } = await import("../../library/reading/time-zone.ts");
+      const { report, selection } = readGaps(settings, flags, hasRange, context);
       const zone = findTimeZone(flags.tz);
       const text = flags.json
         ? JSON.stringify(report.gaps, null, 2)
@@ -49,17 +55,12 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
     });
 }
 
-async function readGaps(
+function readGaps(
   settings: LoadedSettings["settings"],
   flags: GapsFlags,
   hasRange: boolean,
   context: CommandContext,
-): Promise<{ report: GapReport; selection: SelectionFilter }> {
-  // Loaded lazily, so that other commands do not load SQLite.
-  const { withReader } = await import("../../warehouse/reader.ts");
-  const { resolveNames } = await import("../../warehouse/lookups/resolve-names.ts");
-  const { readGapReport, readGapReportInRange } = await import("../../warehouse/read/gap-report.ts");
-  const { showState } = await import("./data/known-state.ts");
+): { report: GapReport; selection: SelectionFilter } {
   const read = (connection: Connection) => {
     showState(connection, flags, context);
     const { knownAt } = connection;

@@ -110,14 +110,14 @@ function writeFiles(files: ReadonlyMap<string, string>, force: boolean): void {
 
 function listWarnings(program: string, { secret, settings }: LoadedSettings): string[] {
   const { path } = settings.warehouse;
-  return [
-    secret.origin === "environment" ? ["the secret in MDS_CLIENT_SECRET was not written: see below"] : [],
-    program.includes("/_npx/")
-      ? [`${program} is in npx's cache, which npm may delete: install mds-sync, and run init again`]
-      : [],
-    isInHome(program) ? [`${program} is in a home directory: the user mds-sync must be able to read it`] : [],
-    isOutsideStateDirectory(path) ? [`the user mds-sync must be able to write to ${dirname(path)}`] : [],
-  ].flatMap((lines) => lines.map((line) => `mds-sync: warning: ${line}`));
+  const warnings = [
+    secret.origin === "environment" && "the secret in MDS_CLIENT_SECRET was not written: see below",
+    program.includes("/_npx/") &&
+      `${program} is in npx's cache, which npm may delete: install mds-sync, and run init again`,
+    isInHome(program) && `${program} is in a home directory: the user mds-sync must be able to read it`,
+    isOutsideStateDirectory(path) && `the user mds-sync must be able to write to ${dirname(path)}`,
+  ];
+  return warnings.filter((line) => line !== false).map((line) => `mds-sync: warning: ${line}`);
 }
 
 function listNextSteps(

@@ -5,8 +5,10 @@ import { requireServiceSettings } from "../../config/service-settings.ts";
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
-import type { ServiceClient } from "../../service/client/client.ts";
-import type { BackfillEstimate } from "../../sync/history/estimate.ts";
+import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
+import { type BackfillEstimate, describeAssumptions, estimateBackfill } from "../../sync/history/estimate.ts";
+import { sampleHistories } from "../../sync/history/sample-histories.ts";
+import { fetchDirectory } from "../../sync/selection/fetch-directory.ts";
 import { describeNotice } from "../../sync/selection/targets.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
@@ -26,6 +28,7 @@ import {
   type SelectionFlags,
   toRunFilter,
 } from "../support/selection-flags.ts";
+import { toSyncSettings } from "../support/session.ts";
 
 interface PlanFlags extends SelectionFlags {
   readonly json?: boolean;
@@ -47,10 +50,6 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
       const loaded = loadSettingsAndWarn(command, context);
       const filter = toRunFilter(readSelection(flags, context.clock));
       const log = createCommandLogger(flags.logLevel, context.stderr);
-      const { describeAssumptions, estimateBackfill } = await import("../../sync/history/estimate.ts");
-      const { sampleHistories } = await import("../../sync/history/sample-histories.ts");
-      const { fetchDirectory } = await import("../../sync/selection/fetch-directory.ts");
-      const { toSyncSettings } = await import("../support/session.ts");
       const settings = toSyncSettings(loaded);
       const { maxRequestsPerSecond } = loaded.settings.service;
       const { concurrency } = settings;
@@ -104,7 +103,6 @@ async function withSources<T>(
   const reader = statSync(path, { throwIfNoEntry: false })?.size ? openReader(path) : undefined;
   const hasLookups = reader !== undefined && readListedAssets(reader).length > 0;
   const service = findServiceSettings(loaded, hasLookups);
-  const { createServiceClient } = await import("../../service/client/client.ts");
   const client =
     service && createServiceClient({ ...service, clock, random: Math.random, log, onEvent: () => {} });
   try {

@@ -2,16 +2,25 @@ import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { parseQueryValue } from "../../model/answers/query.ts";
+import { suggestWord } from "../../model/did-you-mean.ts";
 import { type Failure, usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_MS, type Micros, USER_TIME_FORMS } from "../../model/time.ts";
-import type { QueryParameters } from "../../warehouse/query/query.ts";
+import {
+  type QueryParameters,
+  readUndescribedColumns,
+  readUserRelations,
+  runReadQuery,
+} from "../../warehouse/query/query.ts";
+import { openReader, toReaderFailure } from "../../warehouse/reader.ts";
+import { publicDocs, relationDocs } from "../../warehouse/schema/column-docs.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { findRelationsOfNow } from "../../warehouse/tables/known-at.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../output/row-formats.ts";
-import { formatElapsed, pluralize } from "../output/text.ts";
+import { formatDescriptionTable, formatElapsed, pluralize, wrapText } from "../output/text.ts";
 import { writePieces } from "../output/write-output.ts";
 import type { CommandContext } from "../support/context.ts";
-import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
-import type { KnownAtFlags } from "./data/known-state.ts";
-import { addKnownAtFlags } from "./data/read-warehouse.ts";
+import { addSettingsFlags, collectValues, loadSettingsAndWarn } from "../support/flags.ts";
+import { addKnownAtFlags, type KnownAtFlags, showState } from "./data/known-at-flags.ts";
 
 interface QueryFlags extends KnownAtFlags {
   readonly format?: string;
@@ -35,15 +44,14 @@ export function addQueryCommand(program: Command, context: CommandContext): void
     .option(
       "--param <name=value>",
       "value of :name in the SQL: a number, @TIME (as microseconds), or text; may be repeated",
-      (pair: string, pairs: readonly string[] = []) => [...pairs, pair],
+      collectValues,
     )
     .option("--schema <name>", "the columns of a relation, with their meaning")
     .action(async (sql: string | undefined, flags: QueryFlags, command: Command) => {
       const format = readFormat(QUERY_FORMATS, flags, "table");
-      const { settings } = loadSettingsAndWarn(command, context);
-      const { path } = settings.warehouse;
+      const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
       if (sql === undefined || flags.schema !== undefined) {
-        context.stdout.write(`${await describeSchema(path, flags, sql)}\n`);
+        context.stdout.write(`${describeSchema(path, flags, sql)}\n`);
         return;
       }
       const parameters = readParameters(flags.param ?? [], Math.floor(context.clock.now()) * MICROS_PER_MS);
@@ -58,19 +66,9 @@ export function addQueryCommand(program: Command, context: CommandContext): void
 }
 
 /** Works without a warehouse; with one, the list includes views that users added. */
-async function describeSchema(
-  path: string,
-  { schema, json = false, param }: QueryFlags,
-  sql?: string,
-): Promise<string> {
-  if (sql !== undefined || param !== undefined) {
-    throw usageFailure(
-      sql === undefined ? "--param needs SQL" : "--schema cannot be combined with SQL",
-      sql === undefined ? "leave out --param, or give SQL" : "leave out one of them",
-    );
-  }
-  const { openReader } = await import("../../warehouse/reader.ts");
-  const { describeRelation, describeRelations } = await import("./query-schema.ts");
+function describeSchema(path: string, { schema, json = false, param }: QueryFlags, sql?: string): string {
+  if (sql !== undefined) throw usageFailure("--schema cannot be combined with SQL", "leave out one of them");
+  if (param !== undefined) throw usageFailure("--param needs SQL", "leave out --param, or give SQL");
   const reader = existsSync(path) ? openReader(path) : undefined;
   try {
     return schema === undefined ? describeRelations(reader, json) : describeRelation(reader, schema, json);
@@ -79,16 +77,43 @@ async function describeSchema(
   }
 }
 
+/** For relations of users. */
+const UNKNOWN_SUMMARY = "not part of mds-sync";
+
+const listUserRelations = (reader: Connection | undefined) => (reader ? readUserRelations(reader) : []);
+
+function describeRelations(reader: Connection | undefined, asJson: boolean): string {
+  const relations = [
+    ...Object.entries(publicDocs).map(([name, { summary }]) => ({ name, summary })),
+    ...listUserRelations(reader).map((name) => ({ name, summary: UNKNOWN_SUMMARY })),
+  ];
+  if (asJson) return JSON.stringify(relations, null, 2);
+  const list = formatDescriptionTable(relations.map(({ name, summary }) => [name, summary]));
+  return `${list}\n\n\`mds-sync query --schema NAME\` shows the columns of one relation.`;
+}
+
+/** Lists the columns of one relation with their meaning. */
+function describeRelation(reader: Connection | undefined, given: string, asJson: boolean): string {
+  const known = [...Object.keys(relationDocs), ...listUserRelations(reader)];
+  const name = known.find((each) => each.toLowerCase() === given.toLowerCase());
+  if (name === undefined) {
+    const remedy = suggestWord(given, known, "`mds-sync query` lists the relations");
+    throw usageFailure(`there is no relation ${given}`, remedy);
+  }
+  const { summary, columns } = relationDocs[name] ?? {
+    summary: UNKNOWN_SUMMARY,
+    columns: reader ? readUndescribedColumns(reader, name) : [],
+  };
+  if (asJson) return JSON.stringify({ name, summary, columns }, null, 2);
+  const table = formatDescriptionTable(columns.map(({ name, type, meaning }) => [name, type, meaning]));
+  return `${wrapText(`${name}: ${summary}`)}\n\n${table}`;
+}
+
 async function writeRows(
   context: CommandContext,
   query: { path: string; sql: string; parameters: QueryParameters; flags: QueryFlags },
   render: (typeof rowRenderers)["csv"],
 ): Promise<number> {
-  // Loaded lazily, so that other commands do not load SQLite.
-  const { toReaderFailure, openReader } = await import("../../warehouse/reader.ts");
-  const { runReadQuery } = await import("../../warehouse/query/query.ts");
-  const { findRelationsOfNow } = await import("../../warehouse/tables/known-at.ts");
-  const { showState } = await import("./data/known-state.ts");
   const { stdout, stderr, clock } = context;
   const { path, sql, parameters, flags } = query;
   const connection = openReader(path);

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { runDaemon } from "../../daemon/daemon.ts";
 import { packageFolder } from "../../runtime/child-process.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
@@ -10,7 +11,9 @@ import {
   loadSettingsAndWarn,
   logLevelOption,
 } from "../support/flags.ts";
+import { toSyncSettings } from "../support/session.ts";
 import { startDemo } from "./demo.ts";
+import { DemoScreen, programIn } from "./demo-screen.ts";
 
 interface RunFlags {
   demo?: boolean;
@@ -40,13 +43,10 @@ export function addRunCommand(program: Command, context: CommandContext): void {
         const loaded = demo?.loaded ?? loadSettingsAndWarn(command, context);
         const { path } = loaded.settings.warehouse;
         const startedAt = clock.monotonic();
-        const { DemoScreen, programIn } = await import("./demo-screen.ts");
         const program = programIn(packageFolder);
         const screen = demo ? new DemoScreen({ path, clock, stderr, program }) : undefined;
         screen?.showIntroduction(demo?.takenPort);
         stopping.addEventListener("abort", () => screen?.end());
-        const { runDaemon } = await import("../../daemon/daemon.ts");
-        const { toSyncSettings } = await import("../support/session.ts");
         const isClean = await runDaemon({
           loaded,
           settings: toSyncSettings(loaded),

@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { usageFailure } from "../../model/failure.ts";
+import { hashSecret } from "../../serve/client-secrets.ts";
+import { startServeServer } from "../../serve/serve-server.ts";
 import { type CommandContext, programVersion } from "../support/context.ts";
 import {
   addSettingsFlags,
@@ -33,7 +35,6 @@ export function addServeCommand(program: Command, context: CommandContext): void
         return;
       }
       const { settings } = loadSettingsAndWarn(command, context);
-      const { startServeServer } = await import("../../serve/serve-server.ts");
       const server = await startServeServer({
         ...settings.serve,
         warehouse: settings.warehouse.path,
@@ -53,6 +54,5 @@ export function addServeCommand(program: Command, context: CommandContext): void
 async function hashFromStdin({ stdin }: CommandContext): Promise<string> {
   const secret = (stdin ? await text(stdin) : "").replace(/\r?\n$/, "");
   if (secret === "") throw usageFailure("--hash-secret got no secret", "write the secret to stdin");
-  const { hashSecret } = await import("../../serve/client-secrets.ts");
   return hashSecret(secret);
 }

@@ -4,6 +4,7 @@ import { constants } from "node:os";
 import type { Command } from "commander";
 import { integerOption } from "../../config/option-types.ts";
 import { errorCode, failureCode, usageFailure } from "../../model/failure.ts";
+import { startSimulator } from "../../simulator/simulator.ts";
 import { ChildExit, type CommandContext } from "../support/context.ts";
 import { readFlag } from "../support/flags.ts";
 
@@ -98,8 +99,6 @@ async function startOrReject(flags: SimulateFlags) {
   if (!size) throw usageFailure(`--size cannot be ${flags.size}`, `give ${SIZES.join(" or ")}`);
   const port = readFlag("--port", flags.port, PORT);
   const refreshSeconds = readFlag("--refresh-seconds", flags.refreshSeconds, REFRESH_SECONDS);
-  // Loaded lazily, so that other commands do not load the simulator.
-  const { startSimulator } = await import("../../simulator/simulator.ts");
   try {
     return await startSimulator({ size, port, refreshSeconds });
   } catch (error) {

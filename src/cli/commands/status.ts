@@ -2,7 +2,11 @@ import type { Command } from "commander";
 import { findSharedSettings } from "../../config/service-settings.ts";
 import type { StatusReport } from "../../model/status/warehouse-status.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
+import { readClockSkew } from "../../warehouse/coverage/targets.ts";
+import { readStatus } from "../../warehouse/read/status.ts";
+import { withReader } from "../../warehouse/reader.ts";
 import { isTerminal } from "../output/progress-bar.ts";
+import { formatStatus } from "../output/status-report.ts";
 import type { CommandContext } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn, toConfirmationRules } from "../support/flags.ts";
 import { askRunningDaemon } from "../support/running-daemon.ts";
@@ -30,11 +34,6 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
       const { clock, stdout, stopping } = context;
       const loaded = loadSettingsAndWarn(command, context);
       const { settings } = loaded;
-      // Loaded lazily, so that other commands do not load SQLite.
-      const { withReader } = await import("../../warehouse/reader.ts");
-      const { readStatus } = await import("../../warehouse/read/status.ts");
-      const { formatStatus } = await import("../output/status-report.ts");
-      const { readClockSkew } = await import("../../warehouse/coverage/targets.ts");
       // Ages are by the service's clock: docs/decisions/service-clock.md.
       const { http, warehouse } = settings;
       const read = async (): Promise<StatusReport> => {
@@ -48,6 +47,7 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
         const daemon = await askRunningDaemon({ clock, http, warehousePath: status.warehouse });
         const shared = daemon.shared ? undefined : findSharedSettings(loaded);
         if (!shared) return { ...status, ...daemon };
+        // Without a shared warehouse nobody loads the PostgreSQL client.
         const { readShareStatus } = await import("../../share/server/read-share-status.ts");
         const options = { ...shared, warehouse: status.warehouse, clock };
         return { ...status, ...daemon, shared: await readShareStatus(options) };

@@ -3,7 +3,7 @@ import { integerOption } from "../../config/option-types.ts";
 import { usageFailure } from "../../model/failure.ts";
 import { type Confirmations, describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, formatToSecond, MICROS_PER_MS } from "../../model/time.ts";
-import type { VerifyResult } from "../../sync/history/verify.ts";
+import { type VerifyResult, verify } from "../../sync/history/verify.ts";
 import {
   type AuditResult,
   auditLedger,
@@ -24,6 +24,7 @@ import {
   logLevelOption,
   readFlag,
 } from "../support/flags.ts";
+import { withSyncSession } from "../support/session.ts";
 
 interface VerifyFlags {
   sample: string;
@@ -72,11 +73,9 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       const log = createCommandLogger(flags.logLevel, context.stderr);
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
-      const { verify: verifyWarehouse } = await import("../../sync/history/verify.ts");
-      const { withSyncSession } = await import("../support/session.ts");
       const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
       const verified = await withSyncSession(loaded, sessionContext, log, (syncContext) =>
-        verifyWarehouse(syncContext, { sample, acceptsWithdrawals: flags.accept ?? false }),
+        verify(syncContext, { sample, acceptsWithdrawals: flags.accept ?? false }),
       );
       const now = formatTimestamp(context.clock.now() * MICROS_PER_MS);
       context.stdout.write(printReport(describeVerified(verified, now), flags.json));

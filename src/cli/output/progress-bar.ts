@@ -3,6 +3,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { SyncContext } from "../../sync/context/context.ts";
 import { computeProgress, countsOf, type ProgressCounts } from "../../sync/context/run-stats.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
+import type { CommandContext } from "../support/context.ts";
 import { formatNumber } from "./text.ts";
 
 const LOG_INTERVAL_MS = 10_000;
@@ -11,6 +12,10 @@ const BAR_WIDTH = 20;
 
 interface Progress {
   end(): void;
+}
+
+interface ProgressFlags {
+  readonly progress: boolean;
 }
 
 /** Shows the progress of a backfill: bars on a terminal, elsewhere a log line every ten seconds. */
@@ -41,7 +46,7 @@ function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" 
 }
 
 /** Draws a bar per label on a terminal, and redraws it until `end`. A label without planned work has no bar. */
-export function drawBars(
+function drawBars(
   clock: Pick<Clock, "monotonic" | "after">,
   stderr: TextOutput,
   read: () => readonly (readonly [label: string, counts: ProgressCounts])[],
@@ -67,6 +72,25 @@ export function drawBars(
       draw();
     },
   };
+}
+
+/** Whether a command draws bars: on a terminal, unless `--no-progress` is given. */
+export function hasBars({ progress }: ProgressFlags, { stderr }: Pick<CommandContext, "stderr">): boolean {
+  return progress && isTerminal(stderr);
+}
+
+/** Runs `work` under a bar, if the command draws bars. */
+export async function underBar<T>(
+  flags: ProgressFlags,
+  context: Pick<CommandContext, "clock" | "stderr">,
+  label: string,
+  read: () => ProgressCounts,
+  work: () => Promise<T>,
+): Promise<T> {
+  const bar = hasBars(flags, context)
+    ? drawBars(context.clock, context.stderr, () => [[label, read()]])
+    : undefined;
+  return work().finally(() => bar?.end());
 }
 
 /** One bar within 80 columns. */

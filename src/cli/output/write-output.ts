@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createWriteStream, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { finished } from "node:stream/promises";
+import { pipeline } from "node:stream/promises";
 import { errorCode, exitCode, Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
@@ -9,22 +9,27 @@ const WRITE_CHUNK_CHARS = 64 * 1024;
 /** Rows of a slow query are written at least this often. */
 const MAX_WRITE_DELAY_MS = 200;
 
-/** Writes pieces of text in chunks, no faster than the reader takes them. */
-export async function writePieces(
-  stream: NodeJS.WritableStream,
-  pieces: Iterable<string>,
-  clock: Pick<Clock, "monotonic">,
-): Promise<void> {
+/** Joins pieces of text to chunks. */
+function* inChunks(pieces: Iterable<string>, clock: Pick<Clock, "monotonic">): Generator<string> {
   let pending = "";
   let writtenAt = clock.monotonic();
   for (const piece of pieces) {
     pending += piece;
     if (pending.length < WRITE_CHUNK_CHARS && clock.monotonic() - writtenAt < MAX_WRITE_DELAY_MS) continue;
-    if (!stream.write(pending)) await once(stream, "drain");
+    yield pending;
     pending = "";
     writtenAt = clock.monotonic();
   }
-  stream.write(pending);
+  yield pending;
+}
+
+/** Writes pieces of text, no faster than the reader takes them. */
+export async function writePieces(
+  stream: NodeJS.WritableStream,
+  pieces: Iterable<string>,
+  clock: Pick<Clock, "monotonic">,
+): Promise<void> {
+  for (const chunk of inChunks(pieces, clock)) if (!stream.write(chunk)) await once(stream, "drain");
 }
 
 /** Creates a file that appears under its name only when it is complete. */
@@ -43,20 +48,12 @@ export async function writeAtomically(
 }
 
 /** Writes pieces of text to a file. */
-export async function writeTextFile(
+export function writeTextFile(
   file: string,
   pieces: Iterable<string>,
   clock: Pick<Clock, "monotonic">,
 ): Promise<void> {
-  const stream = createWriteStream(file);
-  try {
-    await once(stream, "open");
-    await writePieces(stream, pieces, clock);
-    stream.end();
-    await finished(stream);
-  } finally {
-    stream.destroy();
-  }
+  return pipeline(inChunks(pieces, clock), createWriteStream(file));
 }
 
 const remedies: Readonly<Record<string, string>> = {

@@ -35,7 +35,7 @@ export interface CommandContext {
 
 /** The command ran, but did not sync or compare everything selected. */
 export function incompleteFailure(message: string, remedy = "the report lists what is left"): Failure {
-  return new Failure(message, { family: "operator", code: "incomplete", remedy });
+  return new Failure(message, { code: "incomplete", remedy });
 }
 
 /** To a cron job, exit code 0 means that everything selected is synced. */

@@ -35,6 +35,11 @@ export function readFlag<T>(flag: string, text: string, option: Pick<Setting<T>,
   throw usageFailure(`${flag} cannot be ${text}`, `give ${result.expected}`);
 }
 
+/** Commander's parser for an option that may be repeated. */
+export function collectValues(value: string, previous: readonly string[] = []): string[] {
+  return [...previous, value];
+}
+
 /** The sections of the settings that have flags. */
 const flagSections = ["service", "warehouse", "http", "serve"] as const;
 type FlagSection = (typeof flagSections)[number];

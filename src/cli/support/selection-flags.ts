@@ -6,6 +6,7 @@ import { type Stream, streams, streamTable } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros, parseUserTime, USER_TIME_FORMS } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { RunFilter } from "../../sync/history/run-filter.ts";
+import { collectValues } from "./flags.ts";
 
 /** The flags that limit a command to a part of the warehouse, as commander returns them. */
 export interface SelectionFlags {
@@ -86,9 +87,4 @@ export function readTimestamp(
   const timestamp = parseUserTime(text, Math.floor(clock.now()) * MICROS_PER_MS, momentOf);
   if (timestamp !== undefined) return timestamp;
   throw usageFailure(`${flag} cannot be ${text}`, `give ${USER_TIME_FORMS}`);
-}
-
-/** Commander's parser for an option that may be repeated. */
-export function collectValues(value: string, previous: readonly string[] = []): string[] {
-  return [...previous, value];
 }

@@ -67,13 +67,12 @@ export async function withSyncSession<T>(
     });
     const { path } = loaded.settings.warehouse;
     const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
-    const { secrets } = client;
     ingest = await IngestThread.start({
       path,
       clock,
       serviceNow: client.serverNow,
       log,
-      secrets,
+      secrets: client.secrets,
       signal,
       startWorker,
       onOpening: (thread) => {
@@ -87,17 +86,14 @@ export async function withSyncSession<T>(
     return await work(syncContext);
   } catch (error) {
     endedBy = isCorruption(error) ? toFailure(error, loaded.settings.warehouse.path) : error;
-    throw stopping.aborted && isStopFailure(error) ? unfinishedFailure(stopping.reason, "stopped") : endedBy;
+    const isStopped = stopping.aborted && failureCode(error) === "stopped";
+    throw isStopped ? unfinishedFailure(stopping.reason, "stopped") : endedBy;
   } finally {
     silenceTimeout.cancel();
     reader?.close();
     await client?.close();
     await ingest?.close({ endedBy });
   }
-}
-
-function isStopFailure(error: unknown): boolean {
-  return failureCode(error) === "stopped";
 }
 
 /** Why the warehouse did not let the run make progress, if it is the cause. `isOpen`: opening is done. */

@@ -1,16 +1,17 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
 import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
+import { expectNarrow, unwrap } from "../../support/cli/expect-output.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
-import { startProgram } from "../../support/program-process.ts";
+import { type ProgramResult, startProgram } from "../../support/program-process.ts";
 import { serviceEnv } from "../../support/sync/sync-session.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { timeLimit } from "../../support/time-limit.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
+import { changeFile } from "../../support/warehouse/warehouse-file.ts";
 
 async function setUp(sync: string, { faults = [] as readonly Fault[], isNew = false } = {}) {
   const simulator = await startSimulator({ faults, quirks: { compression: "none" } });
@@ -34,6 +35,10 @@ async function waitForPages(simulator: Simulator, pages: number): Promise<void> 
   await waitUntil(() => simulator.requests.count("/v3/index-ticker") >= pages, 5);
 }
 
+/** What a report in JSON has of the index ticks. */
+const ticksOf = ({ stdout }: ProgramResult) =>
+  JSON.parse(stdout).streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+
 const ticks = (days: number) =>
   `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: ${days} } }`;
 
@@ -44,14 +49,13 @@ describe("mds-sync backfill", () => {
     expect(first.status).toBe(0);
     expect(first.stdout).toMatch(/^stream +new rows +changed +requests +gaps left +rejects$/m);
     expect(first.stdout).toMatch(/^index_ticks +2,8\d\d +0 +\d +0 +0$/m);
-    for (const line of first.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    expectNarrow(first.stdout);
     for (const line of first.stderr.trim().split("\n")) expect(() => JSON.parse(line)).not.toThrow();
 
     const again = await run(setup, ["backfill", "--json", "--log-level", "warn"]);
     expect(again).toMatchObject({ status: 0, stderr: "" });
-    const report = JSON.parse(again.stdout);
-    expect(report).toMatchObject({ exit: 0, problems: [] });
-    const own = report.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+    expect(JSON.parse(again.stdout)).toMatchObject({ exit: 0, problems: [] });
+    const own = ticksOf(again);
     expect(own).toMatchObject({ open: 0, changed: 0, rejected: 0 });
     expect(own.requests).toBeLessThanOrEqual(1);
   });
@@ -62,9 +66,8 @@ describe("mds-sync backfill", () => {
     expect(status).toBe(0);
     expect(stdout).toMatch(/^index_ticks +\d,\d{3} +0 +\d +0 +0$/m);
     expect(stdout).toMatch(/^index_ticks {2}1 head not published yet by the service, at most (28|29)m/m);
-    for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
-    const again = JSON.parse((await run(setup, ["backfill", "--json", "--log-level", "warn"])).stdout);
-    const own = again.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+    expectNarrow(stdout);
+    const own = ticksOf(await run(setup, ["backfill", "--json", "--log-level", "warn"]));
     expect(own).toMatchObject({ open: 0, not_published_yet: 1 });
     expect(own.not_published_seconds).toBeGreaterThan(1600);
   });
@@ -73,11 +76,12 @@ describe("mds-sync backfill", () => {
     const since = new Date(Date.now() - 3_600_000).toISOString();
     const setup = await setUp(ticks(200), { faults: [Fault.begins(since, { on: "/index-ticker" })] });
     for (const turn of ["first", "next"]) {
-      const { stdout, status } = await run(setup, ["backfill", "--json", "--log-level", "warn"]);
-      const own = JSON.parse(stdout).streams.find(
-        ({ stream }: { stream: string }) => stream === "index_ticks",
-      );
-      expect({ turn, status, own }).toMatchObject({ turn, status: 0, own: { open: 0, unconfirmed: 1 } });
+      const ended = await run(setup, ["backfill", "--json", "--log-level", "warn"]);
+      expect({ turn, status: ended.status, own: ticksOf(ended) }).toMatchObject({
+        turn,
+        status: 0,
+        own: { open: 0, unconfirmed: 1 },
+      });
     }
     const { stdout } = await run(setup, ["gaps", "--json", "--stream", "index_ticks"]);
     expect(JSON.parse(stdout)[0]).toMatchObject({
@@ -90,24 +94,22 @@ describe("mds-sync backfill", () => {
     const since = new Date(Date.now() - 3_600_000).toISOString();
     const setup = await setUp(ticks(1), { faults: [Fault.begins(since, { on: "/index-ticker" })] });
     /** Yesterday's run. */
-    const passDay = () => {
-      const database = new Database(setup.path);
-      database.exec(`UPDATE job_runs SET scheduled_at = scheduled_at - 86400000000;
-        UPDATE pending_claims SET first_at = first_at - 86400000000, last_at = last_at - 86400000000`);
-      database.close();
-    };
-    const unwrap = (text: string) => text.replaceAll(/\n {2,}/g, " ");
+    const passDay = () =>
+      changeFile(
+        setup.path,
+        `UPDATE job_runs SET scheduled_at = scheduled_at - 86400000000;
+        UPDATE pending_claims SET first_at = first_at - 86400000000, last_at = last_at - 86400000000`,
+      );
     const first = await run(setup, ["backfill", "--no-progress"]);
     expect(first.status).toBe(0);
     const unconfirmed = /1 series: start of history not confirmed yet; the next run after .* UTC asks again/;
     expect(unwrap(first.stdout)).toMatch(unconfirmed);
     expect(first.stdout).not.toContain("compared");
-    const status = (await run(setup, ["status"])).stdout.replaceAll("\n", " ");
-    expect(status).toMatch(unconfirmed);
+    expect(unwrap((await run(setup, ["status"])).stdout)).toMatch(unconfirmed);
     const gaps = (await run(setup, ["gaps", "--stream", "index_ticks"])).stdout;
     expect(gaps).toMatch(/ unconfirmed +end unconfirmed/);
-    expect(gaps.replaceAll("\n", " ")).toMatch(unconfirmed);
-    const verified = (await run(setup, ["verify", "--all"])).stdout.replaceAll("\n", " ");
+    expect(unwrap(gaps)).toMatch(unconfirmed);
+    const verified = unwrap((await run(setup, ["verify", "--all"])).stdout);
     expect(verified).toContain(
       "no difference in what is proven; 1 series: start of history not confirmed yet",
     );
@@ -116,8 +118,8 @@ describe("mds-sync backfill", () => {
     passDay();
     setup.simulator.setFaults();
     const third = await run(setup, ["backfill", "--no-progress"]);
-    for (const line of third.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
-    const text = unwrap(third.stdout);
+    expectNarrow(third.stdout);
+    const text = third.stdout.replaceAll(/\n {2,}/g, " ");
     expect(text).toMatch(
       /^- \d settled ranges? compared with the service \(all of them\): [\d,]+ rows were missing/m,
     );
@@ -168,20 +170,6 @@ describe("mds-sync backfill", () => {
     expect(stdout).toMatch(/^- index_ticks \(sync\.intraday\.GWA\): sync\.intraday\.GWA names BITCON/m);
     expect(stderr).toMatch(/^mds-sync: not everything selected could be synced[^\n]*\n$/);
   });
-
-  it.each([
-    [["--stream", "ohlvc"], "mds-sync: --stream cannot be ohlvc: did you mean ohlcv?\n"],
-    [
-      ["--from", "yesterday"],
-      "mds-sync: --from cannot be yesterday: give YYYY-MM-DD, a time such as '2026-03-01 12:00' (UTC) or 2026-03-01T07:00:00.5-05:00, now, or a relative time such as -7d or -90m\n",
-    ],
-    [
-      ["--log-level", "loud"],
-      "mds-sync: --log-level cannot be loud: give one of debug, info, warn, error, silent\n",
-    ],
-  ])("answers %j in one line and exits 2", async (args, stderr) => {
-    expect(await runInProcess(["backfill", ...args])).toEqual({ status: 2, stdout: "", stderr });
-  });
 });
 
 describe("mds-sync plan", () => {
@@ -190,13 +178,11 @@ describe("mds-sync plan", () => {
     const planned = await run(setup, ["plan", "--json"]);
     expect(planned).toMatchObject({ status: 0, stderr: "" });
     expect(existsSync(setup.path)).toBe(false);
-    const plan = JSON.parse(planned.stdout);
-    const own = plan.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+    const own = ticksOf(planned);
     expect(own).toMatchObject({ series: 1, holes: 1 });
 
     setup.simulator.requests.clear();
-    const report = JSON.parse((await run(setup, ["backfill", "--json"])).stdout);
-    const did = report.streams.find(({ stream }: { stream: string }) => stream === "index_ticks");
+    const did = ticksOf(await run(setup, ["backfill", "--json"]));
     // The last page reaches below the range; its rows are stored too.
     expect(Math.abs(did.rows - own.rows)).toBeLessThan(2000);
     expect(Math.abs(did.requests - own.requests)).toBeLessThanOrEqual(2);
@@ -205,7 +191,7 @@ describe("mds-sync plan", () => {
     const after = await run(setup, ["plan"], { MDS_BASE_URL: "", MDS_CLIENT_SECRET: "" });
     expect(after).toMatchObject({ status: 0, stderr: "" });
     expect(setup.simulator.requests.total).toBe(0);
-    for (const line of after.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    expectNarrow(after.stdout);
   });
 
   it("names the missing setting if there is neither a filled warehouse nor a service", async () => {

@@ -1,15 +1,14 @@
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
-import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { runInChild } from "../../support/cli/run-command.ts";
-import { standardContent } from "../../support/cli/standard-content.ts";
+import { contentOfOtherService } from "../../support/cli/standard-content.ts";
 import { type ProgramProcess, startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
-import { recordService } from "../../support/warehouse/write-lists.ts";
+import { queryFile } from "../../support/warehouse/warehouse-file.ts";
 
 const DEFAULT_PORT = 9464;
 
@@ -78,22 +77,11 @@ describe("mds-sync run --demo", () => {
   });
 
   it("F19: refuses the warehouse of another service with exit 2, and stores nothing in it", async () => {
-    const path = createWarehouse((transaction) => {
-      standardContent(transaction);
-      recordService(transaction, "", {
-        url: "https://prod.test",
-        stream: "assets",
-        ids: ["btc-id", "eth-id"],
-      });
-    });
+    const path = createWarehouse(contentOfOtherService);
     const { stderr, status } = await runInChild(["run", "--demo", "--warehouse", path, "--http-port", "0"]);
     expect(stderr).toContain(`${path} has the data of https://prod.test`);
     expect(status).toBe(2);
-    const database = new Database(path, { readonly: true });
-    expect(database.prepare("SELECT count(*) FROM assets").pluck().get()).toBe(5);
-    expect(database.prepare("SELECT service_url FROM warehouse_state").pluck().get()).toBe(
-      "https://prod.test",
-    );
-    database.close();
+    const stored = "SELECT (SELECT count(*) FROM assets) AS assets, service_url FROM warehouse_state";
+    expect(queryFile(path, stored)).toEqual([{ assets: 5, service_url: "https://prod.test" }]);
   });
 });

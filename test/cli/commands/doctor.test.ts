@@ -6,32 +6,26 @@ import { checkWarehouse } from "../../../src/cli/commands/doctor/warehouse-check
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
+import { expectNarrow, unwrap } from "../../support/cli/expect-output.ts";
 import { runInChild, runInProcess } from "../../support/cli/run-command.ts";
-import { standardContent } from "../../support/cli/standard-content.ts";
+import { contentOfOtherService, standardContent } from "../../support/cli/standard-content.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
+import { serviceEnv } from "../../support/sync/sync-session.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { createWarehouse } from "../../support/warehouse/filled-warehouse.ts";
-import { recordService } from "../../support/warehouse/write-lists.ts";
 
 const secret = "canary-secret-51c";
 
 async function startService(options: SimulatorOptions = {}) {
   const simulator = await startSimulator({ clientSecret: secret, ...options });
   onTestFinished(() => simulator.stop());
-  const { baseUrl, wsUrl, clientId } = simulator;
-  return {
-    MDS_BASE_URL: baseUrl,
-    MDS_WS_URL: wsUrl,
-    MDS_CLIENT_ID: clientId,
-    MDS_CLIENT_SECRET: secret,
-    MDS_WAREHOUSE: join(temporaryFolder(), "mds.sqlite"),
-  };
+  return { ...serviceEnv(simulator), MDS_WAREHOUSE: join(temporaryFolder(), "mds.sqlite") };
 }
 
 async function doctor(env: Record<string, string>, clock?: Clock) {
   const { stdout, stderr, status } = await runInProcess(["doctor", "--json"], {
     env,
-    ...(clock ? { clock } : {}),
+    ...(clock && { clock }),
   });
   expect(stdout + stderr).not.toContain(secret);
   const { checks } = JSON.parse(stdout) as {
@@ -47,23 +41,16 @@ async function doctor(env: Record<string, string>, clock?: Clock) {
   };
 }
 
-const okService = [
-  "ok REST token",
-  "ok live token",
-  "ok REST",
-  "ok live feed",
-  "ok scopes",
-  "ok clock",
-  "ok selectors",
-];
-const okWarehouse = ["ok warehouse", "ok directory", "ok disk"];
+const allOk = (...checks: string[]) => checks.map((check) => `ok ${check}`);
+const okService = allOk("REST token", "live token", "REST", "live feed", "scopes", "clock", "selectors");
+const okWarehouse = allOk("warehouse", "directory", "disk");
 
 describe("mds-sync doctor", () => {
   it("reports a healthy setup on 80 columns, without the secret, and exits", async () => {
     const env = { ...(await startService()), MDS_WAREHOUSE: createWarehouse() };
     const { stdout, stderr, status } = await runInChild(["doctor"], { env });
     expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
-    expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expectNarrow(stdout);
     expect(stdout).not.toContain(secret);
     expect(stdout).toMatch(/^ok {7}settings {6}no settings file: built-in defaults and the environment$/m);
     expect(stdout).toMatch(/^ok {7}REST token {4}granted for http:\S+, valid for (1d|23h 59m)$/m);
@@ -214,7 +201,7 @@ describe("mds-sync doctor", () => {
       "problem selectors: sync.derivatives.exchanges names Xyzzyplugh, which the service does not list: check the spelling",
     ]);
     const { stdout } = await runInProcess(["plan", "--offline"], { env: { ...env, MDS_CONFIG: file } });
-    expect(stdout.replaceAll(/\s+/g, " ")).toContain("names Krakne (did you mean Kraken?)");
+    expect(unwrap(stdout)).toContain("names Krakne (did you mean Kraken?)");
   });
 
   it("names the run that fetches a ranking, if the settings select one", async () => {
@@ -223,7 +210,7 @@ describe("mds-sync doctor", () => {
     const remedy = async (sync: string) => {
       writeFileSync(file, `sync: { ${sync} }\n`);
       const { stdout } = await runInProcess(["doctor"], { env });
-      return /no ranking is known.*?→ ([^→]*?)(?:problem|ok) /.exec(stdout.replaceAll(/\s+/g, " "))?.[1];
+      return /no ranking is known.*?→ ([^→]*?)(?:problem|ok) /.exec(unwrap(stdout))?.[1];
     };
     expect(await remedy("intraday: { GWA: { top: 5 } }")).toContain("run `mds-sync backfill` once");
     expect(await remedy("intraday: { GWA: { top: 5 } }, marketCap: false")).toContain(
@@ -233,14 +220,7 @@ describe("mds-sync doctor", () => {
 
   it("F19: names the service of the warehouse, and refuses another one with exit 2", async () => {
     const env = await startService();
-    const path = createWarehouse((transaction) => {
-      standardContent(transaction);
-      recordService(transaction, "", {
-        url: "https://prod.test",
-        stream: "assets",
-        ids: ["btc-id", "eth-id"],
-      });
-    });
+    const path = createWarehouse(contentOfOtherService);
     const { status, notOk } = await doctor({ ...env, MDS_WAREHOUSE: path });
     expect(status).toBe(2);
     expect(notOk).toContainEqual(
@@ -249,6 +229,6 @@ describe("mds-sync doctor", () => {
     const { checks } = await doctor({ MDS_WAREHOUSE: path });
     expect(checks).toContain("ok identity");
     const { stdout } = await runInProcess(["status"], { env: { MDS_WAREHOUSE: path } });
-    expect(stdout.replaceAll(/\s+/g, " ")).toContain(`${path} of https://prod.test`);
+    expect(unwrap(stdout)).toContain(`${path} of https://prod.test`);
   });
 });

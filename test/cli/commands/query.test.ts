@@ -104,14 +104,6 @@ l2', 7, 'z', NULL`;
     expect(readdirSync(dirname(path)).filter((name) => name.startsWith("other"))).toEqual([]);
   });
 
-  it("names the valid formats", async () => {
-    expect(await query(createWarehouse(), "SELECT 1", "--format", "xml")).toEqual({
-      stdout: "",
-      stderr: "mds-sync: --format cannot be xml: give table, csv, json or ndjson\n",
-      status: 2,
-    });
-  });
-
   it("ends at Ctrl-C while SQLite runs", async () => {
     const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
     const path = createWarehouse();

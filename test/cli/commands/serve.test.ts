@@ -3,10 +3,7 @@ import { writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { PassThrough } from "node:stream";
-import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { runProgram } from "../../../src/cli/program.ts";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { matchesSecretHash } from "../../../src/serve/client-secrets.ts";
@@ -22,20 +19,7 @@ import { tick } from "../../support/warehouse/records.ts";
 import { writeRecords } from "../../support/warehouse/write-records.ts";
 
 /** Runs `serve --hash-secret` with a secret on stdin. */
-async function hash(secret: string) {
-  const stdout = new PassThrough();
-  const status = await runProgram(["serve", "--hash-secret"], {
-    env: {},
-    directory: temporaryFolder(),
-    clock: systemClock,
-    stdin: PassThrough.from([secret]),
-    stdout,
-    stderr: new PassThrough(),
-    stopping: new AbortController().signal,
-  });
-  stdout.end();
-  return { status, line: await text(stdout) };
-}
+const hash = (secret: string) => runInProcess(["serve", "--hash-secret"], { stdin: secret });
 
 describe("mds-sync serve", () => {
   it("serves a warehouse that nobody writes, prints the settings of a client, and stops on SIGTERM", async () => {
@@ -105,7 +89,7 @@ describe("mds-sync serve", () => {
   });
 
   it("makes the hash of a secret, never with the secret in it", async () => {
-    const { status, line } = await hash("open sesame\n");
+    const { status, stdout: line } = await hash("open sesame\n");
     expect([status, line]).toEqual([0, expect.stringMatching(/^scrypt\$16384\$8\$1\$\S+\$\S+\n$/)]);
     expect(line).not.toContain("sesame");
     expect(await matchesSecretHash("open sesame", line)).toBe(true);
@@ -116,28 +100,25 @@ describe("mds-sync serve", () => {
   it("J4: refuses to listen beyond loopback without clients, or without TLS unless a proxy speaks it: exit 2", async () => {
     const folder = temporaryFolder();
     const hashFile = join(folder, "a.hash");
-    writeFileSync(hashFile, (await hash("secret")).line);
+    writeFileSync(hashFile, (await hash("secret")).stdout);
     const client = `clients: [{ id: a, secretHashFile: ${hashFile}, scopes: [read:ohlcv] }]`;
-    const attempt = async (serve: string) => {
+    const refusals = [
+      ["host: 0.0.0.0", "serve.clients is empty"],
+      ["host: 0.0.0.0, behindProxy: true", "serve.clients is empty"],
+      [`host: 0.0.0.0, ${client}`, "serve.tls"],
+      ["tls: { certFile: a.pem }", "only one of"],
+      ["clients: [{ id: a, secretHashFile: none.hash }]", "--hash-secret"],
+      ["clients: [{ id: a, secret: open-sesame }]", "secretHashFile"],
+    ] as const;
+    for (const [serve, reason] of refusals) {
       writeFileSync(join(folder, "mds-sync.yaml"), `serve: { ${serve} }\n`);
       const { status, stderr } = await runInProcess(["serve"], { cwd: folder });
-      return [status, stderr];
-    };
-    expect(await attempt("host: 0.0.0.0")).toEqual([2, expect.stringContaining("serve.clients is empty")]);
-    expect(await attempt("host: 0.0.0.0, behindProxy: true")).toEqual([
-      2,
-      expect.stringContaining("serve.clients is empty"),
-    ]);
-    expect(await attempt(`host: 0.0.0.0, ${client}`)).toEqual([2, expect.stringContaining("serve.tls")]);
-    expect(await attempt("tls: { certFile: a.pem }")).toEqual([2, expect.stringContaining("only one of")]);
-    expect(await attempt("clients: [{ id: a, secretHashFile: none.hash }]")).toEqual([
-      2,
-      expect.stringContaining("--hash-secret"),
-    ]);
-    expect(await attempt("clients: [{ id: a, secret: open-sesame }]")).toEqual([
-      2,
-      expect.stringContaining("secretHashFile"),
-    ]);
+      expect({ serve, status, stderr }).toEqual({
+        serve,
+        status: 2,
+        stderr: expect.stringContaining(reason),
+      });
+    }
   });
 
   const canMakeCertificate = hasTool("openssl", "serve over TLS");

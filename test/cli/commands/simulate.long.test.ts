@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { describe, expect, it } from "vitest";
-import { runInProcess } from "../../support/cli/run-command.ts";
 import { startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -90,14 +89,5 @@ describe("mds-sync simulate", () => {
   ])("answers a command that ends without an exit code, as a shell does: %j", async (command, code, line) => {
     const { result } = startProgram(["simulate", "--", ...command], { cwd: temporaryFolder() });
     expect(await result).toEqual({ stdout: "", stderr: line, status: code });
-  });
-
-  it("answers an unknown size in one line and exits 2", async () => {
-    const line = "mds-sync: --size cannot be huge: give demo or real\n";
-    expect(await runInProcess(["simulate", "--size", "huge"])).toEqual({
-      stdout: "",
-      stderr: line,
-      status: 2,
-    });
   });
 });

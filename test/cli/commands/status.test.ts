@@ -1,15 +1,16 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { recordClockSkew } from "../../../src/warehouse/coverage/targets.ts";
 import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
+import { expectNarrow, unwrap } from "../../support/cli/expect-output.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { addLookups, standardContent } from "../../support/cli/standard-content.ts";
 import { serveDashboard } from "../../support/dashboard/dashboard-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { createWarehouse, openForWriting } from "../../support/warehouse/filled-warehouse.ts";
+import { changeFile } from "../../support/warehouse/warehouse-file.ts";
 
 /** A busy machine takes longer than the two seconds that `status` waits for a daemon. */
 const patient: Clock = { ...systemClock, after: (ms, callback) => systemClock.after(60 * ms, callback) };
@@ -27,7 +28,7 @@ describe("mds-sync status", () => {
     onTestFinished(() => writer.close());
     const { stdout, stderr, status: exit } = await status(path);
     expect({ stderr, exit }).toEqual({ stderr: "", exit: 0 });
-    expect(stdout.split("\n").filter((line) => line.length > 80)).toEqual([]);
+    expectNarrow(stdout);
     expect(stdout).toMatch(/^stream +from +covered to +rows +open +unconfirmed +lost +age$/m);
     expect(stdout).toMatch(/^assets +- +- +5 +0 +0 +0 +\d+[sm]$/m);
     expect(stdout).toMatch(/^ohlcv +\d{4}-\d\d-\d\d +(\d{4}-\d\d-\d\d|00:00) +1 +0 +1 +0 +30d$/m);
@@ -35,7 +36,7 @@ describe("mds-sync status", () => {
     expect(stdout).toMatch(/^market_caps +- +- +0 +0 +0 +0 +-$/m);
     expect(stdout).toMatch(/^ohlcv {2}last error, \d+[sm] ago: \/ohlcv failed at the service \(503\)$/m);
     expect(stdout).toMatch(/^exchange_ticks {2}lacks read:exchange-ticker: ask the provider to add it/m);
-    expect(stdout.replaceAll(/\s+/g, " ")).toMatch(
+    expect(unwrap(stdout)).toMatch(
       /3 ranges open, at most \d+d.* of a series; 2 ranges lost, at most .* of a series: `mds-sync gaps` lists them\./,
     );
   });
@@ -50,45 +51,20 @@ describe("mds-sync status", () => {
     // The service's clock is two hours ahead of this machine's.
     expect((Date.parse(report.generated_at) - Date.now()) / 3_600_000).toBeCloseTo(2, 1);
     expect(report.clock_skew_s).toBe(7200);
-    expect((await status(path)).stdout.replaceAll(/\s+/g, " ")).toContain(
+    expect(unwrap((await status(path)).stdout)).toContain(
       "clock this machine's clock was 2h behind the service's at the last comparison: synchronise it with NTP",
     );
-    expect(Object.keys(report)).toEqual([
-      "generated_at",
-      "warehouse",
-      "streams",
-      "confirmations",
-      "disk",
-      "jobs",
-      "withdrawals",
-      "last_crash",
-      "service_url",
-      "clock_skew_s",
-      "service",
-      "problem",
-      "shared",
-    ]);
+    const warehouse = "generated_at warehouse streams confirmations disk jobs withdrawals last_crash";
+    const others = "service_url clock_skew_s service problem shared";
+    expect(Object.keys(report)).toEqual(`${warehouse} ${others}`.split(" "));
     expect(report.warehouse).toBe(path);
-    expect(report.streams.map(({ stream }: { stream: string }) => stream)).toEqual([
-      "assets",
-      "markets",
-      "exchanges",
-      "derivative_contracts",
-      "ohlcv",
-      "index_ticks",
-      "exchange_ticks",
-      "market_caps",
-      "derivative_ticks",
-    ]);
+    const lookups = "assets markets exchanges derivative_contracts";
+    const rows = "ohlcv index_ticks exchange_ticks market_caps derivative_ticks";
+    const names = report.streams.map(({ stream }: { stream: string }) => stream);
+    expect(names).toEqual(`${lookups} ${rows}`.split(" "));
     const ticks = report.streams[5];
-    expect(ticks).toMatchObject({
-      rows: 2,
-      open: 3,
-      unconfirmed: 2,
-      lost: 1,
-      last_error: null,
-      missing_scopes: [],
-    });
+    const counts = { rows: 2, open: 3, unconfirmed: 2, lost: 1 };
+    expect(ticks).toMatchObject({ ...counts, last_error: null, missing_scopes: [] });
     expect(ticks.from_time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
     expect(ticks.newest_age_s).toBeGreaterThan(4 * 86_400 - 3600);
   });
@@ -108,10 +84,10 @@ describe("mds-sync status", () => {
       recent_failures: { malformed_body: 22, too_many_requests: 12 },
     };
     const { stdout } = await status(path, "--http-port", port);
-    expect(stdout.replaceAll(/\s+/g, " ")).toContain(
+    expect(unwrap(stdout)).toContain(
       "service /market-cap keeps failing at the service, and the service accepts 9.2 requests a second, since 2026-03-01 12:07 UTC",
     );
-    expect(stdout.replaceAll(/\s+/g, " ")).toContain(
+    expect(unwrap(stdout)).toContain(
       "service requests retried in the last 10 minutes: 22 × unreadable answer, 12 × too many requests (429)",
     );
     const json = await status(path, "--http-port", port, "--json");
@@ -126,7 +102,7 @@ describe("mds-sync status", () => {
     const { port } = new URL(address);
     daemon.problem = "no useful answer from https://api.example.com since 2026-03-01 12:07:10 UTC";
     const { stdout } = await status(path, "--http-port", port);
-    expect(stdout.replaceAll(/\s+/g, " ")).toContain(`daemon ${daemon.problem}`);
+    expect(unwrap(stdout)).toContain(`daemon ${daemon.problem}`);
     const json = await status(path, "--http-port", port, "--json");
     expect(JSON.parse(json.stdout).problem).toBe(daemon.problem);
   });
@@ -150,16 +126,9 @@ describe("a warehouse that cannot be shown", () => {
     const folder = temporaryFolder();
     const path = join(folder, "data", "mds.sqlite");
     const line = `mds-sync: there is no warehouse at ${path}: nothing is synced yet: ${backfill}\n`;
-    expect(await runInProcess(["status", "--warehouse", path])).toEqual({
-      stdout: "",
-      stderr: line,
-      status: 4,
-    });
-    expect(await runInProcess(["gaps", "--warehouse", path, "--json"])).toEqual({
-      stdout: "",
-      stderr: line,
-      status: 4,
-    });
+    const missing = { stdout: "", stderr: line, status: 4 };
+    expect(await runInProcess(["status", "--warehouse", path])).toEqual(missing);
+    expect(await runInProcess(["gaps", "--warehouse", path, "--json"])).toEqual(missing);
     expect(existsSync(join(folder, "data"))).toBe(false);
   });
 
@@ -170,13 +139,9 @@ describe("a warehouse that cannot be shown", () => {
     mkdirSync(at("folder"));
     writeFileSync(at("text"), "a letter to my aunt\n".repeat(500));
     symlinkSync("loop", at("loop"));
-    const foreign = new Database(at("foreign"));
-    foreign.exec("CREATE TABLE t (x)");
-    foreign.close();
+    changeFile(at("foreign"), "CREATE TABLE t (x)");
     const newer = createWarehouse();
-    const tampered = new Database(newer);
-    tampered.pragma("user_version = 99");
-    tampered.close();
+    changeFile(newer, "PRAGMA user_version = 99");
     const damaged = createWarehouse(standardContent);
     truncateSync(damaged, 3 * 4096);
 

@@ -17,7 +17,14 @@ export async function runInChild(
 /** Runs the program in this process, which takes a tenth of the time. */
 export async function runInProcess(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string; clock?: Clock; onTerminal?: boolean } = {},
+  options: {
+    env?: Record<string, string>;
+    cwd?: string;
+    clock?: Clock;
+    onTerminal?: boolean;
+    stdin?: string;
+    stopping?: AbortSignal;
+  } = {},
 ): Promise<ProgramResult> {
   const stdout = new PassThrough();
   const stderr = Object.assign(new PassThrough(), { isTTY: options.onTerminal === true });
@@ -29,7 +36,8 @@ export async function runInProcess(
     clock: options.clock ?? systemClock,
     stdout,
     stderr,
-    stopping: new AbortController().signal,
+    ...(options.stdin !== undefined && { stdin: PassThrough.from([options.stdin]) }),
+    stopping: options.stopping ?? new AbortController().signal,
     startWorker: startIngestInProcess,
   });
   stdout.end();

@@ -1,6 +1,7 @@
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { DAY, fill, HOUR, midnight, nowTs } from "../warehouse/filled-warehouse.ts";
 import { settle } from "../warehouse/settle.ts";
+import { recordService } from "../warehouse/write-lists.ts";
 
 export function addLookups(transaction: Transaction): void {
   fill(transaction, {
@@ -40,4 +41,10 @@ export function standardContent(transaction: Transaction): void {
   // An earlier target reached down to here, so that what left the window since then is lost.
   const series = transaction.dictionary.getSeriesKey("GWA", "eth-id");
   settle(transaction, { stream: "index_ticks", series }, { from: dayAgo(301), to: dayAgo(300) }, "empty");
+}
+
+/** `standardContent`, from a service that no test starts. */
+export function contentOfOtherService(transaction: Transaction): void {
+  standardContent(transaction);
+  recordService(transaction, "", { url: "https://prod.test", stream: "assets", ids: ["btc-id", "eth-id"] });
 }

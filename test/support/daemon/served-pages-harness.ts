@@ -1,7 +1,6 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { afterAll, beforeAll } from "vitest";
 import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
 import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
@@ -18,6 +17,7 @@ import { seededRandom } from "../seeded-random.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { serviceEnv } from "../sync/sync-session.ts";
 import { waitUntil } from "../wait-until.ts";
+import { queryFile } from "../warehouse/warehouse-file.ts";
 
 const settings = `service: { refreshSeconds: 5 }
 sync:
@@ -87,14 +87,7 @@ export function serveFilledPages(): ServedPages {
     if (failure) throw failure;
   };
 
-  const query = <Row = Record<string, unknown>>(sql: string): Row[] => {
-    const database = new Database(path, { readonly: true });
-    try {
-      return database.prepare(sql).all() as Row[];
-    } finally {
-      database.close();
-    }
-  };
+  const query = <Row = Record<string, unknown>>(sql: string): Row[] => queryFile<Row>(path, sql);
 
   beforeAll(async () => {
     simulator = await startSimulator({ refreshSeconds: 5 });

@@ -3,22 +3,20 @@ import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { Schedule, TimeInput } from "../../../library/read-options.ts";
+import { readAsOf } from "../../../library/reading/as-of-reader.ts";
+import { chooseSource } from "../../../library/reading/bar-reader.ts";
+import { askAsOf } from "../../../library/reading/citation.ts";
+import { readMoments } from "../../../library/reading/read-plan.ts";
+import { resolveSeries } from "../../../library/reading/series-names.ts";
+import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import type { AsOfRow } from "../../../library/rows.ts";
 import { errorCode, usageFailure } from "../../../model/failure.ts";
+import { readPresentTs } from "../../../warehouse/coverage/targets.ts";
 import { type CommandContext, incompleteFailure } from "../../support/context.ts";
-import { addSettingsFlags } from "../../support/flags.ts";
-import { addOutputFlags, type OutputFlags, readDataFormat } from "./data-output.ts";
-import { asOfOutput, type OutputColumn, selectColumns } from "./output-columns.ts";
-import {
-  addRangeFlags,
-  addSeriesFlags,
-  citeAnswer,
-  type RangeFlags,
-  readWarehouse,
-} from "./read-warehouse.ts";
-import { writeSeriesRows } from "./wide-rows.ts";
+import { asOfOutput } from "./output-columns.ts";
+import { addSeriesFlags, type SeriesFlags, writeSeries } from "./series-command.ts";
 
-interface AsOfFlags extends RangeFlags, OutputFlags {
+interface AsOfFlags extends SeriesFlags {
   readonly at?: string;
   readonly times?: string;
 }
@@ -40,9 +38,7 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
     .option("--wide", "one row per moment, and a column per series: of the prices, or of --columns")
     // A relative time such as -7d looks like an option.
     .allowUnknownOption();
-  addRangeFlags(command);
-  addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");
-  command.action(async (given: string[], flags: AsOfFlags) => {
+  addSeriesFlags(command).action(async (given: string[], flags: AsOfFlags) => {
     if (flags.at !== undefined && flags.times !== undefined)
       throw usageFailure("--at cannot be combined with --times", "leave out one of them");
     const isSingle = flags.at === undefined && flags.times === undefined;
@@ -51,56 +47,25 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
     if (option !== undefined) throw usageFailure(`unknown option '${option}'`, "see mds-sync asof --help");
     if (names.length === 0)
       throw usageFailure("asof needs a time and a series", "such as mds-sync asof now BTC");
-    readDataFormat(flags);
-    const { findTimeZone } = await import("../../../library/reading/time-zone.ts");
     const zone = findTimeZone(flags.tz);
-    const chosen = selectColumns(asOfOutput, flags.columns ?? (flags.wide ? "price" : undefined));
     const input = isSingle ? (given[0] ?? "") : await readInput(context, flags);
-    await readWarehouse(command, context, async (connection) => {
-      const { readMoments } = await import("../../../library/reading/read-plan.ts");
-      const { resolveSeries } = await import("../../../library/reading/series-names.ts");
-      const { readAsOf } = await import("../../../library/reading/as-of-reader.ts");
-      const { readPresentTs } = await import("../../../warehouse/coverage/targets.ts");
+    await writeSeries(command, context, { columns: asOfOutput, figure: "price" }, (connection) => {
       const listed = readMoments(input, readPresentTs(connection), zone);
       const moments = flags.wide ? [...new Set(listed)].sort((a, b) => a - b) : listed;
-      const { chooseSource } = await import("../../../library/reading/bar-reader.ts");
-      const { askAsOf } = await import("../../../library/reading/citation.ts");
-      const plans = resolveSeries(connection, names, flags).map((series) => ({
+      const parts = resolveSeries(connection, names, flags).map((series) => ({
         series,
         source: chooseSource(series),
         rows: [...readAsOf(connection, series, moments, { zone })],
       }));
-      if (flags.requireComplete) assertComplete(plans.flatMap(({ rows }) => rows));
+      if (flags.requireComplete) assertComplete(parts.flatMap(({ rows }) => rows));
       const { of, tz, at: schedule } = flags;
-      const question = flags.cite && askAsOf(connection, plans, { of, tz, moments, schedule });
-      await writeSeriesRows(context, flags, {
-        plans,
-        columns: chosen.map(ofMoment),
-        read: ({ rows }) => rows.map(toMoment).values(),
-        countRows: () => plans.length * moments.length,
-        hasCompleteness: true,
-      });
-      if (question) await citeAnswer(connection, question, context);
+      return {
+        parts,
+        countRows: () => parts.length * moments.length,
+        question: flags.cite ? askAsOf(connection, parts, { of, tz, moments, schedule }) : undefined,
+      };
     });
   });
-}
-
-/** A row in its place among others: by the moment that was asked for. */
-interface MomentRow extends Pick<AsOfRow, "is_complete"> {
-  readonly ts: number;
-  readonly time: string;
-  readonly row: AsOfRow;
-}
-
-const toMoment = (row: AsOfRow): MomentRow => ({
-  ts: row.at_ts,
-  time: row.at,
-  is_complete: row.is_complete,
-  row,
-});
-
-function ofMoment({ name, type, read, readTs }: OutputColumn<AsOfRow>): OutputColumn<MomentRow> {
-  return { name, type, read: ({ row }) => read(row), ...(readTs && { readTs: ({ row }) => readTs(row) }) };
 }
 
 async function readInput(

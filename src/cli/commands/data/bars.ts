@@ -1,21 +1,16 @@
 import type { Command } from "commander";
+import { createBarGrid } from "../../../library/reading/bar-grid.ts";
+import { readBars } from "../../../library/reading/bar-reader.ts";
+import { askFor } from "../../../library/reading/citation.ts";
+import { planReads } from "../../../library/reading/read-plan.ts";
+import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import type { BarSource } from "../../../library/rows.ts";
 import { usageFailure } from "../../../model/failure.ts";
 import type { CommandContext } from "../../support/context.ts";
-import { addSettingsFlags } from "../../support/flags.ts";
-import { addOutputFlags, type OutputFlags, readDataFormat } from "./data-output.ts";
-import { barOutput, selectColumns } from "./output-columns.ts";
-import {
-  addRangeFlags,
-  addSeriesFlags,
-  citeAnswer,
-  noteMissingRows,
-  type RangeFlags,
-  readWarehouse,
-} from "./read-warehouse.ts";
-import { writeSeriesRows } from "./wide-rows.ts";
+import { barOutput } from "./output-columns.ts";
+import { addSeriesFlags, noteMissingRows, type SeriesFlags, writeSeries } from "./series-command.ts";
 
-interface BarsFlags extends RangeFlags, OutputFlags {
+interface BarsFlags extends SeriesFlags {
   readonly every: string;
   readonly source?: string;
   readonly running?: boolean;
@@ -37,29 +32,22 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     .option("--running", "also the bar that is not over yet (quality: in progress)")
     .option("--over <series>", "the prices in that of this series: each tick over its newest price by then")
     .option("--source <source>", "ticks or ohlcv (daily bars); default: ticks, if there are any");
-  addRangeFlags(command);
-  addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");
-  command.action(async (series: string[], flags: BarsFlags) => {
-    readDataFormat(flags);
-    const { createBarGrid } = await import("../../../library/reading/bar-grid.ts");
-    const { findTimeZone } = await import("../../../library/reading/time-zone.ts");
+  addSeriesFlags(command).action((names: string[], flags: BarsFlags) => {
+    const { running } = flags;
     const grid = createBarGrid(flags.every, findTimeZone(flags.tz));
     const source = readSource(flags.source);
-    const columns = selectColumns(barOutput, flags.columns ?? (flags.wide ? "close" : undefined));
-    await readWarehouse(command, context, async (connection) => {
-      const { askFor } = await import("../../../library/reading/citation.ts");
-      const { planReads } = await import("../../../library/reading/read-plan.ts");
-      const { readBars } = await import("../../../library/reading/bar-reader.ts");
-      const plans = planReads(connection, { ...flags, names: series, grid, source });
+    return writeSeries(command, context, { columns: barOutput, figure: "close" }, (connection) => {
+      const plans = planReads(connection, { ...flags, names, grid, source });
       noteMissingRows(connection, plans, context);
-      const { running } = flags;
-      const read = (plan: (typeof plans)[number]) =>
-        readBars(connection, plan.series, { ...plan, grid, running });
-      const countRows = () =>
-        plans.reduce((sum, { range }) => sum + Math.ceil((range.to - range.from) / grid.length), 0);
-      const question = flags.cite && askFor(connection, plans, flags);
-      await writeSeriesRows(context, flags, { plans, columns, read, countRows, hasCompleteness: true });
-      if (question) await citeAnswer(connection, question, context);
+      return {
+        parts: plans.map((plan) => ({
+          series: plan.series,
+          rows: readBars(connection, plan.series, { ...plan, grid, running }),
+        })),
+        countRows: () =>
+          plans.reduce((sum, { range }) => sum + Math.ceil((range.to - range.from) / grid.length), 0),
+        question: flags.cite ? askFor(connection, plans, flags) : undefined,
+      };
     });
   });
 }

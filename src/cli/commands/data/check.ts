@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { checkFile } from "../../../library/reading/check-citation.ts";
 import type { Difference } from "../../../library/rows.ts";
 import { formatNumber, pluralize } from "../../output/text.ts";
 import { type CommandContext, incompleteFailure } from "../../support/context.ts";
@@ -13,10 +14,8 @@ export function addCheckCommand(program: Command, context: CommandContext): void
     )
     .argument("<line...>", "the line, from mds1 on")
     .option("--json", "the result as JSON")
-    .action(async (line: readonly string[], flags: { readonly json?: boolean }, command: Command) => {
+    .action((line: readonly string[], flags: { readonly json?: boolean }, command: Command) => {
       const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
-      // Loaded lazily, so that the help does not load SQLite.
-      const { checkFile } = await import("../../../library/reading/check-citation.ts");
       const result = checkFile(path, line.join(" "));
       const { equal, rows, cited_rows, is_complete, difference } = result;
       if (flags.json) context.stdout.write(`${JSON.stringify(result, null, 2)}\n`);

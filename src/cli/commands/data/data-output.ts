@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { usageFailure } from "../../../model/failure.ts";
-import { drawBars, isTerminal } from "../../output/progress-bar.ts";
+import { hasBars, underBar } from "../../output/progress-bar.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../../output/row-formats.ts";
 import { formatElapsed, pluralize } from "../../output/text.ts";
 import { writeAtomically, writePieces, writeTextFile } from "../../output/write-output.ts";
@@ -30,14 +30,6 @@ export function addOutputFlags(command: Command): Command {
     .option("--no-progress", "no progress bar");
 }
 
-/** The rows of a command. */
-export interface DataOutput<Row> {
-  readonly columns: readonly OutputColumn<Row>[];
-  readonly rows: Iterable<Row>;
-  /** How many rows there will be, for the progress bar. */
-  readonly countRows: () => number;
-}
-
 export function readDataFormat(flags: OutputFlags): DataFormat {
   const { out } = flags;
   const ending = /\.(\w+)$/.exec(out ?? "")?.[1]?.toLowerCase();
@@ -48,11 +40,13 @@ export function readDataFormat(flags: OutputFlags): DataFormat {
   return found;
 }
 
-/** Writes the rows to stdout or to a file, and their number to stderr. */
+/** Writes the rows to stdout or to a file, and their number to stderr. `countRows`: how many there will be, for the progress bar. */
 export async function writeData<Row>(
   context: CommandContext,
   flags: OutputFlags,
-  { columns: given, rows, countRows }: DataOutput<Row>,
+  given: readonly OutputColumn<Row>[],
+  rows: Iterable<Row>,
+  countRows: () => number,
 ): Promise<void> {
   const format = readDataFormat(flags);
   const columns = format === "parquet" && flags.tz === undefined ? given.map(asTimestamp) : given;
@@ -73,22 +67,16 @@ export async function writeData<Row>(
       await writePieces(context.stdout, rowRenderers[format](names, cells), context.clock);
   } else {
     const file = resolve(context.directory, flags.out);
-    const showsBar = flags.progress && isTerminal(context.stderr);
-    const planned = showsBar ? countRows() : 0;
-    const bar = showsBar
-      ? drawBars(context.clock, context.stderr, () => [["rows", { rows: count, done: count, planned }]])
-      : undefined;
-    try {
-      await writeAtomically(file, async (unfinished) => {
-        if (format !== "parquet")
-          return writeTextFile(unfinished, rowRenderers[format](names, cells), context.clock);
-        // Loaded lazily, so that other formats do not load DuckDB.
-        const { writeParquetTable } = await import("../../../export/parquet-table.ts");
-        await writeParquetTable(unfinished, columns, cells);
-      });
-    } finally {
-      bar?.end();
-    }
+    const planned = hasBars(flags, context) ? countRows() : 0;
+    const write = async (unfinished: string) => {
+      if (format !== "parquet")
+        return writeTextFile(unfinished, rowRenderers[format](names, cells), context.clock);
+      // Loaded lazily, so that other formats do not load DuckDB.
+      const { writeParquetTable } = await import("../../../export/parquet-table.ts");
+      return writeParquetTable(unfinished, columns, cells);
+    };
+    const readCounts = () => ({ rows: count, done: count, planned });
+    await underBar(flags, context, "rows", readCounts, () => writeAtomically(file, write));
   }
   const elapsed = formatElapsed(context.clock.monotonic() - startedAt);
   const where = flags.out === undefined ? "" : ` written to ${flags.out}`;

@@ -1,17 +1,11 @@
 import type { Command } from "commander";
+import { askFor } from "../../../library/reading/citation.ts";
+import { planReads } from "../../../library/reading/read-plan.ts";
+import { countTicks, readTickRows } from "../../../library/reading/tick-reader.ts";
+import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import type { CommandContext } from "../../support/context.ts";
-import { addSettingsFlags } from "../../support/flags.ts";
-import { addOutputFlags, type OutputFlags, readDataFormat } from "./data-output.ts";
-import { selectColumns, tickOutput } from "./output-columns.ts";
-import {
-  addRangeFlags,
-  addSeriesFlags,
-  citeAnswer,
-  noteMissingRows,
-  type RangeFlags,
-  readWarehouse,
-} from "./read-warehouse.ts";
-import { writeSeriesRows } from "./wide-rows.ts";
+import { tickOutput } from "./output-columns.ts";
+import { addSeriesFlags, noteMissingRows, type SeriesFlags, writeSeries } from "./series-command.ts";
 
 export function addTicksCommand(program: Command, context: CommandContext): void {
   const command = program
@@ -21,25 +15,20 @@ export function addTicksCommand(program: Command, context: CommandContext): void
         "`price` is a number to calculate with, `price_exact` has every digit that the service sent.",
     )
     .option("--wide", "one row per time, and a column per series: of the prices, or of --columns");
-  addRangeFlags(command);
-  addSettingsFlags(addOutputFlags(addSeriesFlags(command)), "warehouse");
-  command.action(async (series: string[], flags: RangeFlags & OutputFlags) => {
-    readDataFormat(flags);
-    const { findTimeZone } = await import("../../../library/reading/time-zone.ts");
+  addSeriesFlags(command).action((names: string[], flags: SeriesFlags) => {
     const zone = findTimeZone(flags.tz);
-    const columns = selectColumns(tickOutput, flags.columns ?? (flags.wide ? "price" : undefined));
-    await readWarehouse(command, context, async (connection) => {
-      const { askFor } = await import("../../../library/reading/citation.ts");
-      const { planReads } = await import("../../../library/reading/read-plan.ts");
-      const { countTicks, readTickRows } = await import("../../../library/reading/tick-reader.ts");
-      const plans = planReads(connection, { ...flags, names: series, source: "ticks" });
+    return writeSeries(command, context, { columns: tickOutput, figure: "price" }, (connection) => {
+      const plans = planReads(connection, { ...flags, names, source: "ticks" });
       noteMissingRows(connection, plans, context);
-      const read = (plan: (typeof plans)[number]) => readTickRows(connection, plan.series, plan.range, zone);
-      const countRows = () =>
-        plans.reduce((sum, { series, range }) => sum + countTicks(connection, series, range), 0);
-      const question = flags.cite && askFor(connection, plans, flags);
-      await writeSeriesRows(context, flags, { plans, columns, read, countRows });
-      if (question) await citeAnswer(connection, question, context);
+      return {
+        parts: plans.map(({ series, range }) => ({
+          series,
+          rows: readTickRows(connection, series, range, zone),
+        })),
+        countRows: () =>
+          plans.reduce((sum, { series, range }) => sum + countTicks(connection, series, range), 0),
+        question: flags.cite ? askFor(connection, plans, flags) : undefined,
+      };
     });
   });
 }

@@ -1,37 +1,37 @@
 import type { SeriesInfo } from "../../../library/rows.ts";
-import type { CommandContext } from "../../support/context.ts";
-import { type OutputFlags, writeData } from "./data-output.ts";
 import type { Cell, OutputColumn } from "./output-columns.ts";
 
-/** The rows of one series, in order of `ts`. */
-interface SeriesRows<Row> {
-  readonly series: SeriesInfo;
-  readonly rows: Iterator<Row>;
-}
-
-interface TimedRow {
-  readonly ts: number;
-  readonly time: string;
+/** A row of one series. Those of `asof` have the moment that was asked for. */
+export interface TimedRow {
+  readonly ts: number | null;
+  readonly time: string | null;
+  readonly at_ts?: number;
+  readonly at?: string;
   readonly is_complete?: 0 | 1;
 }
 
 /** A row of all series at one time: undefined where a series has none. */
-interface WideRow<Row> extends TimedRow {
+interface WideRow<Row> {
+  readonly ts: number;
+  readonly time: string;
   readonly own: readonly (Row | undefined)[];
 }
 
-/** Joins the series by time: one row for each timestamp that any of them has. */
-function* mergeByTime<Row extends TimedRow>(all: readonly SeriesRows<Row>[]): Generator<WideRow<Row>> {
-  const heads = all.map(({ rows }) => nextOf(rows));
+const tsOf = ({ ts, at_ts = ts ?? 0 }: TimedRow): number => at_ts;
+const timeOf = ({ time, at = time ?? "" }: TimedRow): string => at;
+
+/** Joins series, each in order of time: one row for each timestamp that any of them has. */
+export function* mergeByTime<Row extends TimedRow>(all: readonly Iterator<Row>[]): Generator<WideRow<Row>> {
+  const heads = all.map(nextOf);
   for (;;) {
     let first: Row | undefined;
-    for (const head of heads) if (head && (first === undefined || head.ts < first.ts)) first = head;
+    for (const head of heads) if (head && (first === undefined || tsOf(head) < tsOf(first))) first = head;
     if (first === undefined) return;
-    const { ts, time } = first;
-    const own = heads.map((head) => (head?.ts === ts ? head : undefined));
-    yield { ts, time, own };
+    const ts = tsOf(first);
+    const own = heads.map((head) => (head && tsOf(head) === ts ? head : undefined));
+    yield { ts, time: timeOf(first), own };
     own.forEach((row, at) => {
-      const rows = all[at]?.rows;
+      const rows = all[at];
       if (row && rows) heads[at] = nextOf(rows);
     });
   }
@@ -46,7 +46,7 @@ function nextOf<Row>(rows: Iterator<Row>): Row | undefined {
  * `ts`, `time`, and the chosen columns of each series: `BTC`, or `BTC_open` if several are chosen. Of bars also `is_complete`:
  * 1 if every series has a complete bar.
  */
-function wideColumns<Row extends TimedRow>(
+export function wideColumns<Row extends TimedRow>(
   all: readonly SeriesInfo[],
   chosen: readonly OutputColumn<Row>[],
   hasCompleteness: boolean,
@@ -81,32 +81,4 @@ function labelOf({ name, index_type, index_id }: SeriesInfo, all: readonly Serie
   return namesakes.filter((other) => other.index_type === index_type).length === 1
     ? `${index_type}:${name}`
     : index_id;
-}
-
-interface SeriesOutput<Plan extends { readonly series: SeriesInfo }, Row> {
-  readonly plans: readonly Plan[];
-  readonly columns: readonly OutputColumn<Row>[];
-  readonly read: (plan: Plan) => IterableIterator<Row>;
-  readonly countRows: () => number;
-  /** Whether the rows have `is_complete`. */
-  readonly hasCompleteness?: boolean;
-}
-
-/** Writes the rows of several series: one after the other, or with `--wide` side by side. */
-export async function writeSeriesRows<Plan extends { readonly series: SeriesInfo }, Row extends TimedRow>(
-  context: CommandContext,
-  flags: OutputFlags & { readonly wide?: boolean },
-  { plans, columns, read, countRows, hasCompleteness = false }: SeriesOutput<Plan, Row>,
-): Promise<void> {
-  if (flags.wide) {
-    const all = plans.map((plan) => ({ series: plan.series, rows: read(plan) }));
-    const series = plans.map((plan) => plan.series);
-    const wide = wideColumns(series, columns, hasCompleteness);
-    await writeData(context, flags, { columns: wide, rows: mergeByTime(all), countRows });
-    return;
-  }
-  const rows = (function* () {
-    for (const plan of plans) yield* read(plan);
-  })();
-  await writeData(context, flags, { columns, rows, countRows });
 }

@@ -8,7 +8,12 @@ import type { ServiceClient } from "../../../service/client/client.ts";
 import { pluralize, wrapText } from "../../output/text.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsFromFlags } from "../../support/flags.ts";
-import { type Finding, okFinding, problemFinding, warningFinding, worstExit } from "./finding.ts";
+import { toSyncSettings } from "../../support/session.ts";
+import { type Finding, failureFinding, okFinding, warningFinding, worstExit } from "./finding.ts";
+import { checkSelection } from "./selection-checks.ts";
+import { checkService } from "./service-checks.ts";
+import { checkSharedWarehouse } from "./shared-checks.ts";
+import { checkWarehouse } from "./warehouse-checks.ts";
 
 export function addDoctorCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("doctor"))
@@ -42,16 +47,10 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
   try {
     loaded = loadSettingsFromFlags(command, context);
   } catch (error) {
-    return [problemFinding("settings", error)];
+    return [failureFinding("settings", error)];
   }
   const { settings, file } = loaded;
   const [service, settingsFindings] = checkServiceSettings(loaded);
-  // Loaded lazily, so that other commands do not load the client and SQLite.
-  const { checkService } = await import("./service-checks.ts");
-  const { checkWarehouse } = await import("./warehouse-checks.ts");
-  const { checkSharedWarehouse } = await import("./shared-checks.ts");
-  const { checkSelection } = await import("./selection-checks.ts");
-  const { toSyncSettings } = await import("../../support/session.ts");
   const checkWithClient = (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) =>
     checkSelection({
       settings: toSyncSettings(loaded),
@@ -88,7 +87,7 @@ function checkServiceSettings(loaded: LoadedSettings): [ServiceSettings | undefi
     loaded.secret.read();
     return [service, [okFinding("secret", `from the ${loaded.secret.origin}`)]];
   } catch (error) {
-    return [undefined, [problemFinding("service", error)]];
+    return [undefined, [failureFinding("service", error)]];
   }
 }
 

@@ -15,7 +15,7 @@ export interface Finding {
   readonly check: string;
   readonly verdict: "ok" | "warning" | "problem";
   readonly message: string;
-  readonly remedy?: string;
+  readonly remedy?: string | undefined;
   /** The exit code of a problem. */
   readonly exit?: ExitCode;
 }
@@ -28,12 +28,32 @@ export function warningFinding(check: string, message: string, remedy: string): 
   return { check, verdict: "warning", message, remedy };
 }
 
+export function problemFinding(
+  check: string,
+  message: string,
+  remedy: string | undefined,
+  exit: ExitCode,
+): Finding {
+  return { check, verdict: "problem", message, remedy, exit };
+}
+
 /** Turns a Failure into a problem. Any other error is a bug and is thrown again. */
-export function problemFinding(check: string, error: unknown, defaultRemedy?: string): Finding {
+export function failureFinding(check: string, error: unknown, defaultRemedy?: string): Finding {
   if (!(error instanceof Failure)) throw error;
-  const remedy = error.remedy ?? defaultRemedy;
-  const finding = { check, verdict: "problem", message: error.message, exit: error.exit } as const;
-  return remedy === undefined ? finding : { ...finding, remedy };
+  return problemFinding(check, error.message, error.remedy ?? defaultRemedy, error.exit);
+}
+
+/** What `work` has found out; its failure is a problem. */
+export async function runCheck(
+  check: string,
+  work: () => Promise<string>,
+  defaultRemedy?: string,
+): Promise<Finding> {
+  try {
+    return okFinding(check, await work());
+  } catch (error) {
+    return failureFinding(check, error, defaultRemedy);
+  }
 }
 
 /** Undefined if the work fails: another check reports why. */

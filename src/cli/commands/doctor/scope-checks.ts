@@ -1,5 +1,5 @@
 import type { Settings } from "../../../config/option-table.ts";
-import { exitCode, Failure, failureCode } from "../../../model/failure.ts";
+import { exitCode, failureCode } from "../../../model/failure.ts";
 import type { Selector } from "../../../model/selector.ts";
 import { indexTypes } from "../../../model/stream-columns.ts";
 import { type HistoryStream, type Stream, streamTable } from "../../../model/streams.ts";
@@ -38,7 +38,14 @@ export async function checkScopes(
     const scopes = missing.get(stream) ?? new Set();
     for (const scope of refused[at] ?? []) missing.set(stream, scopes.add(scope));
   }
-  const problems = [...missing].map(([stream, scopes]) => missingScopeFinding(stream, [...scopes]));
+  const problems = [...missing].map(([stream, scopes]) =>
+    problemFinding(
+      "scopes",
+      `${stream} lacks ${[...scopes].join(" and ")}`,
+      "ask the provider to add it to the client's profile, or deselect the stream under `sync`",
+      exitCode.incomplete,
+    ),
+  );
   if (problems.length > 0) return problems;
   const withoutLive = probes.filter(
     ({ request, hasLiveFeed }) => hasLiveFeed && findMissingScopes(request, feed?.scopes).length > 0,
@@ -51,15 +58,6 @@ export async function checkScopes(
     ];
   }
   return [okFinding("scopes", "the client may read everything that the settings select")];
-}
-
-function missingScopeFinding(stream: Stream, scopes: readonly string[]): Finding {
-  const failure = new Failure(`${stream} lacks ${scopes.join(" and ")}`, {
-    code: "forbidden",
-    remedy: "ask the provider to add it to the client's profile, or deselect the stream under `sync`",
-    exit: exitCode.incomplete,
-  });
-  return problemFinding("scopes", failure);
 }
 
 async function isForbidden(

@@ -1,4 +1,4 @@
-import { Failure } from "../../../model/failure.ts";
+import { exitCode } from "../../../model/failure.ts";
 import { MICROS_PER_MS } from "../../../model/time.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
@@ -13,7 +13,14 @@ import {
 } from "../../../warehouse/lookups/service-identity.ts";
 import { openReader } from "../../../warehouse/reader.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
-import { type Finding, okFinding, problemFinding, unlessFailed, warningFinding } from "./finding.ts";
+import {
+  type Finding,
+  failureFinding,
+  okFinding,
+  problemFinding,
+  unlessFailed,
+  warningFinding,
+} from "./finding.ts";
 
 interface SelectionCheckOptions {
   readonly settings: SyncSettings;
@@ -28,11 +35,7 @@ interface SelectionCheckOptions {
 export async function checkSelection(options: SelectionCheckOptions): Promise<Finding[]> {
   const reader = await unlessFailed(() => openReader(options.warehousePath));
   try {
-    const [identity, selectors] = [
-      await checkIdentity(options, reader),
-      await checkSelectors(options, reader),
-    ];
-    return [...identity, ...selectors];
+    return [...(await checkIdentity(options, reader)), ...(await checkSelectors(options, reader))];
   } finally {
     reader?.close();
   }
@@ -56,12 +59,8 @@ async function checkIdentity(
   const ids = new Set(listed.map(({ id }) => id));
   if (isSameService(known.ids, ids)) return [belongs];
   const evidence = `it lists ${countShared(known.ids, ids)} of ${known.ids.size} known assets`;
-  return [
-    problemFinding(
-      "identity",
-      otherServiceFailure(warehousePath, known.url, { url: client.address, evidence }),
-    ),
-  ];
+  const failure = otherServiceFailure(warehousePath, known.url, { url: client.address, evidence });
+  return [failureFinding("identity", failure)];
 }
 
 async function checkSelectors(
@@ -91,5 +90,5 @@ function noticeFinding(notice: SelectorNotice, { marketCap }: SyncSettings["stre
           ? "run `mds-sync backfill` once without --from and --stream: it fetches the ranking"
           : "select `marketCap` too, or list the names"
         : "set it to `none` if the service has none; else it is asked again";
-  return problemFinding("selectors", new Failure(message, { code: "incomplete", remedy }));
+  return problemFinding("selectors", message, remedy, exitCode.incomplete);
 }

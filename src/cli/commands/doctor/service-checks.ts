@@ -11,7 +11,7 @@ import { followFeed } from "../../../service/live/feed.ts";
 import { SubscriptionStates } from "../../../service/live/subscription-states.ts";
 import { formatDuration } from "../../output/text.ts";
 import type { CommandContext } from "../../support/context.ts";
-import { type Finding, okFinding, problemFinding, type ServiceProbe, warningFinding } from "./finding.ts";
+import { type Finding, okFinding, runCheck, type ServiceProbe, warningFinding } from "./finding.ts";
 import { checkScopes } from "./scope-checks.ts";
 
 const CHECK_TIMEOUT_MS = 5_000;
@@ -40,21 +40,21 @@ export async function checkService(
       checkToken("REST token", service.baseUrl, probe),
       checkToken("live token", service.wsUrl, probe),
     ]);
-    const [restFindings, scopeFindings, feedFindings, otherFindings] = await Promise.all([
-      rest.token ? checkRest(service.baseUrl, probe) : [],
-      rest.token ? checkScopes(probe, sync, rest.token, feed.token) : [],
-      feed.token ? checkFeed(service, probe) : [],
+    const [restFinding, scopeFindings, feedFinding, otherFindings] = await Promise.all([
+      rest.token && checkRest(service.baseUrl, probe),
+      rest.token && checkScopes(probe, sync, rest.token, feed.token),
+      feed.token && checkFeed(service, probe),
       checkWithClient(rest.token && client, runWithTimeout),
     ]);
     return [
       rest.finding,
       withAudienceRemedy(feed.finding, rest.token),
-      ...restFindings,
-      ...feedFindings,
-      ...scopeFindings,
-      ...checkClock(client),
-      ...otherFindings,
-    ];
+      restFinding ?? [],
+      feedFinding ?? [],
+      scopeFindings ?? [],
+      checkClock(client),
+      otherFindings,
+    ].flat();
   } finally {
     await client.close();
   }
@@ -64,17 +64,14 @@ async function checkToken(
   check: string,
   audience: string,
   { client, runWithTimeout }: ServiceProbe,
-): Promise<{ finding: Finding; token?: AccessToken }> {
-  try {
-    const token = await runWithTimeout((signal) => client.tokens.get(audience, signal));
+): Promise<{ finding: Finding; token: AccessToken | undefined }> {
+  let token: AccessToken | undefined;
+  const ask = async () => {
+    token = await runWithTimeout((signal) => client.tokens.get(audience, signal));
     const seconds = (token.expiresAt - token.firstSeenAt) / 1000;
-    return {
-      finding: okFinding(check, `granted for ${audience}, valid for ${formatDuration(seconds)}`),
-      token,
-    };
-  } catch (error) {
-    return { finding: problemFinding(check, error, NETWORK_REMEDY) };
-  }
+    return `granted for ${audience}, valid for ${formatDuration(seconds)}`;
+  };
+  return { finding: await runCheck(check, ask, NETWORK_REMEDY), token };
 }
 
 /** If the service granted a REST token, the credentials are right and the websocket's audience is wrong. */
@@ -83,15 +80,13 @@ function withAudienceRemedy(finding: Finding, restToken: AccessToken | undefined
   return { ...finding, remedy: "check service.wsUrl: it is the audience of this token" };
 }
 
-async function checkRest(baseUrl: string, { client, runWithTimeout }: ServiceProbe): Promise<Finding[]> {
-  try {
-    await runWithTimeout((signal) =>
-      client.request({ endpoint: "/asset", query: { symbol: "BTC" }, maxAttempts: 1, signal }, assertList),
-    );
-    return [okFinding("REST", `${baseUrl} answers`)];
-  } catch (error) {
-    return [problemFinding("REST", error, NETWORK_REMEDY)];
-  }
+function checkRest(baseUrl: string, { client, runWithTimeout }: ServiceProbe): Promise<Finding> {
+  const request = { endpoint: "/asset", query: { symbol: "BTC" }, maxAttempts: 1 };
+  const ask = async () => {
+    await runWithTimeout((signal) => client.request({ ...request, signal }, assertList));
+    return `${baseUrl} answers`;
+  };
+  return runCheck("REST", ask, NETWORK_REMEDY);
 }
 
 async function assertList(body: ResponseBody): Promise<void> {
@@ -106,38 +101,34 @@ async function assertList(body: ResponseBody): Promise<void> {
 }
 
 /** Connects and waits for the greeting, without any subscription. */
-async function checkFeed(
+function checkFeed(
   { wsUrl, refreshSeconds }: ServiceSettings,
   { client, clock, runWithTimeout }: ServiceProbe,
-): Promise<Finding[]> {
+): Promise<Finding> {
   const done = new AbortController();
-  try {
-    await runWithTimeout(async (signal) => {
-      let ending: string | undefined;
-      const messages = followFeed({
-        wsUrl,
-        client,
-        subscriptions: new SubscriptionStates(),
-        clock,
-        random: Math.random,
-        log: silentLog,
-        refreshSeconds,
-        isMarketQuiet: async () => true,
-        signal: AbortSignal.any([signal, done.signal]),
-        onEvent: ({ event, reason }) => {
-          if (event !== "ended") return;
-          ending ??= reason;
-          done.abort();
-        },
-      });
-      for await (const { kind } of messages) if (kind === "connected") return;
-      signal.throwIfAborted();
-      throw noGreetingFailure(ending ?? "unknown");
+  const connect = async (signal: AbortSignal) => {
+    let ending: string | undefined;
+    const messages = followFeed({
+      wsUrl,
+      client,
+      subscriptions: new SubscriptionStates(),
+      clock,
+      random: Math.random,
+      log: silentLog,
+      refreshSeconds,
+      isMarketQuiet: async () => true,
+      signal: AbortSignal.any([signal, done.signal]),
+      onEvent: ({ event, reason }) => {
+        if (event !== "ended") return;
+        ending ??= reason;
+        done.abort();
+      },
     });
-    return [okFinding("live feed", `${wsUrl} accepts connections`)];
-  } catch (error) {
-    return [problemFinding("live feed", error, NETWORK_REMEDY)];
-  }
+    for await (const { kind } of messages) if (kind === "connected") return `${wsUrl} accepts connections`;
+    signal.throwIfAborted();
+    throw noGreetingFailure(ending ?? "unknown");
+  };
+  return runCheck("live feed", () => runWithTimeout(connect), NETWORK_REMEDY);
 }
 
 function noGreetingFailure(reason: string): Failure {

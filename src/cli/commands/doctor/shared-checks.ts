@@ -5,7 +5,7 @@ import { isLoopback } from "../../../model/service-url.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
 import { foreignSchemaFailure, pooledFailure } from "../../../share/server/postgres-errors.ts";
-import { type Finding, okFinding, problemFinding, warningFinding } from "./finding.ts";
+import { type Finding, failureFinding, okFinding, problemFinding, warningFinding } from "./finding.ts";
 
 const CHECK = "shared";
 
@@ -17,7 +17,7 @@ export async function checkSharedWarehouse(loaded: LoadedSettings, clock: Clock)
     const server = await inspectServer({ ...shared, clock });
     return [...judge(server), describeRole(shared, server)];
   } catch (error) {
-    return [problemFinding(CHECK, error)];
+    return [failureFinding(CHECK, error)];
   }
 }
 
@@ -26,10 +26,6 @@ function describeRole({ role, name }: SharedSettings, { forwardedBy }: ServerIns
   const message = `role ${role}, name ${name}; forwarded by ${forwardedBy ?? "nobody"} now`;
   if (role !== "alone" || forwardedBy === undefined || forwardedBy === name) return okFinding(CHECK, message);
   return warningFinding(CHECK, message, "set shared.role to pair in both daemons, or stop the other one");
-}
-
-function problem(message: string, remedy: string, exit: ExitCode = exitCode.usage): Finding {
-  return { check: CHECK, verdict: "problem", message, remedy, exit };
 }
 
 function describeSchema({ schemaVersion, hasSchema }: ServerInspection): string {
@@ -45,6 +41,8 @@ function judge(found: ServerInspection): Finding[] {
   const { user, database, tls } = address;
   const place = `PostgreSQL ${version} at ${host}:${port}/${database}`;
   const warn = (message: string, remedy: string) => warningFinding(CHECK, message, remedy);
+  const problem = (message: string, remedy: string, exit: ExitCode = exitCode.usage) =>
+    problemFinding(CHECK, message, remedy, exit);
   const all: (Finding | false)[] = [
     okFinding(CHECK, `${place} answers; ${describeSchema(found)}`),
     found.isTooOld && problem(`${place} is too old`, "PostgreSQL 14 or newer is needed"),
@@ -54,8 +52,8 @@ function judge(found: ServerInspection): Finding[] {
         "install that version here too",
       ),
     found.foreignRelations.length > 0 &&
-      problemFinding(CHECK, foreignSchemaFailure(server, found.foreignRelations)),
-    found.isPooled && problemFinding(CHECK, pooledFailure(server)),
+      failureFinding(CHECK, foreignSchemaFailure(server, found.foreignRelations)),
+    found.isPooled && failureFinding(CHECK, pooledFailure(server)),
     !found.hasRights &&
       found.hasSchema &&
       problem(

@@ -20,7 +20,14 @@ import {
   type SizeSample,
 } from "../../../warehouse/tables/size-history.ts";
 import { formatBytes } from "../../output/text.ts";
-import { type Finding, okFinding, problemFinding, unlessFailed, warningFinding } from "./finding.ts";
+import {
+  type Finding,
+  failureFinding,
+  okFinding,
+  problemFinding,
+  unlessFailed,
+  warningFinding,
+} from "./finding.ts";
 
 const QUICK_CHECK_TIMEOUT_MS = 5_000;
 /** The daemon still works, but a day of all streams may no longer fit. */
@@ -52,22 +59,16 @@ async function checkFile(warehousePath: string, clock: Clock): Promise<Finding[]
     if (error instanceof Failure && error.code === "older_warehouse") {
       return [warningFinding(check, error.message, error.remedy ?? "")];
     }
-    return [problemFinding(check, error)];
+    return [failureFinding(check, error)];
   }
   const checked = await runQuickCheck(resolvePath(warehousePath), {
     clock,
     deadlineMs: QUICK_CHECK_TIMEOUT_MS,
   });
   if (checked.outcome === "damaged") {
-    return [
-      problemFinding(
-        check,
-        new Failure(`${warehousePath} is damaged: ${checked.finding}`, {
-          code: "db_corrupt",
-          remedy: "`mds-sync backfill` quarantines the file, never deletes it, and fills a new one",
-        }),
-      ),
-    ];
+    const remedy = "`mds-sync backfill` quarantines the file, never deletes it, and fills a new one";
+    const message = `${warehousePath} is damaged: ${checked.finding}`;
+    return [problemFinding(check, message, remedy, exitCode.unexpected)];
   }
   const damage =
     checked.outcome === "sound"
@@ -87,16 +88,10 @@ function checkDirectory(warehousePath: string, directory: string, fileSystem: Fi
     for (const path of [directory, ...(existsSync(warehousePath) ? [warehousePath] : [])])
       accessSync(path, constants.W_OK);
   } catch (error) {
-    if (error instanceof Failure) return [problemFinding(check, error)];
-    const failure = new Failure(
-      `${existsSync(warehousePath) ? warehousePath : directory} cannot be written by this user`,
-      {
-        code: "db_not_writable",
-        remedy: "run as its owner, or change the owner of the directory and its files",
-        exit: exitCode.usage,
-      },
-    );
-    return [problemFinding(check, failure)];
+    if (error instanceof Failure) return [failureFinding(check, error)];
+    const message = `${existsSync(warehousePath) ? warehousePath : directory} cannot be written by this user`;
+    const remedy = "run as its owner, or change the owner of the directory and its files";
+    return [problemFinding(check, message, remedy, exitCode.usage)];
   }
   return [okFinding(check, `${directory} is local and can be written`)];
 }
@@ -106,11 +101,8 @@ function checkSpace(directory: string, fileSystem: FileSystemInfo, samples: read
   const free = readFreeBytes(join(directory, "mds.sqlite"), fileSystem);
   const text = formatBytes(free);
   if (free < MIN_FREE_BYTES) {
-    const failure = new Failure(`only ${text} are free: nothing is written`, {
-      code: "disk_full",
-      remedy: "free some space; the sync resumes automatically",
-    });
-    return problemFinding(check, failure);
+    const remedy = "free some space; the sync resumes automatically";
+    return problemFinding(check, `only ${text} are free: nothing is written`, remedy, exitCode.tryLater);
   }
   const days = estimateDaysUntilFull(samples, free);
   if (days !== undefined && days < DISK_FULL_WARNING_DAYS)

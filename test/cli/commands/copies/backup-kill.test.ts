@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, rmSync, statSync, watch, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startProgram } from "../../../support/program-process.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { copyEmptyWarehouse } from "../../../support/warehouse/empty-warehouse.ts";
+import { changeFile } from "../../../support/warehouse/warehouse-file.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -13,11 +13,12 @@ const folder = temporaryFolder(afterAll);
 beforeAll(() => {
   const path = join(folder, "mds.sqlite");
   copyEmptyWarehouse(path);
-  const database = new Database(path);
-  database.exec(`PRAGMA synchronous = OFF; CREATE TABLE ballast (bytes BLOB);
+  changeFile(
+    path,
+    `PRAGMA synchronous = OFF; CREATE TABLE ballast (bytes BLOB);
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 48)
-    INSERT INTO ballast SELECT randomblob(${MEBIBYTE}) FROM n`);
-  database.close();
+    INSERT INTO ballast SELECT randomblob(${MEBIBYTE}) FROM n`,
+  );
 });
 
 function start(...more: string[]) {

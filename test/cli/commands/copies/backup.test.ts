@@ -12,7 +12,6 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import Database from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { IngestThread } from "../../../../src/ingest/thread/ingest-thread.ts";
 import { systemClock } from "../../../../src/runtime/clock.ts";
@@ -23,6 +22,7 @@ import { runInProcess } from "../../../support/cli/run-command.ts";
 import { startIngestInProcess } from "../../../support/ingest/in-process-ingest.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { catchFailure } from "../../../support/warehouse/open-warehouse.ts";
+import { changeFile, queryFile } from "../../../support/warehouse/warehouse-file.ts";
 
 /** A closed warehouse with three hours of ticks, created once and copied for each test. */
 const original = join(temporaryFolder(afterAll), "mds.sqlite");
@@ -58,18 +58,9 @@ function copyOf(folder: string, name: string): string {
   }
 }
 
-function query(file: string, sql: string): Record<string, unknown>[] {
-  const database = new Database(file, { readonly: true });
-  try {
-    return database.prepare(sql).all() as Record<string, unknown>[];
-  } finally {
-    database.close();
-  }
-}
-
 /** The number of stored rows, and the number of rows that the ledger claims. */
 function rowsAndClaim(file: string) {
-  const [row] = query(
+  const [row] = queryFile(
     file,
     `SELECT (SELECT count(*) FROM index_ticks) AS rows,
       (SELECT coalesce(sum(to_ts - from_ts), 0) / 30000000 FROM coverage WHERE proof = 'rows') AS claimed`,
@@ -109,7 +100,7 @@ describe("mds-sync backup", () => {
         bytes: statSync(file).size,
         seconds: expect.any(Number),
       });
-      expect(query(file, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
+      expect(queryFile(file, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }]);
       const { rows, claimed } = rowsAndClaim(file);
       expect(rows).toBe(claimed);
       expect(rows % ROWS_PER_HOUR).toBe(0);
@@ -129,14 +120,12 @@ describe("mds-sync backup", () => {
     expect(rowsAndClaim(copy)).toEqual({ rows: ROWS, claimed: ROWS });
     await commitHour(ingest, 3);
     expect(rowsAndClaim(copy)).toEqual({ rows: ROWS + ROWS_PER_HOUR, claimed: ROWS + ROWS_PER_HOUR });
-    expect(query(copy, "PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }]);
+    expect(queryFile(copy, "PRAGMA journal_mode")).toEqual([{ journal_mode: "wal" }]);
   });
 
   it("copies a warehouse of an older version without migrating it, for a backup before an upgrade", () => {
     const folder = folderWithWarehouse();
-    const database = new Database(join(folder, "mds.sqlite"));
-    database.exec("DELETE FROM __drizzle_migrations; PRAGMA user_version = 0");
-    database.close();
+    changeFile(join(folder, "mds.sqlite"), "DELETE FROM __drizzle_migrations; PRAGMA user_version = 0");
     expect(rowsAndClaim(copyOf(folder, "copy.sqlite")).rows).toBe(ROWS);
   });
 });
@@ -202,10 +191,8 @@ describe("mds-sync backup writes nothing", () => {
   it("from a damaged warehouse", () => {
     const folder = folderWithWarehouse();
     const path = join(folder, "mds.sqlite");
-    const database = new Database(path);
     const beyond = statSync(path).size;
-    database.exec("CREATE TABLE ballast AS SELECT randomblob(1000000) AS bytes");
-    database.close();
+    changeFile(path, "CREATE TABLE ballast AS SELECT randomblob(1000000) AS bytes");
     const descriptor = openSync(path, "r+");
     const page = 4096;
     for (let at = beyond + 2 * page; at < statSync(path).size; at += 7 * page) {
@@ -220,11 +207,12 @@ describe("mds-sync backup writes nothing", () => {
 
   it("if the copy fails its check", () => {
     const folder = folderWithWarehouse();
-    const database = new Database(join(folder, "mds.sqlite")).unsafeMode();
     // Damage that SQLite copies without an error: a NULL in a NOT NULL column.
-    database.exec(`CREATE TABLE odd (x); INSERT INTO odd VALUES (NULL); PRAGMA writable_schema = ON;
-      UPDATE sqlite_schema SET sql = 'CREATE TABLE odd (x NOT NULL)' WHERE name = 'odd'`);
-    database.close();
+    changeFile(
+      join(folder, "mds.sqlite"),
+      `CREATE TABLE odd (x); INSERT INTO odd VALUES (NULL); PRAGMA writable_schema = ON;
+      UPDATE sqlite_schema SET sql = 'CREATE TABLE odd (x NOT NULL)' WHERE name = 'odd'`,
+    );
     const failure = catchFailure(() => copyOf(folder, "copy.sqlite"));
     expect(failure.summary).toMatch(/the copy for .*copy\.sqlite is damaged \(NULL value in odd\.x\): check/);
     expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);

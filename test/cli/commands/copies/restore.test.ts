@@ -1,21 +1,14 @@
 import { copyFileSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { readLastShutdown } from "../../../../src/warehouse/sqlite/shutdown-marker.ts";
 import { runInProcess } from "../../../support/cli/run-command.ts";
 import { standardContent } from "../../../support/cli/standard-content.ts";
 import { startProgram } from "../../../support/program-process.ts";
 import { createWarehouse, openForWriting } from "../../../support/warehouse/filled-warehouse.ts";
+import { changeFile, queryFile } from "../../../support/warehouse/warehouse-file.ts";
 
-function countTicks(file: string): unknown {
-  const database = new Database(file, { readonly: true });
-  try {
-    return database.prepare("SELECT count(*) FROM index_ticks").pluck().get();
-  } finally {
-    database.close();
-  }
-}
+const countTicks = (file: string) => queryFile(file, "SELECT count(*) AS n FROM index_ticks")[0]?.n;
 
 const restore = (path: string, ...args: string[]) =>
   runInProcess(["restore", ...args], { cwd: dirname(path), env: { MDS_WAREHOUSE: path } });
@@ -24,12 +17,7 @@ const restore = (path: string, ...args: string[]) =>
 function copyThenEmpty(path: string): string {
   const copy = join(dirname(path), "copy.sqlite");
   copyFileSync(path, copy);
-  const writer = openForWriting(path);
-  writer.transaction((transaction) => {
-    transaction.statement("DELETE FROM index_tick_rows").run();
-    transaction.statement("DELETE FROM settled_ranges").run();
-  });
-  writer.close();
+  changeFile(path, "DELETE FROM index_tick_rows; DELETE FROM settled_ranges");
   return copy;
 }
 
@@ -84,9 +72,7 @@ describe("mds-sync restore", () => {
     const bytes = readFileSync(newer);
     bytes.fill(0x55, 8192, 8192 + 4096 * 3);
     writeFileSync(damaged, bytes);
-    const database = new Database(newer);
-    database.pragma("user_version = 999");
-    database.close();
+    changeFile(newer, "PRAGMA user_version = 999");
     expect((await restore(path, damaged)).status).toBe(1);
     expect(await restore(path, newer)).toMatchObject({
       status: 2,

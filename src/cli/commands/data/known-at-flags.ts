@@ -1,3 +1,4 @@
+import type { Command } from "commander";
 import { resolveKnownAt } from "../../../library/reading/read-plan.ts";
 import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
@@ -10,6 +11,19 @@ export interface KnownAtFlags {
   readonly cite?: boolean;
   /** The zone of `knownAt`. */
   readonly tz?: string;
+}
+
+/** `what`: what --cite writes. */
+export function addKnownAtFlags(
+  command: Command,
+  what = "a token to stderr with which --known-at reproduces the answer",
+): Command {
+  return command
+    .option(
+      "--known-at <time>",
+      "the answer as it was known then, without later changes; or a token of --cite",
+    )
+    .option("--cite", `write ${what}`);
 }
 
 /** Shows the state that the flags name. Call it in the transaction that reads. */

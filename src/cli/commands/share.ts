@@ -1,12 +1,12 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { requireSharedSettings } from "../../../config/service-settings.ts";
-import type { ShareResult } from "../../../share/share-once.ts";
-import type { ProgressCounts } from "../../../sync/context/run-stats.ts";
-import { drawBars, isTerminal } from "../../output/progress-bar.ts";
-import { formatNumber, pluralize } from "../../output/text.ts";
-import type { CommandContext } from "../../support/context.ts";
-import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
+import { requireSharedSettings } from "../../config/service-settings.ts";
+import { type ShareResult, shareOnce } from "../../share/share-once.ts";
+import type { ProgressCounts } from "../../sync/context/run-stats.ts";
+import { underBar } from "../output/progress-bar.ts";
+import { formatNumber, pluralize } from "../output/text.ts";
+import type { CommandContext } from "../support/context.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
 interface ShareFlags {
   verify?: boolean;
@@ -27,17 +27,14 @@ export function addShareCommand(program: Command, context: CommandContext): void
     .action(async (flags: ShareFlags, command: Command) => {
       const { clock, directory, stdout, stderr, stopping } = context;
       const loaded = loadSettingsAndWarn(command, context);
+      const verify = flags.verify === true;
       const shared = requireSharedSettings(loaded);
-      // Loaded lazily, so that other commands do not load SQLite and the PostgreSQL client.
-      const { shareOnce } = await import("../../../share/share-once.ts");
       let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };
-      const showsBar = flags.progress && isTerminal(stderr);
-      const bar = showsBar ? drawBars(clock, stderr, () => [["share", counts]]) : undefined;
-      try {
-        const result = await shareOnce({
+      const share = () =>
+        shareOnce({
           ...shared,
           warehouse: resolve(directory, loaded.settings.warehouse.path),
-          verify: flags.verify === true,
+          verify,
           clock,
           signal: stopping,
           onWarning: (message) => void (message && stderr.write(`mds-sync: warning: ${message}\n`)),
@@ -45,12 +42,9 @@ export function addShareCommand(program: Command, context: CommandContext): void
             counts = { rows, done: doneMicros, planned: plannedMicros };
           },
         });
-        bar?.end();
-        if (flags.json) stdout.write(`${JSON.stringify(result)}\n`);
-        stderr.write(`${summarize(result, flags.verify === true)}\n`);
-      } finally {
-        bar?.end();
-      }
+      const result = await underBar(flags, context, "share", () => counts, share);
+      if (flags.json) stdout.write(`${JSON.stringify(result)}\n`);
+      stderr.write(`${summarize(result, verify)}\n`);
     });
 }
 

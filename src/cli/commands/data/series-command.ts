@@ -1,0 +1,147 @@
+import type { Command } from "commander";
+import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
+import { cite, type Question } from "../../../library/reading/citation.ts";
+import { describeMissingRows, type ReadPlan } from "../../../library/reading/read-plan.ts";
+import type { SeriesInfo } from "../../../library/rows.ts";
+import { formatDay } from "../../../model/time.ts";
+import { inSnapshot } from "../../../warehouse/read/export-relations.ts";
+import { openReader, toReaderFailure } from "../../../warehouse/reader.ts";
+import type { Connection } from "../../../warehouse/sqlite/connection.ts";
+import type { CommandContext } from "../../support/context.ts";
+import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
+import { addOutputFlags, type OutputFlags, readDataFormat, writeData } from "./data-output.ts";
+import { addKnownAtFlags, type KnownAtFlags, showState } from "./known-at-flags.ts";
+import { type OutputColumn, selectColumns } from "./output-columns.ts";
+import { mergeByTime, type TimedRow, wideColumns } from "./wide-rows.ts";
+
+/** Flags of every command that writes rows of series. */
+export interface SeriesFlags extends KnownAtFlags, OutputFlags {
+  readonly from?: string;
+  readonly to?: string;
+  readonly wide?: boolean;
+  readonly indexType?: string;
+  readonly of?: string;
+  readonly requireComplete?: boolean;
+}
+
+export function addSeriesFlags(command: Command): Command {
+  command
+    .option("--from <time>", "start, inclusive, such as 2026-03-01, '2026-03-01 12:00' or -7d")
+    .option("--to <time>", "end, exclusive: as --from");
+  addKnownAtFlags(command, "a line to stderr with which `mds-sync check` checks the answer")
+    .argument(
+      "<series...>",
+      "symbols (BTC), pairs (BTC/USD), names (BLX), ids; GWA:BTC, LUNA@2022 (by its first day), " +
+        "Kraken:BTC/USD, Deribit:BTCUSD-PERP, cap:BTC (market caps)",
+    )
+    .option("--of <figure>", "bid, ask, mid, volume, funding, open_interest … instead of the price")
+    .option("--index-type <type>", "GWA, MWA or LX: the type of names without a prefix such as GWA:")
+    .option("--tz <zone>", "the zone of times, such as America/New_York; default: UTC")
+    .option("--require-complete", "exit 4, and write nothing, unless the ledger proves every second");
+  return addSettingsFlags(addOutputFlags(command), "warehouse");
+}
+
+/** What a command can write of each row. */
+interface SeriesTable<Row> {
+  readonly columns: readonly OutputColumn<Row>[];
+  /** The column that `--wide` shows. */
+  readonly figure: string;
+}
+
+/** What a command writes. */
+interface SeriesAnswer<Row> {
+  /** The rows of each series, in order of time. They are read one after the other, when they are written. */
+  readonly parts: readonly { readonly series: SeriesInfo; readonly rows: Iterable<Row> }[];
+  /** How many rows there will be, for the progress bar. */
+  readonly countRows: () => number;
+  /** What `--cite` cites. */
+  readonly question: Question | undefined;
+}
+
+/** Writes the rows of several series in one state of the warehouse: one after the other, or with `--wide` side by side. */
+export async function writeSeries<Row extends TimedRow>(
+  command: Command,
+  context: CommandContext,
+  { columns, figure }: SeriesTable<Row>,
+  work: (connection: Connection) => SeriesAnswer<Row>,
+): Promise<void> {
+  const flags = command.opts<SeriesFlags>();
+  readDataFormat(flags);
+  const chosen = selectColumns(columns, flags.columns ?? (flags.wide ? figure : undefined));
+  await readWarehouse(command, context, async (connection) => {
+    const { parts, countRows, question } = work(connection);
+    if (flags.wide) {
+      const hasCompleteness = columns.some(({ name }) => name === "is_complete");
+      const series = parts.map((part) => part.series);
+      const wide = wideColumns(series, chosen, hasCompleteness);
+      const merged = mergeByTime(parts.map(({ rows }) => rows[Symbol.iterator]()));
+      await writeData(context, flags, wide, merged, countRows);
+    } else {
+      const rows = (function* () {
+        for (const part of parts) yield* part.rows;
+      })();
+      await writeData(context, flags, chosen, rows, countRows);
+    }
+    if (question) context.stderr.write(`mds-sync: cite: ${cite(connection, question)}\n`);
+  });
+}
+
+/** Opens the warehouse of the settings, and reads the state that the flags name. */
+async function readWarehouse(
+  command: Command,
+  context: CommandContext,
+  work: (connection: Connection) => Promise<void>,
+): Promise<void> {
+  const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
+  const connection = openReader(path);
+  try {
+    await inSnapshot(connection, async () => {
+      // These commands cite their answer, not only the state.
+      showState(connection, { ...command.opts<KnownAtFlags>(), cite: false }, context);
+      await work(connection);
+    });
+  } catch (error) {
+    if (error instanceof IncompleteFailure) listMissing(error, context);
+    throw toReaderFailure(error, path);
+  } finally {
+    connection.close();
+  }
+}
+
+/** One line per missing range; the failure itself is reported last. */
+function listMissing({ gaps }: IncompleteFailure, { stderr }: CommandContext): void {
+  for (const { name, index_id, stream, from_time, to_time, state, reason } of gaps)
+    stderr.write(
+      `${[name ?? index_id, stream].join(" ").trim()}: [${from_time}, ${to_time}) ${state}: ${reason}\n`,
+    );
+}
+
+/** Notes which series have nothing to read, and where daily bars reach further back than the ticks. */
+export function noteMissingRows(
+  connection: Connection,
+  plans: readonly ReadPlan[],
+  { stderr }: CommandContext,
+): void {
+  for (const { series, source, range } of plans) {
+    const note =
+      describeMissingRows(series, source) ??
+      (source === "ticks" && series.has_ohlcv
+        ? describeOlderDays(connection, series, range.from)
+        : undefined);
+    if (note !== undefined) stderr.write(`mds-sync: note: ${note}\n`);
+  }
+}
+
+const firstTickSql = "SELECT ts FROM index_tick_rows WHERE series = ? ORDER BY ts LIMIT 1";
+const firstDaySql = "SELECT ts FROM daily_bar_rows WHERE series = ? ORDER BY ts LIMIT 1";
+
+function describeOlderDays(
+  connection: Connection,
+  { key, name }: ReadPlan["series"],
+  from: number,
+): string | undefined {
+  const firstTick = connection.findValue<number>(firstTickSql, [key]) ?? Number.POSITIVE_INFINITY;
+  if (from >= firstTick) return undefined;
+  const firstDay = formatDay(connection.value<number>(firstDaySql, [key]));
+  return `ticks of ${name} begin later; \`bars --source ohlcv\` has its daily bars since ${firstDay}`;
+}
