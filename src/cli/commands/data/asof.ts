@@ -58,17 +58,15 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
     const input = isSingle ? (given[0] ?? "") : await readInput(context, flags);
     await readWarehouse(command, context, async (connection) => {
       const { readMoments } = await import("../../../library/reading/read-plan.ts");
-      const { resolveSeries } = await import("../../../library/reading/series-names.ts");
+      const { resolveSources } = await import("../../../library/reading/series-names.ts");
       const { readAsOf } = await import("../../../library/reading/as-of-reader.ts");
       const { readPresentTs } = await import("../../../warehouse/coverage/targets.ts");
       const listed = readMoments(input, readPresentTs(connection), zone);
       const moments = flags.wide ? [...new Set(listed)].sort((a, b) => a - b) : listed;
-      const { chooseSource } = await import("../../../library/reading/bar-reader.ts");
       const { askAsOf } = await import("../../../library/reading/citation.ts");
-      const plans = resolveSeries(connection, names, flags).map((series) => ({
-        series,
-        source: chooseSource(series),
-        rows: [...readAsOf(connection, series, moments, { zone })],
+      const plans = resolveSources(connection, names, flags).map((sourced) => ({
+        ...sourced,
+        rows: moments.map((at) => readAsOf(connection, sourced, at, zone)),
       }));
       if (flags.requireComplete) assertComplete(plans.flatMap(({ rows }) => rows));
       const { of, tz, at: schedule } = flags;

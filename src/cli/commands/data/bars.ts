@@ -52,9 +52,7 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
       const { readBars } = await import("../../../library/reading/bar-reader.ts");
       const plans = planReads(connection, { ...flags, names: series, grid, source });
       noteMissingRows(connection, plans, context);
-      const { running } = flags;
-      const read = (plan: (typeof plans)[number]) =>
-        readBars(connection, plan.series, { ...plan, grid, running });
+      const read = (plan: (typeof plans)[number]) => readBars(connection, plan, grid, flags.running);
       const countRows = () =>
         plans.reduce((sum, { range }) => sum + Math.ceil((range.to - range.from) / grid.length), 0);
       const question = flags.cite && askFor(connection, plans, flags);
