@@ -53,19 +53,17 @@ export function describeDaemonState(
 }
 
 function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[] {
-  const [believed, unconfirmed] = [true, false].map((isBelieved) => {
-    const own = withdrawals.filter(({ believed_at }) => (believed_at !== null) === isBelieved);
-    return (
-      own.length > 0 &&
-      countNoun(
-        own.reduce((sum, { rows }) => sum + rows, 0),
-        "row",
-      )
+  const { believed, unconfirmed } = Object.groupBy(withdrawals, ({ believed_at }) =>
+    believed_at === null ? "unconfirmed" : "believed",
+  );
+  const countRows = (own: readonly WithdrawalStatus[]) =>
+    countNoun(
+      own.reduce((sum, { rows }) => sum + rows, 0),
+      "row",
     );
-  });
   return [
-    ...(unconfirmed ? [`the service no longer serves ${unconfirmed}, unconfirmed`] : []),
-    ...(believed ? [`the service has withdrawn ${believed} within a week`] : []),
+    ...(unconfirmed ? [`the service no longer serves ${countRows(unconfirmed)}, unconfirmed`] : []),
+    ...(believed ? [`the service has withdrawn ${countRows(believed)} within a week`] : []),
   ];
 }
 

@@ -35,7 +35,7 @@ export function readAsOf(
   };
 }
 
-export function findTick(connection: Connection, series: KeyedSeries, at: Micros) {
+function findTick(connection: Connection, series: KeyedSeries, at: Micros) {
   const { price } = tickColumns(series);
   const before = ofSeries(series.stream, `ts <= ? AND ${price} IS NOT NULL`, "DESC");
   const sql = `SELECT ts, ${price}, volume, details ${before} LIMIT 1`;
