@@ -70,10 +70,9 @@ function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[]
 const countNoun = (number: number, noun: string): string =>
   `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-function joinStreams(streams: readonly StreamStatus[]): string {
-  const words = streams.map(({ stream }) => stream.replaceAll("_", " "));
-  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
-}
+/** a, b and c */
+const joinStreams = (streams: readonly StreamStatus[]): string =>
+  new Intl.ListFormat("en-GB").format(streams.map(({ stream }) => stream.replaceAll("_", " ")));
 
 const withoutFinalPeriod = (text: string): string => text.trim().replace(/\.$/, "");
 
