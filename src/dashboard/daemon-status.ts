@@ -53,29 +53,26 @@ export function describeDaemonState(
 }
 
 function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[] {
-  const [believed, unconfirmed] = [true, false].map((isBelieved) => {
-    const own = withdrawals.filter(({ believed_at }) => (believed_at !== null) === isBelieved);
-    return (
-      own.length > 0 &&
-      countNoun(
-        own.reduce((sum, { rows }) => sum + rows, 0),
-        "row",
-      )
+  const { believed, unconfirmed } = Object.groupBy(withdrawals, ({ believed_at }) =>
+    believed_at === null ? "unconfirmed" : "believed",
+  );
+  const countRows = (own: readonly WithdrawalStatus[]) =>
+    countNoun(
+      own.reduce((sum, { rows }) => sum + rows, 0),
+      "row",
     );
-  });
   return [
-    ...(unconfirmed ? [`the service no longer serves ${unconfirmed}, unconfirmed`] : []),
-    ...(believed ? [`the service has withdrawn ${believed} within a week`] : []),
+    ...(unconfirmed ? [`the service no longer serves ${countRows(unconfirmed)}, unconfirmed`] : []),
+    ...(believed ? [`the service has withdrawn ${countRows(believed)} within a week`] : []),
   ];
 }
 
 const countNoun = (number: number, noun: string): string =>
   `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-function joinStreams(streams: readonly StreamStatus[]): string {
-  const words = streams.map(({ stream }) => stream.replaceAll("_", " "));
-  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
-}
+/** a, b and c */
+const joinStreams = (streams: readonly StreamStatus[]): string =>
+  new Intl.ListFormat("en-GB").format(streams.map(({ stream }) => stream.replaceAll("_", " ")));
 
 const withoutFinalPeriod = (text: string): string => text.trim().replace(/\.$/, "");
 

@@ -26,7 +26,7 @@ import type {
 import { joinAsOf } from "./reading/as-of-join.ts";
 import { readAsOf } from "./reading/as-of-reader.ts";
 import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
-import { chooseSource, readBars } from "./reading/bar-reader.ts";
+import { readBars } from "./reading/bar-reader.ts";
 import { checkFile } from "./reading/check-citation.ts";
 import { askAsOf, askFor, cite } from "./reading/citation.ts";
 import { findMissing } from "./reading/completeness.ts";
@@ -34,14 +34,13 @@ import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
 import {
   describeMissingRows,
   planReads,
-  type ReadPlan,
   type ReadPlanOptions,
   readMoments,
   readQueryValues,
   readTime,
   resolveKnownAt,
 } from "./reading/read-plan.ts";
-import { readSeries, resolveSeries } from "./reading/series-names.ts";
+import { type ReadPlan, readSeries, resolveSeries, resolveSources } from "./reading/series-names.ts";
 import { readTickArrays, readTickRows, toNumbers, toTimestamps } from "./reading/tick-reader.ts";
 import { findTimeZone, type TimeZone } from "./reading/time-zone.ts";
 import type {
@@ -107,8 +106,7 @@ export class Warehouse implements Disposable {
     const grid = readGrid(options);
     return this.#inTransaction(options, (connection) => {
       const plans = this.#plan(connection, series, { ...options, grid });
-      const { running } = options;
-      const rows = plans.map((plan) => [...readBars(connection, plan.series, { ...plan, grid, running })]);
+      const rows = plans.map((plan) => [...readBars(connection, plan, grid, options.running)]);
       if (options.as !== "columns") return rows.flat();
       return plans.map((plan, at) => toBarArrays(plan.series, rows[at] ?? []));
     });
@@ -156,12 +154,11 @@ export class Warehouse implements Disposable {
     series: SeriesSelection,
     options: AsOfOptions = {},
   ): AsOfRow[] {
-    const { source } = options;
     const zone = findTimeZone(options.tz);
     return this.#inTransaction(options, (connection) => {
       const moments = readMoments(at, readPresentTs(connection), zone);
-      const all = resolveSeries(connection, toList(series), options);
-      return all.flatMap((one) => [...readAsOf(connection, one, moments, { zone, source })]);
+      const all = resolveSources(connection, toList(series), options);
+      return all.flatMap((one) => moments.map((moment) => readAsOf(connection, one, moment, zone)));
     });
   }
 
@@ -211,13 +208,10 @@ export class Warehouse implements Disposable {
     if (method === undefined) return this.#inTransaction({}, citeState);
     if (method === "asOf") {
       const [at, series, options = {}] = args as Parameters<Warehouse["asOf"]>;
-      const { of, tz, source } = options;
+      const { of, tz } = options;
       return this.#inTransaction(options, (connection) => {
         const moments = readMoments(at, readPresentTs(connection), findTimeZone(tz));
-        const all = resolveSeries(connection, toList(series), options).map((one) => ({
-          series: one,
-          source: chooseSource(one, source),
-        }));
+        const all = resolveSources(connection, toList(series), options);
         const schedule = typeof at === "object" && "from" in at ? at.at : undefined;
         return cite(connection, askAsOf(connection, all, { of, tz, moments, schedule }));
       });
@@ -387,12 +381,12 @@ function readTickBlock(
 
 function readBarBlock(
   connection: Connection,
-  { series, range, source }: ReadPlan,
+  plan: ReadPlan,
   grid: BarGrid,
   running: boolean | undefined,
 ): IteratedRows<BarRow> {
-  const start = grid.startOf(range.from);
-  const next = Math.min(range.to, grid.startOf(start + ROWS_PER_BLOCK * grid.length));
-  const block = { from: range.from, to: next };
-  return { rows: [...readBars(connection, series, { grid, range: block, source, running })], next };
+  const { from, to } = plan.range;
+  const next = Math.min(to, grid.startOf(grid.startOf(from) + ROWS_PER_BLOCK * grid.length));
+  const block = { ...plan, range: { from, to: next } };
+  return { rows: [...readBars(connection, block, grid, running)], next };
 }

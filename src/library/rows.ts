@@ -1,12 +1,16 @@
 /* The rows and columns that the library returns. */
 
-/** A series that the service lists. */
-export interface SeriesInfo {
+/** What every row says of its series. */
+export interface SeriesLabels {
   /** Of what is no index: the stream, such as `exchange_ticks`; `index_id` then has the service's ids. */
   readonly index_type: string;
   readonly index_id: string;
   /** BTC (GWA), BTC/USD (MWA), BLX (LX), Kraken:BTC/USD, Deribit:BTCUSD-PERP, cap:BTC. */
   readonly name: string;
+}
+
+/** A series that the service lists. */
+export interface SeriesInfo extends SeriesLabels {
   /** 1: the warehouse has ticks of it. */
   readonly has_ticks: 0 | 1;
   /** 1: the warehouse has daily bars of it. */
@@ -21,11 +25,7 @@ export interface ListedSeries extends SeriesInfo {
 }
 
 /** A tick, with the columns of the view `index_ticks`. */
-export interface TickRow {
-  /** Of what is no index: the stream, such as `exchange_ticks`; `index_id` then has the service's ids. */
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
+export interface TickRow extends SeriesLabels {
   /** Microseconds since 1970 UTC. */
   readonly ts: number;
   readonly time: string;
@@ -46,14 +46,10 @@ export interface TickRow {
 }
 
 /** The numbers of a tick that can be read as columns. */
-
 export type TickNumber = "price" | "volume" | "tick_volume";
 
 /** The ticks of one series as columns. A missing number is NaN; a column that was not requested is empty. */
-export interface TickArrays {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
+export interface TickArrays extends SeriesLabels {
   readonly length: number;
   /** Microseconds since 1970 UTC. */
   readonly ts: BigInt64Array;
@@ -66,10 +62,7 @@ export interface TickArrays {
 export type BarSource = "ticks" | "ohlcv";
 
 /** A bar, with the columns of the views `bars_…`. A period without ticks has no bar. */
-export interface BarRow {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
+export interface BarRow extends SeriesLabels {
   /** The start of the bar, microseconds since 1970 UTC. */
   readonly ts: number;
   readonly time: string;
@@ -96,10 +89,7 @@ export interface BarRow {
 }
 
 /** The bars of one series as columns. A missing number is NaN. */
-export interface BarArrays {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
+export interface BarArrays extends SeriesLabels {
   readonly length: number;
   /** The start of each bar, microseconds since 1970 UTC. */
   readonly ts: BigInt64Array;
@@ -117,10 +107,7 @@ export interface BarArrays {
 }
 
 /** The last price of a series at or before a moment. */
-export interface AsOfRow {
-  readonly index_type: string;
-  readonly index_id: string;
-  readonly name: string;
+export interface AsOfRow extends SeriesLabels {
   /** The moment, microseconds since 1970 UTC. */
   readonly at_ts: number;
   readonly at: string;

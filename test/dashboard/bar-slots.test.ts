@@ -28,7 +28,8 @@ const span = (from: number, to: number, state: ChartRange["state"]): ChartRange 
 const response = (more: Partial<LoadedBars>): LoadedBars => {
   return { from: 0, to: 8 * H, width: "1h", bars: [], days: [], spans: [], ...more };
 };
-const states = (slots: readonly Slot[]) => slots.map((slot) => `${slot.time / H} ${stateOf(slot)}`);
+const states = (slots: readonly Slot[]) =>
+  slots.map((slot) => `${slot.time / H} ${stateOf(slot)}`).join(", ");
 
 describe("the chart's slots", () => {
   it("include every missing bar, but not a range at the start that is not selected", () => {
@@ -38,39 +39,21 @@ describe("the chart's slots", () => {
         spans: [span(0, 2, "none"), span(4, 6, "open"), span(6.5, 6.6, "lost"), span(7, 7.5, "unconfirmed")],
       }),
     );
-    expect(states(slots)).toEqual([
-      "2 complete",
-      "3 complete",
-      "4 missing",
-      "5 missing",
-      "6 partial",
-      "7 unconfirmed",
-    ]);
-    expect(slots.map((slot) => slot.span?.state)).toEqual([
-      undefined,
-      undefined,
-      "open",
-      "open",
-      "lost",
-      "unconfirmed",
-    ]);
+    const expected = "2 complete, 3 complete, 4 missing, 5 missing, 6 partial, 7 unconfirmed";
+    expect(states(slots)).toBe(expected);
+    const spans = slots.map((slot) => slot.span?.state ?? "proven");
+    expect(spans.join(", ")).toBe("proven, proven, open, open, lost, unconfirmed");
   });
 
   it("cover the whole range if there is no bar at all", () => {
-    expect(states(buildSlots(response({ to: 2 * H, spans: [span(0, 2, "open")] })))).toEqual([
-      "0 missing",
-      "1 missing",
-    ]);
+    const open = buildSlots(response({ to: 2 * H, spans: [span(0, 2, "open")] }));
+    expect(states(open)).toBe("0 missing, 1 missing");
     expect(buildSlots(response({ spans: [span(0, 8, "none")] }))).toEqual([]);
     const old = { ...span(0, 6, "empty"), reason: "nothing older" };
-    expect(states(buildSlots(response({ bars: [bar(6)], spans: [old] })))).toEqual([
-      "6 complete",
-      "7 missing",
-    ]);
+    expect(states(buildSlots(response({ bars: [bar(6)], spans: [old] })))).toBe("6 complete, 7 missing");
     // An existing bar is shown even if its range is not selected.
-    expect(
-      states(buildSlots(response({ to: 2 * H, bars: [bar(0, 0)], spans: [span(0, 2, "none")] }))),
-    ).toEqual(["0 partial", "1 missing"]);
+    const unselected = response({ to: 2 * H, bars: [bar(0, 0)], spans: [span(0, 2, "none")] });
+    expect(states(buildSlots(unselected))).toBe("0 partial, 1 missing");
   });
 
   it("have no candle if a bar has no prices", () => {
@@ -93,12 +76,8 @@ describe("the chart's slots", () => {
       spans: [span(7, 8.2, "unconfirmed")],
     };
     const merged = merge(known, tail);
-    expect(merged.bars.map(([time, , , , close]) => [time / H, close])).toEqual([
-      [5, 2],
-      [6, 2],
-      [7, 9],
-      [8, 2],
-    ]);
+    const closes = merged.bars.map(([time, , , , close]) => `${time / H}: ${close}`);
+    expect(closes.join(", ")).toBe("5: 2, 6: 2, 7: 9, 8: 2");
     expect(merged.spans).toEqual([span(3, 5, "open"), span(6.5, 8.2, "unconfirmed")]);
     expect(merged.to).toBe(9 * H);
     expect(listGaps(merged.spans)).toEqual([span(3, 5, "open")]);
@@ -115,12 +94,8 @@ describe("the chart's slots", () => {
     });
     const slots = buildSlots(loaded);
     // The hours 24 and 25 were not asked for; hour 26 was, in part.
-    expect(slots.slice(0, 4).map(({ time, length }) => [time / H, length / H])).toEqual([
-      [0, 24],
-      [26, 1],
-      [27, 1],
-      [28, 1],
-    ]);
+    const lengths = slots.slice(0, 4).map(({ time, length }) => `${time / H}: ${length / H} h`);
+    expect(lengths.join(", ")).toBe("0: 24 h, 26: 1 h, 27: 1 h, 28: 1 h");
     expect(stateOf(slots[0] as Slot)).toBe("complete");
     expect([0, 12 * H, D, 25 * H, 26.5 * H, 27 * H].map((time) => positionOf(slots, time))).toEqual([
       0, 0.5, 1, 1, 1.5, 2,
@@ -150,14 +125,8 @@ describe("the chart's slots", () => {
       closesOf({ width: "1h", bars: [bar(2, 1, 4), bar(3, 1, 8), bar(4, 1, 2)] }),
     );
     const values = (how: "ratio" | "spread") =>
-      comparePoints(slots, others, how).map(({ time, value }) => [time / H, value]);
-    expect(values("ratio")).toEqual([
-      [2, 0.5],
-      [4, 0.5],
-    ]);
-    expect(values("spread")).toEqual([
-      [2, -2],
-      [4, -1],
-    ]);
+      comparePoints(slots, others, how).map(({ time, value }) => `${time / H}: ${value}`);
+    expect(values("ratio")).toEqual(["2: 0.5", "4: 0.5"]);
+    expect(values("spread")).toEqual(["2: -2", "4: -1"]);
   });
 });

@@ -276,7 +276,7 @@ describe("the bars", () => {
     expect(complaints).toEqual([]);
   });
 
-  itInBrowser("have a legend of the bar under the crosshair", async () => {
+  itInBrowser("tell the bar under the crosshair, follow keys and Shift, and return with Back", async () => {
     const { page, complaints } = await openBars("bars/ETH?width=1h&range=1d", desktop);
     type Stored = Record<"open" | "high" | "low" | "close" | "before" | "volume_24h" | "n_ticks", number>;
     const stored = query<Stored & { time: string }>(
@@ -301,76 +301,64 @@ describe("the bars", () => {
       ]);
     }
     expect(seen.size).toBe(3);
+    // The keys that the hint below the chart names do what it says.
+    expect(await page.innerText("p:has(kbd)")).toBe("m 5 15 h 4 d width · Shift drag measures · / searches");
+    const widths = ["15 15m", "4 4h", "1d 1d", "5 5m", "d 1d", "m 1m", "h 1h"];
+    for (const [keys = "", width] of widths.map((pair) => pair.split(" "))) {
+      for (const key of keys) await page.keyboard.press(key);
+      await page.waitForSelector(`#chart[data-width="${width}"]`);
+    }
+    await page.focus("#series");
+    await page.keyboard.type("btc");
+    await page.waitForSelector("#series-list [role=option]:only-child");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector('#chart[data-series="btc-id"]');
+    expect(new URL(page.url()).pathname).toBe("/bars/BTC");
+    await page.goBack();
+    await page.waitForSelector('#chart[data-series="eth-id"][data-width="1h"]');
+    expect(await page.inputValue("#series")).toBe("ETH");
+    await page.goBack();
+    await page.waitForSelector('#chart[data-width="1m"]');
+    expect(await page.textContent("#widths [aria-selected=true]")).toBe("1m");
+    await page.goForward();
+    await page.goForward();
+    await page.waitForSelector('#chart[data-series="btc-id"][data-width="1h"]');
+    const day = await page.getAttribute("#chart", "data-view");
+    await page.selectOption("#range", "3d");
+    await page.waitForSelector(`#chart[data-view]:not([data-view="${day}"])`);
+    const { x = 0, y = 0, height = 0 } = (await page.locator(pane).boundingBox()) ?? {};
+    const before = await shownData(page);
+    await page.keyboard.down("Shift");
+    await pointAt(page, 500, 300);
+    await page.mouse.down();
+    const from = await page.textContent("#bar-details .when");
+    await page.mouse.move(x + 700, y + 200);
+    await page.mouse.up();
+    await page.keyboard.up("Shift");
+    const measured = (await page.textContent(".measure")) ?? "";
+    const [, change = "", percent, bars, hours] =
+      /^\+([\d,.]+) \(\+([\d.]+) %\) · (\d+) bars, (\d+) h$/.exec(measured) ?? [];
+    expect(Number(hours)).toBe(Number(bars));
+    // The bars in view fill the pane but for 12 % above and 20 % below.
+    const view = Date.parse((await page.getAttribute("#chart", "data-view")) ?? "") * 1000;
+    const [{ range, mean } = { range: 0, mean: 0 }] = query<{ range: number; mean: number }>(
+      `SELECT max(high) - min(low) AS range, avg(close) AS mean FROM bars_1h WHERE index_id = 'btc-id' AND ts >= ${view}`,
+    );
+    const rise = Number(change.replace(",", ""));
+    expect(rise / ((range * 100) / (height * 0.68))).toBeCloseTo(1, 1);
+    expect(rise / (mean * (Number(percent) / 100))).toBeCloseTo(1, 0);
+    await pointAt(page, 700, 300);
+    const to = await page.textContent("#bar-details .when");
+    const [start = 0, end = 0] = [from, to].map((text) =>
+      Date.parse((text ?? "").replace(" UTC", "Z").replace(" ", "T")),
+    );
+    expect((end - start) / 3_600_000).toBe(Number(bars));
+    await page.focus("#chart");
+    await page.keyboard.press("Escape");
+    expect(await page.isVisible(".measure")).toBe(false);
+    expect(await shownData(page)).toEqual(before);
     expect(complaints).toEqual([]);
   });
-
-  itInBrowser(
-    "are chosen with keys, measured with Shift, and found again with Back and Forward",
-    async () => {
-      const { page, complaints } = await openBars("bars/ETH?width=1h&range=1d", desktop);
-      // The keys that the hint below the chart names do what it says.
-      expect(await page.innerText("p:has(kbd)")).toBe(
-        "m 5 15 h 4 d width · Shift drag measures · / searches",
-      );
-      const widths = ["15 15m", "4 4h", "1d 1d", "5 5m", "d 1d", "m 1m", "h 1h"];
-      for (const [keys = "", width] of widths.map((pair) => pair.split(" "))) {
-        for (const key of keys) await page.keyboard.press(key);
-        await page.waitForSelector(`#chart[data-width="${width}"]`);
-      }
-      await page.focus("#series");
-      await page.keyboard.type("btc");
-      await page.waitForSelector("#series-list [role=option]:only-child");
-      await page.keyboard.press("Enter");
-      await page.waitForSelector('#chart[data-series="btc-id"]');
-      expect(new URL(page.url()).pathname).toBe("/bars/BTC");
-      await page.goBack();
-      await page.waitForSelector('#chart[data-series="eth-id"][data-width="1h"]');
-      expect(await page.inputValue("#series")).toBe("ETH");
-      await page.goBack();
-      await page.waitForSelector('#chart[data-width="1m"]');
-      expect(await page.textContent("#widths [aria-selected=true]")).toBe("1m");
-      await page.goForward();
-      await page.goForward();
-      await page.waitForSelector('#chart[data-series="btc-id"][data-width="1h"]');
-      const day = await page.getAttribute("#chart", "data-view");
-      await page.selectOption("#range", "3d");
-      await page.waitForSelector(`#chart[data-view]:not([data-view="${day}"])`);
-      const box = await page.locator(pane).boundingBox();
-      const [x, y] = [(box?.x ?? 0) + 500, (box?.y ?? 0) + 300];
-      const before = await shownData(page);
-      await page.keyboard.down("Shift");
-      await pointAt(page, 500, 300);
-      await page.mouse.down();
-      const from = await page.textContent("#bar-details .when");
-      await page.mouse.move(x + 200, y - 100);
-      await page.mouse.up();
-      await page.keyboard.up("Shift");
-      const measured = (await page.textContent(".measure")) ?? "";
-      const [, change = "", percent, bars, hours] =
-        /^\+([\d,.]+) \(\+([\d.]+) %\) · (\d+) bars, (\d+) h$/.exec(measured) ?? [];
-      expect(Number(hours)).toBe(Number(bars));
-      // The bars in view fill the pane but for 12 % above and 20 % below.
-      const view = Date.parse((await page.getAttribute("#chart", "data-view")) ?? "") * 1000;
-      const [{ range, mean } = { range: 0, mean: 0 }] = query<{ range: number; mean: number }>(
-        `SELECT max(high) - min(low) AS range, avg(close) AS mean FROM bars_1h WHERE index_id = 'btc-id' AND ts >= ${view}`,
-      );
-      const { height = 0 } = (await page.locator(pane).boundingBox()) ?? {};
-      const rise = Number(change.replace(",", ""));
-      expect(rise / ((range * 100) / (height * 0.68))).toBeCloseTo(1, 1);
-      expect(rise / (mean * (Number(percent) / 100))).toBeCloseTo(1, 0);
-      await pointAt(page, 700, 300);
-      const to = await page.textContent("#bar-details .when");
-      const [start = 0, end = 0] = [from, to].map((text) =>
-        Date.parse((text ?? "").replace(" UTC", "Z").replace(" ", "T")),
-      );
-      expect((end - start) / 3_600_000).toBe(Number(bars));
-      await page.focus("#chart");
-      await page.keyboard.press("Escape");
-      expect(await page.isVisible(".measure")).toBe(false);
-      expect(await shownData(page)).toEqual(before);
-      expect(complaints).toEqual([]);
-    },
-  );
 
   itInBrowser("list the gaps as far as they are in view", async () => {
     const { lost, open } = gapRanges;

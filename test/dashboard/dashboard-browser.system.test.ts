@@ -66,17 +66,27 @@ describe("the dashboard", () => {
       await takeScreenshot(page, "phone");
       expect(complaints).toEqual([]);
       expect(elsewhere).toEqual([]);
+      served.daemon.problem = "nothing has been committed for 10 minutes";
+      onTestFinished(() => {
+        served.daemon.problem = undefined;
+      });
+      await page.waitForSelector("#sync-title .dot[data-tone=ill]");
+      expect(await page.textContent("#sentence")).toBe("Stuck: nothing has been committed for 10 minutes.");
     },
   );
 
-  itInBrowser("shows more rows on request, and hostile names as text", async () => {
+  itInBrowser("shows more rows on request, hostile names as text, and what a filter finds", async () => {
+    served.daemon.backfill = { percent: 42, rows_per_second: 81_000, seconds_left: 190 };
+    onTestFinished(() => {
+      served.daemon.backfill = undefined;
+    });
     const { page, complaints, elsewhere } = await openDashboard({ ...desktop, dark: true });
+    const names = () => page.locator('[data-group="index_ticks:GWA"] .map a').allTextContents();
+    const all = await names();
     await page.click('[data-group="index_ticks:GWA"] button');
     await page.waitForSelector('[data-group="index_ticks:GWA"] canvas >> nth=14');
     // The last of those with gaps.
-    expect(await page.locator('[data-group="index_ticks:GWA"] .map a').nth(9).textContent()).toBe(
-      hostileName,
-    );
+    expect((await names())[9]).toBe(hostileName);
     await page.hover('[data-group="index_ticks:GWA"] canvas >> nth=9');
     expect(await page.textContent("#tip")).toContain(hostileName);
     await takeScreenshot(page, "dark");
@@ -100,16 +110,6 @@ describe("the dashboard", () => {
     );
     expect(complaints).toEqual([]);
     expect(elsewhere).toEqual([]);
-  });
-
-  itInBrowser("filters the heat map by name and by problems, and keeps the filter in the URL", async () => {
-    served.daemon.backfill = { percent: 42, rows_per_second: 81_000, seconds_left: 190 };
-    onTestFinished(() => {
-      served.daemon.backfill = undefined;
-    });
-    const { page } = await openDashboard(desktop);
-    const names = () => page.locator('[data-group="index_ticks:GWA"] .map a').allTextContents();
-    const all = await names();
     await page.fill("#filter-name", "bt");
     await page.locator("#filter-note", { hasText: / found$/ }).waitFor();
     expect(await names()).toEqual(["BTC"]);
@@ -275,72 +275,53 @@ describe("the dashboard", () => {
     const inTokyo = /as of (.+) UTC\+9$/.exec(await marketNote())?.[1] ?? "";
     expect(Date.parse(`${inTokyo}Z`) - Date.parse(`${inUtc}Z`)).toBe(9 * 3_600_000);
   });
-
-  itInBrowser("shows that the daemon is stuck", async () => {
-    served.daemon.problem = "nothing has been committed for 10 minutes";
-    onTestFinished(() => {
-      served.daemon.problem = undefined;
-    });
-    const { page } = await openDashboard(phone);
-    expect(await page.getAttribute("#sync-title .dot", "data-tone")).toBe("ill");
-    expect(await page.textContent("#sentence")).toBe("Stuck: nothing has been committed for 10 minutes.");
-  });
 });
 
 describe("the quotes of a pair", () => {
-  let address: string;
-  let query: <Row>(sql: string) => Row[];
-  beforeAll(async () => {
-    const { path, connection } = openFilledWarehouse(fillQuotedPair, afterAll);
-    query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
-    ({ address } = await serveDashboard(path, systemClock, afterAll));
-  });
-
-  itInBrowser("are sorted by each head, and found by the name of the exchange", async () => {
-    const { page, complaints } = await openPage(new URL("exchanges/BTC-USD", address).href, desktop);
-    await page.waitForSelector("#quotes tbody tr");
-    const shown = () => page.locator("#quotes tbody b").allTextContents();
-    // What does not move is last in every order.
-    const stored = (order: string) =>
-      query<{ exchange: string }>(
-        `SELECT exchange FROM latest_index_deviation JOIN latest_exchange_ticks USING (exchange, pair)
-          ORDER BY exchange = 'Dead', ${order}`,
-      ).map(({ exchange }) => exchange);
-    const head = (label: string) => page.locator("#quotes thead th", { hasText: label });
-    await head("vs index").locator("button").click();
-    expect(await shown()).toEqual(stored("deviation_bps DESC"));
-    expect(await head("vs index").getAttribute("aria-sort")).toBe("descending");
-    expect(await head("Volume").getAttribute("aria-sort")).toBeNull();
-    await head("Ask").locator("button").click();
-    expect(await shown()).toEqual(stored("ask"));
-    await head("Exchange").locator("button").click();
-    await head("Exchange").locator("button").click();
-    expect(await shown()).toEqual(stored("exchange DESC"));
-    expect(await page.evaluate("document.activeElement.textContent")).toBe("Exchange ↓");
-    await page.fill("#search", "BITCOIN");
-    expect(await shown()).toEqual(["Far Bitcoin Exchange"]);
-    expect(new URL(page.url()).search).toBe("?q=BITCOIN&sort=-exchange");
-    await page.reload();
-    await page.waitForSelector("#quotes tbody tr");
-    expect(await shown()).toEqual(["Far Bitcoin Exchange"]);
-    expect(await head("Exchange").getAttribute("aria-sort")).toBe("descending");
-    await head("Volume").locator("button").click();
-    expect(new URL(page.url()).search).toBe("?q=BITCOIN");
-    await page.fill("#search", "nobody");
-    await page.locator("#no-match").waitFor();
-    expect(complaints).toEqual([]);
-  });
-
   itInBrowser(
-    "have a line of the spread over the last day, and a scale that one exchange cannot set",
+    "are sorted, found by the exchange, and drawn on a scale that none of them can set",
     async () => {
+      const { path, connection } = openFilledWarehouse(fillQuotedPair);
+      const query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
+      const { address } = await serveDashboard(path);
       const { page, complaints } = await openPage(new URL("exchanges/BTC-USD", address).href, desktop);
+      await page.waitForSelector("#quotes tbody tr");
+      const shown = () => page.locator("#quotes tbody b").allTextContents();
+      // What does not move is last in every order.
+      const stored = (order: string) =>
+        query<{ exchange: string }>(
+          `SELECT exchange FROM latest_index_deviation JOIN latest_exchange_ticks USING (exchange, pair)
+          ORDER BY exchange = 'Dead', ${order}`,
+        ).map(({ exchange }) => exchange);
+      const head = (label: string) => page.locator("#quotes thead th", { hasText: label });
+      await head("vs index").locator("button").click();
+      expect(await shown()).toEqual(stored("deviation_bps DESC"));
+      expect(await head("vs index").getAttribute("aria-sort")).toBe("descending");
+      expect(await head("Volume").getAttribute("aria-sort")).toBeNull();
+      await head("Ask").locator("button").click();
+      expect(await shown()).toEqual(stored("ask"));
+      await head("Exchange").locator("button").click();
+      await head("Exchange").locator("button").click();
+      expect(await shown()).toEqual(stored("exchange DESC"));
+      expect(await page.evaluate("document.activeElement.textContent")).toBe("Exchange ↓");
+      await page.fill("#search", "BITCOIN");
+      expect(await shown()).toEqual(["Far Bitcoin Exchange"]);
+      expect(new URL(page.url()).search).toBe("?q=BITCOIN&sort=-exchange");
+      await page.reload();
+      await page.waitForSelector("#quotes tbody tr");
+      expect(await shown()).toEqual(["Far Bitcoin Exchange"]);
+      expect(await head("Exchange").getAttribute("aria-sort")).toBe("descending");
+      await head("Volume").locator("button").click();
+      expect(new URL(page.url()).search).toBe("?q=BITCOIN");
+      await page.fill("#search", "nobody");
+      await page.locator("#no-match").waitFor();
+      await page.fill("#search", "");
       await page.waitForSelector("#spread-plot canvas");
-      const stored = query<{ bps: number }>(
+      const spreads = query<{ bps: number }>(
         "SELECT DISTINCT ts, (best_ask / best_bid - 1) * 10000 AS bps FROM spread WHERE pair = 'BTC/USD' ORDER BY ts",
       );
-      expect(stored).toHaveLength(144);
-      expect(stored.every(({ bps }) => bps < 0)).toBe(true);
+      expect(spreads).toHaveLength(144);
+      expect(spreads.every(({ bps }) => bps < 0)).toBe(true);
       expect(await page.getAttribute("#spread-plot", "data-points")).toBe("144");
       const box = await page.locator("#spread-plot .u-over").boundingBox();
       for (const at of [0, 71, 143]) {
@@ -349,7 +330,7 @@ describe("the quotes of a pair", () => {
           (box?.y ?? 0) + (box?.height ?? 0) / 2,
         );
         const shown = page.locator("#spread-plot .u-legend .u-value").nth(1);
-        await shown.filter({ hasText: `−${Math.abs(stored[at]?.bps ?? 0).toFixed(2)} bp` }).waitFor();
+        await shown.filter({ hasText: `−${Math.abs(spreads[at]?.bps ?? 0).toFixed(2)} bp` }).waitFor();
       }
       // Who quotes a price that moves, and who does not.
       const [quoting] = query<{ live: number; still: number }>(

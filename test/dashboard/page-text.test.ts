@@ -13,21 +13,9 @@ import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/
 
 describe("the texts of the dashboard", () => {
   it("give a length of time in one unit", () => {
-    const texts = [0, 0.4, 59, 60, 90, 3599, 3600, 5400, 86_400, 200 * 86_400].map((seconds) =>
-      duration(seconds),
-    );
-    expect(texts).toEqual([
-      "0 s",
-      "0 s",
-      "59 s",
-      "1 min",
-      "1.5 min",
-      "60 min",
-      "1 h",
-      "1.5 h",
-      "1 day",
-      "200 days",
-    ]);
+    const lengths = [0, 0.4, 59, 60, 90, 3599, 3600, 5400, 86_400, 200 * 86_400];
+    const texts = "0 s, 0 s, 59 s, 1 min, 1.5 min, 60 min, 1 h, 1.5 h, 1 day, 200 days";
+    expect(lengths.map(duration).join(", ")).toBe(texts);
   });
 
   it("prove in one line what is stored, since when it is whole, and what is missing", () => {
@@ -82,24 +70,12 @@ describe("the texts of the dashboard", () => {
   });
 
   it("format streams, counts and times", () => {
-    expect([amount(4_000_000), amount(229_400), amount(12.345), amount(0.5), amount(null)]).toEqual([
-      "4.00M",
-      "229K",
-      "12.3",
-      "0.5",
-      "–",
-    ]);
-    expect([title("index_ticks"), title("ohlcv"), brief(9_999), brief(12_345_678)]).toEqual([
-      "Index ticks",
-      "Daily bars",
-      "9,999",
-      "12.3M",
-    ]);
-    expect([
-      minuteOf("2026-03-01T00:00:00.000000Z"),
-      minuteOf("2026-03-01T12:34:56.000000Z"),
-      minuteOf(null),
-    ]).toEqual(["2026-03-01", "2026-03-01 12:34", ""]);
+    const amounts = [4_000_000, 229_400, 12.345, 0.5, null].map(amount);
+    expect(amounts).toEqual(["4.00M", "229K", "12.3", "0.5", "–"]);
+    expect(["index_ticks", "ohlcv"].map(title)).toEqual(["Index ticks", "Daily bars"]);
+    expect([9_999, 12_345_678].map(brief)).toEqual(["9,999", "12.3M"]);
+    const times = ["2026-03-01T00:00:00.000000Z", "2026-03-01T12:34:56.000000Z", null].map(minuteOf);
+    expect(times).toEqual(["2026-03-01", "2026-03-01 12:34", ""]);
   });
 
   it("describe a cell and a strip of the heat map", () => {

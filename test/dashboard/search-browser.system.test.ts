@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect } from "vitest";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars } from "../support/dashboard/bars-warehouse.ts";
@@ -141,14 +141,14 @@ describe("a search", () => {
   );
 });
 
-for (const [name, text, title, price, size] of [
-  ["Kraken:BTC-USD", "kraken:btc/", "Kraken:BTC/USD ticker 109.00", ["last", "bid"], desktop],
-  ["cap:BTC", "cap:bit", "cap:BTC market cap", ["market cap", "price"], phone],
-] as const)
-  itInBrowser(`a search leads to the candles of ${name}, with its proof and other series`, async () => {
-    const { path } = openFilledWarehouse(fillSnapshots, onTestFinished);
-    const { address } = await serveDashboard(path, systemClock, onTestFinished);
-    const { page, complaints } = await openPage(new URL("/sync", address).href, size);
+itInBrowser("a search leads to the candles of a ticker, with its proof and other series", async () => {
+  const { address } = await serveDashboard(openFilledWarehouse(fillSnapshots).path);
+  const { page, complaints } = await openPage(new URL("/sync", address).href, desktop);
+  for (const [name, text, title, price, size] of [
+    ["Kraken:BTC-USD", "kraken:btc/", "Kraken:BTC/USD ticker 109.00", ["last", "bid"], desktop],
+    ["cap:BTC", "cap:bit", "cap:BTC market cap", ["market cap", "price"], phone],
+  ] as const) {
+    await page.setViewportSize(size);
     await page.locator("#search-open").click();
     await page.keyboard.type(text);
     await page.locator(`#search-text-list a[href="/bars/${name}"]`).waitFor();
@@ -166,5 +166,6 @@ for (const [name, text, title, price, size] of [
     expect(new URL(page.url()).searchParams.get("of")).toBe(price[1].replaceAll(" ", "_"));
     await takeScreenshot(page, `bars-of-${name.slice(0, 3)}`);
     expect(await findSidewaysScroll(page)).toEqual([]);
-    expect(complaints).toEqual([]);
-  });
+  }
+  expect(complaints).toEqual([]);
+});

@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { describe, expect, vi } from "vitest";
+import { describe, expect, onTestFinished, vi } from "vitest";
 import { blockRequests } from "../support/dashboard/blocked-requests.ts";
 import { desktop, itInBrowser, openPage, phone, takeScreenshot } from "../support/dashboard/chromium.ts";
 import { servePages } from "../support/dashboard/pages-harness.ts";
@@ -112,6 +112,14 @@ describe("a page claims nothing that it was not told", () => {
       expect(await text()).not.toContain(reason);
       const asked = [...requests].filter((request) => request.startsWith("/api/"));
       expect(new Set(asked)).toEqual(new Set([...Object.keys(claims), "/api/events"]));
+      // Nor is it called live while the daemon gets nothing from the service.
+      onTestFinished(() => pages.setProblem(undefined));
+      pages.setProblem("no useful answer since 21:15");
+      await soon(/^stuck$/m);
+      expect(await text()).not.toMatch(/^live$/m);
+      expect(await page.getAttribute("#live", "title")).toBe("no useful answer since 21:15");
+      pages.setProblem(undefined);
+      await soon(/^live$/m);
     });
   }
 
@@ -129,20 +137,6 @@ describe("a page claims nothing that it was not told", () => {
     await page.context().setOffline(false);
     await page.clock.runFor(5_000);
     for (const claim of claims) await soon(claim);
-  });
-
-  itInBrowser("no page is called live while the daemon gets nothing from the service", async () => {
-    const { page, text, soon } = await openBlank();
-    for (const path of Object.keys(claimsOf)) {
-      await page.goto(new URL(path, pages.address()).href);
-      await soon(/^live$/m);
-      pages.setProblem("no useful answer since 21:15");
-      await soon(/^stuck$/m);
-      expect(await text()).not.toMatch(/^live$/m);
-      expect(await page.getAttribute("#live", "title")).toBe("no useful answer since 21:15");
-      pages.setProblem(undefined);
-      await soon(/^live$/m);
-    }
   });
 });
 

@@ -3,47 +3,23 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { ofSeries, tickColumns } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
-import type { AsOfRow, BarSource } from "../rows.ts";
-import { chooseSource, streamOf } from "./bar-reader.ts";
+import type { AsOfRow } from "../rows.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
-import type { KeyedSeries } from "./series-names.ts";
+import type { KeyedSeries, SourcedSeries } from "./series-names.ts";
 import type { TimeZone } from "./time-zone.ts";
 
-interface Found {
-  readonly ts: Micros;
-  readonly price: number;
-  readonly priceDigits: string | undefined;
-  readonly volume: number | null;
-  readonly volumeDigits: string | undefined;
-  readonly quality: string | null;
-}
-
-interface AsOfSettings {
-  readonly zone: TimeZone;
-  readonly source?: BarSource | undefined;
-}
-
-/** What a series was worth at each moment. Call it in a read transaction. */
-export function* readAsOf(
+/** What a series was worth at a moment. Call it in a read transaction. */
+export function readAsOf(
   connection: Connection,
-  series: KeyedSeries,
-  moments: readonly Micros[],
-  settings: AsOfSettings,
-): Generator<AsOfRow> {
-  for (const at of moments) yield readMoment(connection, series, at, settings);
-}
-
-function readMoment(
-  connection: Connection,
-  series: KeyedSeries,
+  sourced: SourcedSeries,
   at: Micros,
-  { zone, source: given }: AsOfSettings,
+  zone: TimeZone,
 ): AsOfRow {
+  const { series, source } = sourced;
   const { key, index_type, index_id, name } = series;
-  const source = chooseSource(series, given);
   const find = source === "ticks" ? findTick : findDailyClose;
-  const found: Partial<Found> | undefined = key === null ? undefined : find(connection, series, at);
-  const { ts = null, price = null, priceDigits, volume = null, volumeDigits, quality = null } = found ?? {};
+  const found: Partial<Priced> = (key === null ? undefined : find(connection, series, at)) ?? {};
+  const { ts = null, price = null, priceDigits, volume = null, volumeDigits, quality = null } = found;
   return {
     ...{ index_type, index_id, name, at_ts: at, at: zone.format(at) },
     ts,
@@ -53,50 +29,47 @@ function readMoment(
     volume,
     volume_exact: formatExact(volume, volumeDigits),
     age_seconds: ts === null ? null : (at - ts) / MICROS_PER_SECOND,
-    is_complete: ts !== null && isCovered(connection, series, source, { from: ts, to: at }) ? 1 : 0,
+    is_complete: ts !== null && isCovered(connection, sourced, { from: ts, to: at }) ? 1 : 0,
     quality,
     source,
   };
 }
 
-type TickBefore = readonly [ts: Micros, price: number, volume: number | null, details: string | null];
-
-export function findTick(connection: Connection, series: KeyedSeries, at: Micros): Found | undefined {
-  const { price: priceSql } = tickColumns(series);
-  const before = ofSeries(series.stream, `ts <= ? AND ${priceSql} IS NOT NULL`, "DESC");
-  const sql = `SELECT ts, ${priceSql}, volume, details ${before} LIMIT 1`;
-  const row = connection.findTuple<TickBefore>(sql, [series.key, at]);
-  if (!row) return undefined;
-  const [ts, price, volume, details] = row;
-  const { [series.figure]: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
-  return { ts, price, priceDigits, volume, volumeDigits, quality };
+function findTick(connection: Connection, series: KeyedSeries, at: Micros) {
+  const { price } = tickColumns(series);
+  const before = ofSeries(series.stream, `ts <= ? AND ${price} IS NOT NULL`, "DESC");
+  const sql = `SELECT ts, ${price}, volume, details ${before} LIMIT 1`;
+  return findPrice(connection, sql, [series.key, at], series.figure);
 }
 
-type CloseBefore = readonly [ts: Micros, close: number, volume: number | null, details: string | null];
-
-const closeSql = `SELECT ts, close, volume, details FROM daily_bar_rows
+/** A close counts from the end of its day on. */
+const closeSql = `SELECT ts + ${MICROS_PER_DAY}, close, volume, details FROM daily_bar_rows
   WHERE series = ? AND ts < ? AND close IS NOT NULL ORDER BY ts DESC LIMIT 1`;
 
-/** A close counts from the end of its day on. */
-function findDailyClose(connection: Connection, { key }: KeyedSeries, at: Micros): Found | undefined {
-  const row = connection.findTuple<CloseBefore>(closeSql, [key, startOfDay(at)]);
+const findDailyClose = (connection: Connection, { key }: KeyedSeries, at: Micros) =>
+  findPrice(connection, closeSql, [key, startOfDay(at)], "close");
+
+type Priced = NonNullable<ReturnType<typeof findPrice>>;
+type PricedRow = readonly [ts: Micros, price: number, volume: number | null, details: string | null];
+
+function findPrice(connection: Connection, sql: string, values: readonly (number | null)[], figure: string) {
+  const row = connection.findTuple<PricedRow>(sql, values);
   if (!row) return undefined;
-  const [start, price, volume, details] = row;
-  const { close: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
-  return { ts: start + MICROS_PER_DAY, price, priceDigits, volume, volumeDigits, quality };
+  const [ts, price, volume, details] = row;
+  const { [figure]: priceDigits, volume: volumeDigits, quality = null } = parseRowDetails(details);
+  return { ts, price, priceDigits, volume, volumeDigits, quality };
 }
 
 /** Ticks: from the tick to the moment. Daily bars: from the day of the close to the last day that was over. */
 function isCovered(
   connection: Connection,
-  series: KeyedSeries,
-  source: BarSource,
+  { series, source, stream }: SourcedSeries,
   { from: ts, to: at }: TimeRange,
 ): boolean {
   const range =
     source === "ticks"
       ? { from: ts, to: at + 1 }
       : { from: ts - MICROS_PER_DAY, to: Math.floor(at / MICROS_PER_DAY) * MICROS_PER_DAY };
-  const covered = new CoveredRanges(connection, streamOf(series, source), series, range);
+  const covered = new CoveredRanges(connection, stream, series, range);
   return covered.measure(range.from, range.to) === range.to - range.from;
 }

@@ -5,77 +5,53 @@ import {
   toTickFigures,
 } from "../../model/answers/bar-aggregate.ts";
 import { usageFailure } from "../../model/failure.ts";
-import { DEFAULT_CADENCE, type RowStream } from "../../model/streams.ts";
+import { DEFAULT_CADENCE } from "../../model/streams.ts";
 import { barWidths, MICROS_PER_DAY, type Micros, startOfDay } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import { computeBar } from "../../warehouse/rows/kept-bars.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
-import type { BarRow, BarSource } from "../rows.ts";
+import type { BarRow } from "../rows.ts";
 import { alignToBars, type BarGrid, isAlignedTo } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
-import type { KeyedSeries } from "./series-names.ts";
+import { hasKeptBars, type KeyedSeries, type ReadPlan } from "./series-names.ts";
 import { readPriceBlocks } from "./tick-reader.ts";
-
-export interface BarReadOptions {
-  readonly grid: BarGrid;
-  /** The bars that begin in this range are read. */
-  readonly range: TimeRange;
-  readonly source: BarSource;
-  /** Also the bar that is not over yet. */
-  readonly running?: boolean | undefined;
-}
 
 const HOUR = barWidths["1h"];
 
-/** The stream that bars of a source are made of. */
-export function streamOf({ stream }: Pick<KeyedSeries, "stream">, source: BarSource): RowStream {
-  return source === "ohlcv" ? "ohlcv" : stream;
-}
-
-/** Whether the series is the price of an index, of which there are daily and hourly bars. */
-function hasKeptBars({ stream, figure, over }: KeyedSeries): boolean {
-  return stream === "index_ticks" && figure === "price" && over === undefined;
-}
-
-/** Default: ticks, if the warehouse has any of the series; else its daily bars. */
-export function chooseSource(series: KeyedSeries, given?: BarSource): BarSource {
-  if (given === "ohlcv" && !hasKeptBars(series))
-    throw usageFailure(`${series.name} has no daily bars of ${series.figure}`, "leave out --source");
-  return (
-    given ?? (series.has_ticks === 0 && series.has_ohlcv === 1 && hasKeptBars(series) ? "ohlcv" : "ticks")
-  );
-}
-
-/** Reads the bars of one series in order of time. Call it in a read transaction. */
+/**
+ * Reads the bars of one series that begin in the range, in order of time; `running`: also the one that is not over yet. Call it in
+ * a read transaction.
+ */
 export function* readBars(
   connection: Connection,
-  series: KeyedSeries,
-  options: BarReadOptions,
+  plan: ReadPlan,
+  grid: BarGrid,
+  running = false,
 ): Generator<BarRow> {
-  const { key } = series;
-  const { grid, source, running } = options;
-  const range = alignToBars(grid, options.range);
-  if (!canBuild(options))
+  const { series } = plan;
+  const range = alignToBars(grid, plan.range);
+  if (!canBuild(plan, grid))
     throw usageFailure(
       `${series.name} has daily bars only, whose days are those of UTC`,
       "ask for bars of 1d, or a multiple of it, in UTC",
     );
-  if (key === null || range.from >= range.to) return;
-  const toRow = rowMaker(connection, series, { grid, range, source });
+  if (series.key === null || range.from >= range.to) return;
+  const aligned = { ...plan, range };
+  const toRow = rowMaker(connection, aligned, grid);
   const present = readPresentTs(connection);
-  for (const bar of buildBars(connection, { ...series, key }, { grid, range, source }))
+  for (const bar of buildBars(connection, aligned, series.key, grid))
     if (running || bar.end <= present) yield toRow(bar);
 }
 
 /** Whether bars of this grid can be built: daily bars make up days and multiples of them only. */
-export function canBuild({ grid, range, source }: BarReadOptions): boolean {
+export function canBuild({ range, source }: ReadPlan, grid: BarGrid): boolean {
   return source === "ticks" || isAlignedTo(grid, MICROS_PER_DAY, alignToBars(grid, range));
 }
 
 /** Whether the bars are computed from ticks: others consist of kept hours, or of the service's days. */
-function readsTicks(series: KeyedSeries, { grid, range, source }: BarReadOptions): boolean {
+function readsTicks({ series, range, source }: ReadPlan, grid: BarGrid): boolean {
   return source === "ticks" && !(hasKeptBars(series) && isAlignedTo(grid, HOUR, range));
 }
 
@@ -124,17 +100,13 @@ class BarBuilder {
   }
 }
 
-function* buildBars(
-  connection: Connection,
-  series: KeyedSeries & { readonly key: number },
-  options: BarReadOptions,
-): Generator<BuiltBar> {
-  const { grid, range, source } = options;
+function* buildBars(connection: Connection, plan: ReadPlan, key: number, grid: BarGrid): Generator<BuiltBar> {
+  const { series, range, source } = plan;
   const builder = new BarBuilder(grid);
-  if (readsTicks(series, options)) yield* addTicks(builder, connection, series, range);
+  if (readsTicks(plan, grid)) yield* addTicks(builder, connection, series, range);
   else {
     const read = source === "ohlcv" ? readDailyBars : readHours;
-    for (const [ts, part] of read(connection, series.key, range)) {
+    for (const [ts, part] of read(connection, key, range)) {
       const bar = builder.add(ts, part);
       if (bar) yield bar;
     }
@@ -220,11 +192,11 @@ function* readDailyBars(connection: Connection, key: number, { from, to }: TimeR
 /** Adds labels and coverage. Call the result with ascending bars. */
 function rowMaker(
   connection: Connection,
-  series: KeyedSeries,
-  { grid, range, source }: BarReadOptions,
+  { series, source, stream, range }: ReadPlan,
+  grid: BarGrid,
 ): (bar: BuiltBar) => BarRow {
   const { index_type, index_id, name } = series;
-  const covered = new CoveredRanges(connection, streamOf(series, source), series, range);
+  const covered = new CoveredRanges(connection, stream, series, range);
   const present = readPresentTs(connection);
   const period = source === "ohlcv" ? MICROS_PER_DAY : readPeriod(connection, series);
   return ({ start, end, open, high, low, close, volume, ticks, doubtful, digits }) => {

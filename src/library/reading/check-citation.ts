@@ -6,7 +6,6 @@ import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
 import { findKnownAt, readMachineTs, readToken, showKnownAt } from "../../warehouse/tables/known-at.ts";
 import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import type { CheckResult, Difference } from "../rows.ts";
-import { streamOf } from "./bar-reader.ts";
 import {
   answer,
   type Citation,
@@ -141,8 +140,8 @@ function isBefore(a: CitedRow, b: CitedRow, { ids }: Citation): boolean {
 }
 
 /** When the first record that decides a row changed after a commit. */
-function findChange(connection: Connection, { series, source, from, to }: CitedRow, commit: number) {
-  const { pastTable, table, keyColumn } = rowTables[streamOf(series, source)];
+function findChange(connection: Connection, { series, stream, from, to }: CitedRow, commit: number) {
+  const { pastTable, table, keyColumn } = rowTables[stream];
   const inSpan = `${keyColumn} = @key AND ts >= @from AND ts < @to`;
   return connection.findValue<Micros>(
     `SELECT at FROM commits WHERE seq = (SELECT min(seq) FROM (SELECT until AS seq FROM ${pastTable} WHERE ${inSpan} AND until > @commit
@@ -163,10 +162,9 @@ function explain(
   const { first = here.first, last = here.last } = here.marks[n] ?? {};
   const row = first ?? previous;
   const span = spanOf(citation);
-  const asked = resolveAsked(connection, citation);
-  const series = row?.series ?? asked[0]?.series;
-  if (series === undefined) return null;
-  const stream = streamOf(series, row?.source ?? citation.sources[0] ?? "ticks");
+  const sourced = row ?? resolveAsked(connection, citation)[0];
+  if (sourced === undefined) return null;
+  const { series, stream } = sourced;
   const isOf = (other: CitedRow | undefined) => other?.series.index_id === series.index_id;
   const start = citation.kind === "asof" ? (row?.from ?? span.from) : span.from;
   const from = isOf(previous) ? (previous?.to ?? span.from) : start;

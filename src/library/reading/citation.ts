@@ -8,10 +8,16 @@ import { citeState } from "../../warehouse/tables/known-at.ts";
 import type { BarSource } from "../rows.ts";
 import { readAsOf } from "./as-of-reader.ts";
 import { createBarGrid } from "./bar-grid.ts";
-import { readBars, streamOf } from "./bar-reader.ts";
+import { readBars } from "./bar-reader.ts";
 import { findMissing } from "./completeness.ts";
-import { type ReadPlan, readMoments } from "./read-plan.ts";
-import { type KeyedSeries, resolveSeries } from "./series-names.ts";
+import { readMoments } from "./read-plan.ts";
+import {
+  type KeyedSeries,
+  type ReadPlan,
+  resolveSeries,
+  type SourcedSeries,
+  withSource,
+} from "./series-names.ts";
 import { readTickRows } from "./tick-reader.ts";
 import { findTimeZone, utcZone } from "./time-zone.ts";
 
@@ -50,9 +56,7 @@ export interface Citation extends Question {
 }
 
 /** A line of the canonical text, and the time whose records decide it. */
-export interface CitedRow extends TimeRange {
-  readonly series: KeyedSeries;
-  readonly source: BarSource;
+export interface CitedRow extends TimeRange, SourcedSeries {
   readonly ts: Micros;
   readonly text: string;
   readonly isComplete: boolean;
@@ -97,7 +101,7 @@ export function askFor(
 /** The question that `asOf` answers. */
 export function askAsOf(
   connection: Connection,
-  all: readonly AskedSeries[],
+  all: readonly SourcedSeries[],
   asked: Pick<Question, "of" | "tz"> & {
     readonly moments: readonly Micros[];
     readonly schedule?: string | undefined;
@@ -116,9 +120,7 @@ export function askAsOf(
   return { ...question, at: moments };
 }
 
-type AskedSeries = Pick<ReadPlan, "series" | "source">;
-
-function questionOf(connection: Connection, all: readonly AskedSeries[]) {
+function questionOf(connection: Connection, all: readonly SourcedSeries[]) {
   const sources = all.map(({ source }) => source);
   return {
     names: all.map(({ series }) => series.name),
@@ -135,10 +137,9 @@ function addressOf({ stream, index_type, index_id }: KeyedSeries): string {
 
 /** The series of a question, each with where its rows are from. */
 export function resolveAsked(connection: Connection, { ids, sources, of, over }: Question) {
-  return resolveSeries(connection, ids, { of, over }).map((series, n) => {
-    const source = sources[n] ?? sources[0] ?? "ticks";
-    return { series, source, stream: streamOf(series, source) };
-  });
+  return resolveSeries(connection, ids, { of, over }).map((series, n) =>
+    withSource(series, sources[n] ?? sources[0] ?? "ticks"),
+  );
 }
 
 /** The lines of the canonical text. Call it in a read transaction. */
@@ -146,7 +147,8 @@ export function* readCitedRows(connection: Connection, question: Question): Gene
   const { kind, every, tz, from = 0, to = 0, at } = question;
   const zone = findTimeZone(tz);
   const grid = createBarGrid(every ?? "1d", zone);
-  for (const { series, source } of resolveAsked(connection, question)) {
+  for (const sourced of resolveAsked(connection, question)) {
+    const { series } = sourced;
     const cited = (
       ts: Micros,
       range: TimeRange,
@@ -154,7 +156,7 @@ export function* readCitedRows(connection: Connection, question: Question): Gene
       values: readonly (string | number | null)[],
     ) => {
       const text = `${[addressOf(series), ts, ...values.map((value) => value ?? "")].join(",")}\n`;
-      return { series, source, ts, ...range, text, isComplete: isComplete === 1 };
+      return { ...sourced, ts, ...range, text, isComplete: isComplete === 1 };
     };
     if (kind === "ticks")
       for (const row of readTickRows(connection, series, { from, to }, utcZone)) {
@@ -162,7 +164,7 @@ export function* readCitedRows(connection: Connection, question: Question): Gene
         yield cited(row.ts, { from: row.ts, to: row.ts + 1 }, row.is_settled, values);
       }
     else if (kind === "bars")
-      for (const row of readBars(connection, series, { grid, range: { from, to }, source })) {
+      for (const row of readBars(connection, { ...sourced, range: { from, to } }, grid)) {
         const prices = [row.open_exact, row.high_exact, row.low_exact, row.close_exact];
         const values = [...prices, row.volume_24h_exact, row.n_ticks];
         yield cited(row.ts, { from: row.ts, to: grid.endOf(row.ts) }, row.is_complete, values);
@@ -170,7 +172,8 @@ export function* readCitedRows(connection: Connection, question: Question): Gene
     else {
       const asked = typeof at === "string" ? { at, from, to } : (at as readonly Micros[]);
       const moments = readMoments(asked, readPresentTs(connection), zone);
-      for (const row of readAsOf(connection, series, moments, { zone, source })) {
+      for (const moment of moments) {
+        const row = readAsOf(connection, sourced, moment, zone);
         const range = { from: row.ts ?? row.at_ts, to: row.at_ts + 1 };
         yield cited(row.at_ts, range, row.is_complete, [row.ts, row.price_exact, row.volume_exact]);
       }
@@ -179,7 +182,7 @@ export function* readCitedRows(connection: Connection, question: Question): Gene
 }
 
 /** A mark: the digest of all rows up to one, and the rows since the mark before. */
-export interface DigestMark {
+interface DigestMark {
   readonly text: string;
   readonly first: CitedRow;
   readonly last: CitedRow;

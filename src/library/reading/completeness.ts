@@ -1,5 +1,4 @@
 import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
-import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { NOT_PUBLISHED_REASON } from "../../warehouse/coverage/publication.ts";
@@ -7,14 +6,10 @@ import { namedKeyText } from "../../warehouse/coverage/series-queries.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import { readGapReportInRange } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { IncompleteFailure } from "../incomplete-failure.ts";
-import type { KeyedSeries } from "./series-names.ts";
+import type { SourcedSeries } from "./series-names.ts";
 
 /** A series in one of its streams. */
-export interface StreamedSeries {
-  readonly series: KeyedSeries;
-  readonly stream: RowStream;
-}
+type StreamedSeries = Pick<SourcedSeries, "series" | "stream">;
 
 /** The series, and those in whose price they are. */
 export function withDivisors(all: readonly StreamedSeries[]): StreamedSeries[] {
@@ -52,11 +47,4 @@ export function findMissing(
     const series = members.map(({ series: { named } }) => named);
     return readGapReportInRange(connection, { streams: [stream], series }, range).gaps;
   });
-}
-
-/** Throws if something is missing. */
-export function assertNothingMissing(gaps: readonly GapRow[]): void {
-  if (gaps.length === 0) return;
-  const names = new Set(gaps.map(({ name, index_id, stream }) => name ?? index_id ?? stream));
-  throw new IncompleteFailure(gaps, [...names]);
 }

@@ -16,9 +16,15 @@ import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { QueryValues, Schedule, TimeInput } from "../read-options.ts";
 import type { BarSource, SeriesInfo } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
-import { canBuild, chooseSource, streamOf } from "./bar-reader.ts";
-import { assertNothingMissing, findMissing, findSettledEnd } from "./completeness.ts";
-import { type KeyedSeries, resolveSeries, type SeriesOptions } from "./series-names.ts";
+import { canBuild } from "./bar-reader.ts";
+import { findMissing, findSettledEnd } from "./completeness.ts";
+import {
+  type ReadPlan,
+  resolveSources,
+  type SeriesOptions,
+  type SourcedSeries,
+  withSource,
+} from "./series-names.ts";
 import { findTimeZone, type TimeZone, utcZone } from "./time-zone.ts";
 
 /** Which part of which series to read. */
@@ -33,13 +39,6 @@ export interface ReadPlanOptions extends SeriesOptions {
   readonly requireComplete?: boolean | undefined;
   /** The zone of bounds without an offset. */
   readonly tz?: string | undefined;
-}
-
-/** What to read of one series. */
-export interface ReadPlan {
-  readonly series: KeyedSeries;
-  readonly source: BarSource;
-  readonly range: TimeRange;
 }
 
 /**
@@ -57,10 +56,7 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
       "give it with --to",
     );
   if (from !== undefined && to !== undefined && from >= to) throw emptyRange();
-  const all = resolveSeries(connection, options.names, options).map((series) => ({
-    series,
-    source: chooseSource(series, options.source),
-  }));
+  const all = resolveSources(connection, options.names, options);
   const given = { from, to, grid: options.grid };
   const plans = options.requireComplete
     ? planComplete(connection, all, given)
@@ -72,12 +68,10 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
 function withoutDailyBars(plans: ReadPlan[], options: ReadPlanOptions): ReadPlan[] {
   const { grid, source, requireComplete } = options;
   if (!grid || source !== undefined || requireComplete) return plans;
-  const isReadable = (plan: ReadPlan) => canBuild({ ...plan, grid });
+  const isReadable = (plan: ReadPlan) => canBuild(plan, grid);
   if (!plans.some(isReadable)) return plans;
-  return plans.map((plan) => (isReadable(plan) ? plan : { ...plan, source: "ticks" }));
+  return plans.map((plan) => (isReadable(plan) ? plan : { ...plan, ...withSource(plan.series, "ticks") }));
 }
-
-type SourcedSeries = Pick<ReadPlan, "series" | "source">;
 
 interface GivenRange {
   readonly from: Micros | undefined;
@@ -97,8 +91,7 @@ function planComplete(
   all: readonly SourcedSeries[],
   { from, to, grid }: GivenRange,
 ): ReadPlan[] {
-  const streamed = all.map(({ series, source }) => ({ series, stream: streamOf(series, source) }));
-  const end = to ?? findSettledEnd(connection, streamed, from ?? 0);
+  const end = to ?? findSettledEnd(connection, all, from ?? 0);
   const plans = all.map((one) => {
     const start = from ?? readLedgerStart(connection, one);
     if (start === undefined) throw new IncompleteFailure([], [one.series.name]);
@@ -108,22 +101,22 @@ function planComplete(
     return { ...one, range: grid ? alignToBars(grid, range) : range };
   });
   const byRange = Map.groupBy(plans, ({ range }) => `${range.from} ${range.to}`);
-  const gaps = [...byRange.values()].flatMap((members) => {
-    const streams = members.map(({ series, source }) => ({ series, stream: streamOf(series, source) }));
-    return members[0] ? findMissing(connection, streams, members[0].range) : [];
-  });
-  assertNothingMissing(gaps);
-  return plans;
+  const gaps = [...byRange.values()].flatMap((members) =>
+    members[0] ? findMissing(connection, members, members[0].range) : [],
+  );
+  if (gaps.length === 0) return plans;
+  const names = new Set(gaps.map(({ name, index_id, stream }) => name ?? index_id ?? stream));
+  throw new IncompleteFailure(gaps, [...names]);
 }
 
 /** The first and the last row, by their start. */
 function readExtent(
   connection: Connection,
-  { series, source }: SourcedSeries,
+  { series, stream }: SourcedSeries,
 ): [Micros | null, Micros | null] {
   // Not min and max: of an earlier state they would read every row.
   const read = (direction?: "DESC"): Micros | null => {
-    const sql = `SELECT ts ${ofSeries(streamOf(series, source), "1", direction)} LIMIT 1`;
+    const sql = `SELECT ts ${ofSeries(stream, "1", direction)} LIMIT 1`;
     return connection.findValue<Micros>(sql, [series.key]) ?? null;
   };
   return [read(), read("DESC")];
@@ -132,9 +125,8 @@ function readExtent(
 const ledgerStartSql = `SELECT min(from_ts) FROM settled_ranges WHERE stream = ?
   AND series IN (?, ?) AND proof <> 'lost'`;
 
-function readLedgerStart(connection: Connection, { series, source }: SourcedSeries): Micros | undefined {
-  const values = [streamOf(series, source), ...series.ledgerKeys];
-  return connection.value<Micros | null>(ledgerStartSql, values) ?? undefined;
+function readLedgerStart(connection: Connection, { series, stream }: SourcedSeries): Micros | undefined {
+  return connection.value<Micros | null>(ledgerStartSql, [stream, ...series.ledgerKeys]) ?? undefined;
 }
 
 /** The message about a series that has no rows of the source. */

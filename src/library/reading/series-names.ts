@@ -1,5 +1,7 @@
 import { Failure, usageFailure } from "../../model/failure.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
+import type { RowStream } from "../../model/streams.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import {
   describeChoices,
   KnownNames,
@@ -10,7 +12,7 @@ import {
 import { findFigure, ofSeries, seriesKinds, type TickStream } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
-import type { ListedSeries, SeriesInfo } from "../rows.ts";
+import type { BarSource, ListedSeries, SeriesInfo } from "../rows.ts";
 
 /** The stored columns of a series. */
 type StoredSeries = SeriesInfo & Pick<KeyedSeries, "key">;
@@ -28,6 +30,18 @@ export interface KeyedSeries extends SeriesInfo {
   readonly over?: KeyedSeries | undefined;
   /** What the reports of gaps know it by. */
   readonly named: NamedSeries;
+}
+
+/** A series, what its rows are made of, and the stream that has them. */
+export interface SourcedSeries {
+  readonly series: KeyedSeries;
+  readonly source: BarSource;
+  readonly stream: RowStream;
+}
+
+/** What to read of one series. */
+export interface ReadPlan extends SourcedSeries {
+  readonly range: TimeRange;
 }
 
 const MAX_CHOICES = 5;
@@ -96,6 +110,35 @@ export function resolveSeries(
     figure: findFigure(series.stream, series.name, of),
     ...(over && { over, name: `${series.name} over ${over.name}` }),
   }));
+}
+
+/** Whether the series is the price of an index, of which there are daily and hourly bars. */
+export function hasKeptBars({ stream, figure, over }: KeyedSeries): boolean {
+  return stream === "index_ticks" && figure === "price" && over === undefined;
+}
+
+/** Default: ticks, if the warehouse has any of the series; else its daily bars. */
+function chooseSource(series: KeyedSeries, given?: BarSource): BarSource {
+  if (given === "ohlcv" && !hasKeptBars(series))
+    throw usageFailure(`${series.name} has no daily bars of ${series.figure}`, "leave out --source");
+  return (
+    given ?? (series.has_ticks === 0 && series.has_ohlcv === 1 && hasKeptBars(series) ? "ohlcv" : "ticks")
+  );
+}
+
+export function withSource(series: KeyedSeries, source: BarSource): SourcedSeries {
+  return { series, source, stream: source === "ohlcv" ? "ohlcv" : series.stream };
+}
+
+/** Resolves names, and where the rows of each series are from. */
+export function resolveSources(
+  connection: Connection,
+  names: readonly string[],
+  { source, ...options }: SeriesOptions & { readonly source?: BarSource | undefined },
+): SourcedSeries[] {
+  return resolveSeries(connection, names, options).map((series) =>
+    withSource(series, chooseSource(series, source)),
+  );
 }
 
 function resolveName(

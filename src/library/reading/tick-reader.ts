@@ -51,26 +51,34 @@ function* divideBlocks(
   connection: Connection,
   blocks: Iterable<readonly PricedTick[]>,
   over: KeyedSeries,
-  { from, to }: TimeRange,
+  range: TimeRange,
 ): Generator<readonly PricedTick[]> {
-  const { price } = tickColumns(over);
-  const newest = `SELECT ts ${ofSeries(over.stream, `ts <= ? AND ${price} IS NOT NULL`, "DESC")} LIMIT 1`;
-  const start = connection.findValue<Micros>(newest, [over.key, from]) ?? from;
-  const divisors = eachTick(readPriceBlocks(connection, over, { from: start, to }));
-  let next = divisors.next().value;
-  let [divisor, doubt] = [0, ""];
+  const newest = newestPrices(connection, over, range);
   for (const block of blocks)
     yield block.map(([ts, own, , details]): PricedTick => {
-      for (; next && next[0] <= ts; next = divisors.next().value)
-        if (next[1] !== null) [divisor, doubt] = [next[1], parseRowDetails(next[3]).quality ?? ""];
-      const quality = parseRowDetails(details).quality ?? doubt;
+      const [, divisor = 0, , doubt = null] = newest(ts) ?? [];
+      const quality = parseRowDetails(details).quality ?? parseRowDetails(doubt).quality;
       return [
         ts,
-        own === null || divisor === 0 ? null : own / divisor,
+        own === null || !divisor ? null : own / divisor,
         null,
         quality ? JSON.stringify({ quality }) : null,
       ];
     });
+}
+
+/** Finds the newest tick with a price at or before each moment of a range. The moments ascend. */
+export function newestPrices(connection: Connection, series: KeyedSeries, { from, to }: TimeRange) {
+  const { price } = tickColumns(series);
+  const before = ofSeries(series.stream, `ts <= ? AND ${price} IS NOT NULL`, "DESC");
+  const start = connection.findValue<Micros>(`SELECT ts ${before} LIMIT 1`, [series.key, from]) ?? from;
+  const ticks = eachTick(readPriceBlocks(connection, series, { from: start, to }));
+  let next = ticks.next().value;
+  let newest: PricedTick | undefined;
+  return (moment: Micros): PricedTick | undefined => {
+    for (; next && next[0] <= moment; next = ticks.next().value) if (next[1] !== null) newest = next;
+    return newest;
+  };
 }
 
 function* eachTick(blocks: Iterable<readonly PricedTick[]>): Generator<PricedTick, undefined> {

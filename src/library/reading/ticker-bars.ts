@@ -7,7 +7,7 @@ import { NOT_FOLLOWED_REASON, readGapReportInRange } from "../../warehouse/read/
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { createBarGrid } from "./bar-grid.ts";
 import { readBars } from "./bar-reader.ts";
-import { readTicker } from "./series-names.ts";
+import { readTicker, withSource } from "./series-names.ts";
 
 const toSeconds = (ts: Micros) => ts / MICROS_PER_SECOND;
 
@@ -24,7 +24,7 @@ export function readTickerBars(
     const { stream, key, name, named } = ticker;
     const grid = createBarGrid(width);
     const { from, parts } = readNewestFirst(options, hasTime, (range) => [
-      ...readBars(connection, ticker, { grid, range, source: "ticks", running: true }),
+      ...readBars(connection, { ...withSource(ticker, "ticks"), range }, grid, true),
     ]);
     const seek = (column: string, condition: string, direction?: "DESC") =>
       connection.findValue<number>(`SELECT ${column} ${ofSeries(stream, condition, direction)} LIMIT 1`, [

@@ -7,11 +7,8 @@ import {
   type Micros,
 } from "../../model/time.ts";
 
-const HOUR_MICROS = 3600 * MICROS_PER_SECOND;
 /** Since 1972 every zone changes its offset at a multiple of this, apart from a few before the service began. */
 export const OFFSET_BLOCK_MICROS = 15 * 60 * MICROS_PER_SECOND;
-/** No zone is further from UTC. */
-const MAX_OFFSET_MICROS = 16 * HOUR_MICROS;
 
 /** A zone of the IANA database: what its clocks show, and where its days begin. */
 export interface TimeZone {
@@ -72,34 +69,21 @@ function createZone(readOffsetMs: (ms: number) => number): TimeZone {
     }
     return offset;
   };
-  const dayOf = (ts: Micros) => Math.floor((ts + offsetAt(ts)) / MICROS_PER_DAY);
+  const momentOf = (local: Micros): Micros => {
+    const before = offsetAt(local - MICROS_PER_DAY);
+    const after = offsetAt(local + MICROS_PER_DAY);
+    const isAfter = offsetAt(local - before) !== before && offsetAt(local - after) === after;
+    return local - (isAfter ? after : before);
+  };
   return {
-    dayOf,
+    momentOf,
+    dayOf: (ts) => Math.floor((ts + offsetAt(ts)) / MICROS_PER_DAY),
+    startOfDay: (day) => momentOf(day * MICROS_PER_DAY),
     format: (ts) => {
       const offset = offsetAt(ts);
       return `${formatTimestamp(ts + offset).slice(0, 26)}${formatOffset(offset)}`;
     },
-    startOfDay: (day) => findStartOfDay(day, dayOf),
-    momentOf: (local) => {
-      const before = offsetAt(local - MICROS_PER_DAY);
-      const after = offsetAt(local + MICROS_PER_DAY);
-      const isAfter = offsetAt(local - before) !== before && offsetAt(local - after) === after;
-      return local - (isAfter ? after : before);
-    },
   };
-}
-
-/** Local dates never go back, so the first block of a date can be searched for. */
-function findStartOfDay(day: number, dayOf: (ts: Micros) => number): Micros {
-  const midnight = day * MICROS_PER_DAY;
-  let before = Math.floor((midnight - MAX_OFFSET_MICROS) / OFFSET_BLOCK_MICROS);
-  let after = Math.ceil((midnight + MAX_OFFSET_MICROS) / OFFSET_BLOCK_MICROS);
-  while (after - before > 1) {
-    const middle = Math.floor((before + after) / 2);
-    if (dayOf(middle * OFFSET_BLOCK_MICROS) >= day) after = middle;
-    else before = middle;
-  }
-  return after * OFFSET_BLOCK_MICROS;
 }
 
 function readOffset(format: Intl.DateTimeFormat, ms: number): number {

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../../../src/telemetry/recent-activity.ts";
+import { processEntry } from "../build-program.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import type { AtEnd } from "../temporary-folder.ts";
 import { hostileName } from "./heatmap-content.ts";
@@ -63,7 +64,8 @@ export async function serveDashboard(
     ...{ path, now, clock: systemClock, log: silentLog },
     startWorker: startIngestInProcess,
   });
-  const queries = new QueryRunner({ path, now, clock: systemClock });
+  const processFile = processEntry("query-process");
+  const queries = new QueryRunner({ path, now, clock: systemClock, processFile });
   const failures: unknown[] = [];
   let queryCount = 0;
   const counted = () => {

@@ -4,10 +4,9 @@ import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { Schedule, TimeInput } from "../../../library/read-options.ts";
 import { readAsOf } from "../../../library/reading/as-of-reader.ts";
-import { chooseSource } from "../../../library/reading/bar-reader.ts";
 import { askAsOf } from "../../../library/reading/citation.ts";
 import { readMoments } from "../../../library/reading/read-plan.ts";
-import { resolveSeries } from "../../../library/reading/series-names.ts";
+import { resolveSources } from "../../../library/reading/series-names.ts";
 import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import type { AsOfRow } from "../../../library/rows.ts";
 import { errorCode, usageFailure } from "../../../model/failure.ts";
@@ -52,10 +51,9 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
     await writeSeries(command, context, { columns: asOfOutput, figure: "price" }, (connection) => {
       const listed = readMoments(input, readPresentTs(connection), zone);
       const moments = flags.wide ? [...new Set(listed)].sort((a, b) => a - b) : listed;
-      const parts = resolveSeries(connection, names, flags).map((series) => ({
-        series,
-        source: chooseSource(series),
-        rows: [...readAsOf(connection, series, moments, { zone })],
+      const parts = resolveSources(connection, names, flags).map((sourced) => ({
+        ...sourced,
+        rows: moments.map((at) => readAsOf(connection, sourced, at, zone)),
       }));
       if (flags.requireComplete) assertComplete(parts.flatMap(({ rows }) => rows));
       const { of, tz, at: schedule } = flags;

@@ -33,7 +33,6 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     .option("--over <series>", "the prices in that of this series: each tick over its newest price by then")
     .option("--source <source>", "ticks or ohlcv (daily bars); default: ticks, if there are any");
   addSeriesFlags(command).action((names: string[], flags: BarsFlags) => {
-    const { running } = flags;
     const grid = createBarGrid(flags.every, findTimeZone(flags.tz));
     const source = readSource(flags.source);
     return writeSeries(command, context, { columns: barOutput, figure: "close" }, (connection) => {
@@ -42,7 +41,7 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
       return {
         parts: plans.map((plan) => ({
           series: plan.series,
-          rows: readBars(connection, plan.series, { ...plan, grid, running }),
+          rows: readBars(connection, plan, grid, flags.running),
         })),
         countRows: () =>
           plans.reduce((sum, { range }) => sum + Math.ceil((range.to - range.from) / grid.length), 0),

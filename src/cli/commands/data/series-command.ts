@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
 import { cite, type Question } from "../../../library/reading/citation.ts";
-import { describeMissingRows, type ReadPlan } from "../../../library/reading/read-plan.ts";
+import { describeMissingRows } from "../../../library/reading/read-plan.ts";
+import type { ReadPlan } from "../../../library/reading/series-names.ts";
 import type { SeriesInfo } from "../../../library/rows.ts";
 import { formatDay } from "../../../model/time.ts";
 import { inSnapshot } from "../../../warehouse/read/export-relations.ts";

@@ -54,9 +54,7 @@ class ZonedScale extends defaultHorzScaleBehavior() {
   }
 }
 
-interface ShowOptions extends Pick<ShownBars, "slots" | "spans" | "width" | "precision"> {
-  /** The newest price of all, which may not be in view. */
-  readonly lastPrice: number | null;
+interface ShowOptions {
   /** The series, width or range has changed: this part is brought into view; without an end, all up to the last bar. */
   readonly view?: PickedRange | undefined;
   /** New bars at the end are live ones: a view of the end moves with them. */
@@ -280,12 +278,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   applyTheme();
 
   return {
-    show({ slots: shown, spans, width, lastPrice, view, isLive, ...more }: ShowOptions): void {
+    show(bars: ShownBars, { view, isLive }: ShowOptions): void {
+      const { spans, width } = bars;
       const before = slots[0]?.time;
       const inView = viewed();
       const isAtEnd = inView !== null && inView.to >= slots.length - 1;
-      slots = shown;
-      ({ precision } = more);
+      ({ slots, precision } = bars);
       if (view) isByHand = false;
       chart.applyOptions({
         timeScale: {
@@ -302,7 +300,8 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       setData();
       formatMarks();
       bands.show(slots, spans);
-      showLastPrice(lastPrice);
+      // The newest price of all, which may not be in view.
+      showLastPrice(bars.last_price);
       if (view) {
         measure.clear();
         const from = Math.max(0, positionOf(slots, view.from));

@@ -238,12 +238,11 @@ export class BarsState {
   #show(own: BarFeed, view?: PickedRange, isLive = false): void {
     const { loaded } = own;
     if (!loaded || own !== this.#feed) return;
-    const { width } = this;
     Object.assign(this, { figure: loaded.of, figures: loaded.figures });
     this.shown = { ...loaded, slots: buildSlots(loaded), precision: precisionOf(loaded.bars) };
-    const { slots, precision, spans, last_price: lastPrice } = this.shown;
-    if (view) this.inView = { from: Math.max(view.from, slots[0]?.time ?? 0), to: view.to ?? loaded.to };
-    this.#chart?.show({ slots, spans, width, precision, lastPrice, isLive, view });
+    const first = this.shown.slots[0]?.time ?? 0;
+    if (view) this.inView = { from: Math.max(view.from, first), to: view.to ?? loaded.to };
+    this.#chart?.show(this.shown, { view, isLive });
     const none = loaded.bars.length > 0 ? "" : "No bars in this range.";
     this.remark = loaded.is_cut ? "The read took too long: scroll back for older bars." : none;
     void this.overlays.load(this.shown);
