@@ -58,7 +58,7 @@ async function readGaps(
   // Loaded lazily, so that other commands do not load SQLite.
   const { withReader } = await import("../../warehouse/reader.ts");
   const { resolveNames } = await import("../../warehouse/lookups/resolve-names.ts");
-  const { readGapReport, readGapReportInRange } = await import("../../warehouse/read/gap-report.ts");
+  const { readGapReport } = await import("../../warehouse/read/gap-report.ts");
   const { showState } = await import("./data/known-state.ts");
   const read = (connection: Connection) => {
     showState(connection, flags, context);
@@ -75,10 +75,7 @@ async function readGaps(
     }
     const filter = { streams: selection.streams, series: named?.found };
     const rules = toConfirmationRules(settings);
-    const report = hasRange
-      ? readGapReportInRange(connection, filter, selection, rules)
-      : readGapReport(connection, filter, rules);
-    return { report, selection };
+    return { report: readGapReport(connection, filter, selection, rules), selection };
   };
   return withReader(settings.warehouse.path, (connection) =>
     connection.database.transaction(() => read(connection))(),
