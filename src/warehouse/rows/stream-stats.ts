@@ -9,7 +9,7 @@ import type { Transaction } from "../tables/transaction.ts";
 const MAX_FUTURE_MICROS = 300 * MICROS_PER_SECOND;
 
 /** Undefined: nothing of the stream was stored yet. */
-export function readStreamState(connection: SqlRunner, stream: Stream) {
+function readStreamState(connection: SqlRunner, stream: Stream) {
   return connection.orm.select().from(streamStates).where(eq(streamStates.stream, stream)).get();
 }
 
