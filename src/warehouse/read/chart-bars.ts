@@ -230,7 +230,5 @@ function readUnprovenRanges(
   const neverSelected = subtract(known, normalise([...gaps, ...settled])).map(
     (range): UnprovenRange => ({ ...range, stream, state: "none", reason: "not asked for" }),
   );
-  return [...gaps, ...empty, ...neverSelected]
-    .flatMap((range) => intersect(normalise([range]), requested).map((part) => ({ ...range, ...part })))
-    .sort((a, b) => a.from - b.from);
+  return clip([...gaps, ...empty, ...neverSelected], requested).sort((a, b) => a.from - b.from);
 }

@@ -72,7 +72,7 @@ export function planRecords<S extends RowStream>(
   tolerance: Micros = 0,
 ): RowPlan<StreamRecords[S]> {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const planner = new RowPlanner(transaction, table, source, hasHistory(stream) ? tolerance : 0);
+  const planner = new RowPlanner(transaction, table, source, stream === "index_ticks" ? tolerance : 0);
   const byKey = Map.groupBy(records, (record) => table.key(transaction, record));
   const series = [...byKey]
     .sort(([a], [b]) => a - b)
@@ -263,8 +263,9 @@ class RowPlanner<Row> {
     if (this.#tolerance === 0) return false;
     const { highWaterMarks } = this.#transaction;
     // Nearly every live tick is newer than all that REST has: no query, however many live ticks are near.
-    if (highWaterMarks.isAboveRest(this.#table, key, ts - this.#tolerance)) return false;
+    if (highWaterMarks.isAboveRest(key, ts - this.#tolerance)) return false;
+    const sql = "SELECT 1 FROM index_tick_rows WHERE series = ? AND ts > ? AND ts < ? AND source = 0 LIMIT 1";
     const near = [key, ts - this.#tolerance, ts + this.#tolerance];
-    return this.#transaction.findRow(getRowSql(this.#table).selectRestBetween, near) !== undefined;
+    return this.#transaction.findRow(sql, near) !== undefined;
   }
 }

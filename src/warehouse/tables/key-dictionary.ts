@@ -18,10 +18,8 @@ export class KeyDictionary {
   /** The key of an index; inserts a new one if needed. */
   getSeriesKey(indexType: string, indexId: string): number {
     return getOrCreate(this.#series, indexType, indexId, () => {
-      const known = this.findSeriesKey(indexType, indexId);
-      if (known !== undefined) return known;
       const sql = `INSERT INTO series (index_type, index_id, name) VALUES (@indexType, @indexId, ${seriesNameSql})`;
-      return this.#insert(sql, { indexType, indexId });
+      return this.findSeriesKey(indexType, indexId) ?? this.#insert(sql, { indexType, indexId });
     });
   }
 
@@ -52,13 +50,10 @@ export class KeyDictionary {
 
   getListingKey(exchangeId: string, marketId: string): number {
     return getOrCreate(this.#listings, exchangeId, marketId, () => {
-      const sql = "SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?";
-      const known = this.#connection.findValue<number>(sql, [exchangeId, marketId]);
-      if (known !== undefined) return known;
-      return this.#insert(
-        `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId, ${listingNamesSql})`,
-        { exchangeId, marketId },
-      );
+      const find = "SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?";
+      const insert = `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId, ${listingNamesSql})`;
+      const known = this.#connection.findValue<number>(find, [exchangeId, marketId]);
+      return known ?? this.#insert(insert, { exchangeId, marketId });
     });
   }
 
@@ -69,14 +64,11 @@ export class KeyDictionary {
     stub: { exchangeId: string | null; marketId: string | null; firstSeen: string },
   ): number {
     return getOrCreate(this.#contracts, derivativeType, id, () => {
-      const sql = "SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?";
-      const known = this.#connection.findValue<number>(sql, [derivativeType, id]);
-      if (known !== undefined) return known;
-      return this.#insert(
-        `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, exchange, pair, is_described, first_seen, absences)
-          VALUES (@derivativeType, @id, @exchangeId, @marketId, ${listingNamesSql}, 0, @firstSeen, 0)`,
-        { derivativeType, id, ...stub },
-      );
+      const find = "SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?";
+      const insert = `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, exchange, pair, is_described, first_seen, absences)
+        VALUES (@derivativeType, @id, @exchangeId, @marketId, ${listingNamesSql}, 0, @firstSeen, 0)`;
+      const known = this.#connection.findValue<number>(find, [derivativeType, id]);
+      return known ?? this.#insert(insert, { derivativeType, id, ...stub });
     });
   }
 
