@@ -2,11 +2,10 @@ import { hasHistory, historyStreams, type RowStream, rowStreams } from "../model
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
-import { readStoredRanges } from "../warehouse/coverage/ledger.ts";
+import { readSettledIn, readStoredRanges } from "../warehouse/coverage/ledger.ts";
 import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
   type NewestRow,
-  readLedgerPart,
   readNewestRows,
   readRange,
   readSettledKeys,
@@ -335,7 +334,7 @@ export class Forwarder {
   }
 
   async #retractLedgerPart(stream: RowStream, series: number, range: TimeRange): Promise<void> {
-    const content = readLedgerPart(this.#options.connection, { stream, series }, range);
+    const content = readSettledIn(this.#options.connection, { stream, series }, range);
     // What was covered again may have rows that are not forwarded yet: it is entered after them, or by the next pass.
     const lost = content.filter(({ proof }) => proof === "lost");
     await this.writer.commitLedger(stream, series, [range], lost);

@@ -5,12 +5,7 @@ import { findTimeZone } from "../../library/reading/time-zone.ts";
 import { Failure, usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { resolveNames } from "../../warehouse/lookups/resolve-names.ts";
-import {
-  type GapReport,
-  hasLedger,
-  readGapReport,
-  readGapReportInRange,
-} from "../../warehouse/read/gap-report.ts";
+import { type GapReport, hasLedger, readGapReport } from "../../warehouse/read/gap-report.ts";
 import { withReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
@@ -76,10 +71,7 @@ function readGaps(
     }
     const filter = { streams: selection.streams, series: named?.found };
     const rules = toConfirmationRules(settings);
-    const report = hasRange
-      ? readGapReportInRange(connection, filter, selection, rules)
-      : readGapReport(connection, filter, rules);
-    return { report, selection };
+    return { report: readGapReport(connection, filter, selection, rules), selection };
   };
   return withReader(settings.warehouse.path, (connection) =>
     connection.database.transaction(() => read(connection))(),

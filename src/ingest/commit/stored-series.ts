@@ -17,12 +17,7 @@ import {
   readPublication,
 } from "../../warehouse/coverage/publication.ts";
 import { findRowsBeside } from "../../warehouse/rows/previews.ts";
-import {
-  findNewestLiveRow,
-  findNewestRow,
-  findNewestServedRow,
-  readStoredTimestamps,
-} from "../../warehouse/rows/row-queries.ts";
+import { findNewestRow, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
 import { readStreamTiming, type StreamTiming } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
@@ -52,8 +47,7 @@ export function readStoredSeries(
   indexType: string,
   page?: AroundPage,
 ): StoredSeries {
-  const { stream, series } = key;
-  const hasLiveFeed = streamTable[stream].event !== null;
+  const { stream } = key;
   let nearby: readonly SettledRange[] | undefined;
   const readNearby = ({ extent }: AroundPage) => {
     nearby ??= findTouching(transaction, key, extent);
@@ -75,9 +69,9 @@ export function readStoredSeries(
         replaced.length > 0 ? [...timestamps, ...replaced] : timestamps,
       );
     },
-    newestRow: (ts) => findNewestRow(transaction, key, ts),
-    newestServed: (range) => findNewestServedRow(transaction, key, range),
-    newestLive: (range) => (hasLiveFeed ? findNewestLiveRow(transaction, series, range) : undefined),
+    newestRow: (ts) => findNewestRow(transaction, key, { from: Number.MIN_SAFE_INTEGER, to: ts }),
+    newestServed: (range) => findNewestRow(transaction, key, range, "served"),
+    newestLive: (range) => findNewestRow(transaction, key, range, "live"),
     endsAbove: (ts) => findEndsAbove(transaction, key, ts),
     get targetStart() {
       return findTargetStart(transaction, key);

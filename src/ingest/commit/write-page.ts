@@ -5,7 +5,7 @@ import type { Micros } from "../../model/time.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { Decision } from "../../rule/decide.ts";
-import { findProofAt, hasRowsInRange, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
+import { findProofAt, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { dropClaims, type StoredClaim, storeClaim } from "../../warehouse/coverage/pending-claims.ts";
 import {
   chooseRecord,
@@ -16,7 +16,7 @@ import {
   writeNotedDetails,
 } from "../../warehouse/rows/duplicate-timestamps.ts";
 import { planRecords, type RecordSource, type RowPlan } from "../../warehouse/rows/row-plan.ts";
-import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
+import { countStoredRows, findNewestRow } from "../../warehouse/rows/row-queries.ts";
 import { type WriteRecordsResult, writeRows, writeVacantTicks } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { DuplicateRecord } from "../decode/page.ts";
@@ -149,7 +149,7 @@ function selectFree<S extends HistoryStream>(
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
     return (
       findProofAt(transaction, key, ts) === undefined &&
-      !hasRowsInRange(transaction, key, { from: ts, to: ts + step })
+      findNewestRow(transaction, key, { from: ts, to: ts + step }) === undefined
     );
   });
 }

@@ -4,7 +4,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { NOT_PUBLISHED_REASON } from "../../warehouse/coverage/publication.ts";
 import { namedKeyText } from "../../warehouse/coverage/series-queries.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
-import { readGapReportInRange } from "../../warehouse/read/gap-report.ts";
+import { readGapReport } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SourcedSeries } from "./series-names.ts";
 
@@ -45,6 +45,6 @@ export function findMissing(
   if (range.from >= range.to) return [];
   return [...Map.groupBy(withDivisors(all), ({ stream }) => stream)].flatMap(([stream, members]) => {
     const series = members.map(({ series: { named } }) => named);
-    return readGapReportInRange(connection, { streams: [stream], series }, range).gaps;
+    return readGapReport(connection, { streams: [stream], series }, range).gaps;
   });
 }

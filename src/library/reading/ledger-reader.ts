@@ -4,7 +4,7 @@ import { type Stream, streams } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import { type NamedSeries, resolveNames } from "../../warehouse/lookups/resolve-names.ts";
-import { hasLedger, readGapReport, readGapReportInRange } from "../../warehouse/read/gap-report.ts";
+import { hasLedger, readGapReport } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { LedgerOptions } from "../read-options.ts";
 import type { CoverageRow } from "../rows.ts";
@@ -27,11 +27,7 @@ export function readCoverage(connection: Connection, options: LedgerOptions): Co
 /** The gaps as `mds-sync gaps` lists them. */
 export function readLedgerGaps(connection: Connection, options: LedgerOptions): GapRow[] {
   const { from, to, ...selection } = readOptions(connection, options);
-  const report =
-    from === undefined && to === undefined
-      ? readGapReport(connection, selection)
-      : readGapReportInRange(connection, selection, { from, to });
-  return [...report.gaps];
+  return [...readGapReport(connection, selection, { from, to }).gaps];
 }
 
 function readOptions(connection: Connection, { stream, series, from, to, tz }: LedgerOptions) {

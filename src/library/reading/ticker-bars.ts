@@ -3,7 +3,7 @@ import { barWidths, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import { figuresOf, ofSeries, tickColumns } from "../../warehouse/lookups/series-kinds.ts";
 import { type ChartBarsOptions, MAX_GAPS, readNewestFirst } from "../../warehouse/read/chart-bars.ts";
-import { NOT_FOLLOWED_REASON, readGapReportInRange } from "../../warehouse/read/gap-report.ts";
+import { NOT_FOLLOWED_REASON, readGapReport } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { createBarGrid } from "./bar-grid.ts";
 import { readBars } from "./bar-reader.ts";
@@ -35,7 +35,7 @@ export function readTickerBars(
     const length = barWidths[width];
     const first = firstTick === null ? null : toSeconds(Math.floor(firstTick / length) * length);
     const known = { from, to: Math.min(to, readPresentTs(connection)) };
-    const { gaps } = readGapReportInRange(connection, { streams: [stream], series: [named] }, known);
+    const { gaps } = readGapReport(connection, { streams: [stream], series: [named] }, known);
     return {
       // No news of commits are about it.
       series: 0,

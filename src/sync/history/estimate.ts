@@ -11,7 +11,7 @@ import {
 import { formatDay, type Micros, parseDateOrTimestamp } from "../../model/time.ts";
 import { intersect, normalise, subtract, totalDuration, union } from "../../model/time-range.ts";
 import { readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
-import { indexKey, readIndexLedgers } from "../../warehouse/coverage/series-queries.ts";
+import { indexKey, readSeriesLedgers } from "../../warehouse/coverage/series-queries.ts";
 import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";
 import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
@@ -90,7 +90,12 @@ async function estimateHistory(
 ): Promise<StreamEstimate> {
   const { reader, now, settings, filter = {} } = options;
   const targets = all.filter(({ indexId }) => indexIds?.has(indexId) ?? true);
-  const ledgers = reader && readIndexLedgers(reader, stream);
+  const ledgers = new Map(
+    (reader ? readSeriesLedgers(reader, stream) : []).map((ledger) => [
+      indexKey(ledger.indexType, ledger.indexId),
+      ledger,
+    ]),
+  );
   const cadence = cadenceOf(stream, settings.refreshSeconds);
   const targetEnd = computeTargetEnd(rules, now);
   const rechecks = new Set(
@@ -101,7 +106,7 @@ async function estimateHistory(
   const openSeries: SampledSeries[] = [];
   let holes = 0;
   for (const { indexType, indexId, from: selectedFrom } of targets) {
-    const ledger = ledgers?.get(indexKey(indexType, indexId));
+    const ledger = ledgers.get(indexKey(indexType, indexId));
     // A stored target keeps its start if it starts earlier than the settings say.
     const from = Math.min(selectedFrom, ledger?.targetFrom ?? selectedFrom);
     // The settings may select what no stored target has yet.
@@ -115,7 +120,7 @@ async function estimateHistory(
       ? intersect(open, [{ from: OLDEST_BAR_TS, to: Number.POSITIVE_INFINITY }])
       : open;
     if (fetchable.length === 0) continue;
-    const key = ledger?.series === undefined ? undefined : { stream, series: ledger.series };
+    const key = ledger?.key;
     openSeries.push({
       stream,
       indexType,

@@ -2,7 +2,7 @@ import { failureCode } from "../../model/failure.ts";
 import { historyStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { readHistoryEnds } from "../../warehouse/coverage/series-queries.ts";
+import { readSeriesLedgers } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type JobRun, readJobRuns } from "../../warehouse/tables/job-runs.ts";
 import { runConcurrently, type SyncContext, serviceNow } from "../context/context.ts";
@@ -65,8 +65,8 @@ export async function checkEnds(context: SyncContext, ends: readonly SliceWalk[]
 
 /** By the ledger: a page of another walk may have shown the older record first. */
 function countReopened(reader: Connection, ends: readonly SliceWalk[]): number {
-  const settled = historyStreams.flatMap((stream) => readHistoryEnds(reader, stream));
-  const settledTo = new Map(settled.map(({ key, range }) => [ledgerKeyText(key), range.to]));
+  const settled = historyStreams.flatMap((stream) => readSeriesLedgers(reader, stream));
+  const settledTo = new Map(settled.map(({ key, end }) => [ledgerKeyText(key), end?.to ?? 0]));
   return ends.filter(({ series, range }) => (settledTo.get(ledgerKeyText(series.key)) ?? 0) < range.to)
     .length;
 }

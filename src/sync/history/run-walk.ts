@@ -11,8 +11,8 @@ import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
-import { hasRowsInRange, ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
-import { findOtherServedSeries } from "../../warehouse/rows/row-queries.ts";
+import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
+import { findNewestRow, findOtherServedSeries } from "../../warehouse/rows/row-queries.ts";
 import {
   classifyError,
   isInvalidResponse,
@@ -143,7 +143,8 @@ export class NotFoundAnswers {
     const { reader } = context;
     const { key, serviceWindow, indexType } = series;
     const servedSince = computeWindowStart(serviceWindow, serviceNow(context)) + WINDOW_MARGIN_MICROS;
-    const isServed = hasRowsInRange(reader, key, { from: servedSince, to: Number.MAX_SAFE_INTEGER });
+    const servedRange = { from: servedSince, to: Number.MAX_SAFE_INTEGER };
+    const isServed = findNewestRow(reader, key, servedRange) !== undefined;
     if (rejection) {
       if (isServed) return rejection;
       const other = findOtherServedSeries(reader, key, servedSince, indexType);

@@ -24,11 +24,7 @@ import { readPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
 import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { readGaps, type SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
-import {
-  readHistoryEnds,
-  readSeriesCoverage,
-  readSeriesHeads,
-} from "../../warehouse/coverage/series-queries.ts";
+import { readSeriesHeads, readSeriesLedgers } from "../../warehouse/coverage/series-queries.ts";
 import { readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
@@ -231,8 +227,8 @@ function addRecheck(
 /** The settled end of every history at `now`. An end that was found just now is a pending claim instead. */
 export function planEnds(reader: Connection, refreshSeconds: number, now: Micros): SliceWalk[] {
   return historyStreams.flatMap((stream) =>
-    readHistoryEnds(reader, stream).flatMap(({ range, ...series }) => {
-      const served = dropExpired([range], fetchableFrom(series.serviceWindow, now));
+    readSeriesLedgers(reader, stream).flatMap(({ end, ...series }) => {
+      const served = dropExpired(end ? [end] : [], fetchableFrom(series.serviceWindow, now));
       return toWalks(series, settledSlices(stream, served), cadenceOf(stream, refreshSeconds));
     }),
   );
@@ -258,7 +254,7 @@ export function planComparison(
     // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
     const rules = { settleDelay: settleDelay(refreshSeconds), step: period };
     const newestSettled = computeTargetEnd(rules, now) - 2 * period;
-    return readSeriesCoverage(reader, stream).flatMap((series) => {
+    return readSeriesLedgers(reader, stream).flatMap((series) => {
       const { covered, beforeHistory: settledEnds, key, serviceWindow } = series;
       const claims = (pending.get(key.series) ?? []).filter(includesClaim);
       const claimed = claims.map(({ range }) => range);

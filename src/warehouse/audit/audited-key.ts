@@ -2,7 +2,7 @@ import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import { type LedgerKey, readStoredRanges } from "../coverage/ledger.ts";
-import { targetsOfKey } from "../coverage/targets.ts";
+import { readTargetsOfKey } from "../coverage/targets.ts";
 import type { TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
@@ -73,7 +73,7 @@ const namesSql = "SELECT index_type AS indexType, index_id AS indexId, name FROM
 /** Reads the ledger key by key: that of a snapshot stream may have hundreds of thousands of ranges. */
 export function* readAuditedKeys(connection: Connection): Generator<AuditedKey> {
   for (const key of connection.rows<LedgerKey>(keysSql)) {
-    const rows = connection.prepared(targetsOfKey).all(key);
+    const rows = readTargetsOfKey(connection, key);
     yield {
       key,
       names: connection.findRow<SeriesNames>(namesSql, [key.series]) ?? null,

@@ -13,7 +13,7 @@ import { assertValidLedger, changeRanges, joinTouched, type LedgerChange, reopen
 import { withdrawRows } from "../rows/row-sql.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
-import { and, eq, sql } from "../sqlite/drizzle.ts";
+import { and, eq } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -28,15 +28,10 @@ export function ledgerKeyText({ stream, series }: LedgerKey): string {
   return `${stream} ${series}`;
 }
 
-/** Selects the rows of a key in a table of the schema; of the key that a prepared query is run with by default. */
-export function isOfKey(
-  table: Record<keyof LedgerKey, AnySQLiteColumn>,
-  { stream, series }: Record<keyof LedgerKey, unknown> = keyPlaceholders,
-) {
+/** Selects the rows of a key in a table of the schema. */
+export function isOfKey(table: Record<keyof LedgerKey, AnySQLiteColumn>, { stream, series }: LedgerKey) {
   return and(eq(table.stream, stream), eq(table.series, series));
 }
-
-const keyPlaceholders = { stream: sql.placeholder("stream"), series: sql.placeholder("series") };
 
 const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';
 const matchesKey = "stream = ? AND series = ?";
@@ -52,6 +47,16 @@ export function readSettledRanges(connection: SqlRunner, key: LedgerKey): Settle
 export function readStoredRanges(connection: SqlRunner, { stream, series }: LedgerKey): SettledRange[] {
   const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} ORDER BY from_ts`;
   return connection.rows<SettledRange>(sql, [stream, series]);
+}
+
+/** The settled ranges that overlap `range`, ascending. */
+export function readSettledIn(
+  connection: SqlRunner,
+  { stream, series }: LedgerKey,
+  { from, to }: TimeRange,
+): SettledRange[] {
+  const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
+  return connection.rows<SettledRange>(sql, [stream, series, to, from]);
 }
 
 /** How the range that contains the timestamp is settled; undefined: it is open. */
@@ -201,19 +206,6 @@ export function removeRanges(
     [commit, stream, series, ...values, commit],
   );
   transaction.run(`DELETE FROM settled_ranges ${where}`, [stream, series, ...values]);
-}
-
-/** Whether the range has rows: then it must not be settled as empty, and a report of "nothing older" is wrong. */
-export function hasRowsInRange(
-  connection: SqlRunner,
-  { stream, series }: LedgerKey,
-  { from, to }: TimeRange,
-): boolean {
-  // The rows of a snapshot stream have other keys than its ledger.
-  if (from >= to || !hasHistory(stream)) return false;
-  const { table, keyColumn }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? LIMIT 1`;
-  return connection.findRow(sql, [series, from, to]) !== undefined;
 }
 
 /**

@@ -60,82 +60,48 @@ export function readSeriesHeads(
   }));
 }
 
-type CoveredRow = SeriesNames &
-  Pick<SettledRangeRow, "series" | "from" | "to" | "reason"> &
-  Pick<TargetRow, "serviceWindow" | "settleDelay">;
-type TargetedRow = CoveredRow | (Omit<CoveredRow, "from"> & { readonly from: null });
+type SettledRow = SeriesNames &
+  Pick<SettledRangeRow, "series" | "from" | "to" | "proof" | "reason"> &
+  Pick<TargetRow, "serviceWindow" | "settleDelay"> & { readonly targetFrom: Micros | null };
+type TargetedRow = SettledRow | (Omit<SettledRow, "from"> & { readonly from: null });
 
-const newestTargetJoin = `JOIN targets w ON w.stream = g.stream AND w.series = g.series AND w.from_ts =
-        (SELECT max(l.from_ts) FROM targets l WHERE l.stream = g.stream AND l.series = g.series)`;
-
-/** The covered ranges of every series, without those that are lost, whether the settings still select it or not. */
-export function readSeriesCoverage(connection: Connection, stream: HistoryStream) {
+/**
+ * The ledger of every series of a stream, whether the settings still select it or not. `targetFrom`: where the target without an end
+ * begins.
+ */
+export function readSeriesLedgers(connection: Connection, stream: HistoryStream) {
   const rows = connection.rows<TargetedRow>(
     `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
-        w.settle_delay AS settleDelay, g.from_ts AS "from", g.to_ts AS "to", g.reason
+        w.settle_delay AS settleDelay, CASE WHEN w.to_ts IS NULL THEN w.from_ts END AS targetFrom,
+        g.from_ts AS "from", g.to_ts AS "to", g.proof, g.reason
       FROM targets w JOIN series s ON s.series = w.series LEFT JOIN settled_ranges g
-        ON g.stream = w.stream AND g.series = w.series AND g.proof <> 'lost'
+        ON g.stream = w.stream AND g.series = w.series
       WHERE w.stream = ? AND w.from_ts = (SELECT max(l.from_ts) FROM targets l WHERE l.stream = w.stream AND l.series = w.series)
       ORDER BY w.series, g.from_ts`,
     [stream],
   );
   return [...Map.groupBy(rows, ({ series }) => series)].map(([series, own]) => {
-    const { indexType, indexId, name, serviceWindow, settleDelay } = own[0] as TargetedRow;
-    const settled = own.filter((row): row is CoveredRow => row.from !== null);
-    const rangesOf = (rows: readonly CoveredRow[]) => rows.map(({ from, to }) => ({ from, to }));
-    const covered = rangesOf(settled);
-    /** The part that is empty because the service has nothing older. */
-    const beforeHistory = rangesOf(settled.filter(({ reason }) => reason === NOTHING_OLDER));
-    const key = { stream, series };
-    return { key, indexType, indexId, name, serviceWindow, settleDelay, covered, beforeHistory };
+    const { indexType, indexId, name, serviceWindow, settleDelay, targetFrom } = own[0] as TargetedRow;
+    const rangesOf = (isSelected: (row: SettledRow) => boolean = () => true) =>
+      own
+        .filter((row): row is SettledRow => row.from !== null)
+        .filter(isSelected)
+        .map(({ from, to }) => ({ from, to }));
+    return {
+      key: { stream, series },
+      ...{ indexType, indexId, name, serviceWindow, settleDelay, targetFrom },
+      settled: rangesOf(),
+      covered: rangesOf(({ proof }) => proof !== "lost"),
+      /** The part that is empty because the service has nothing older. */
+      beforeHistory: rangesOf(({ reason }) => reason === NOTHING_OLDER),
+      /** What the service has said to be older than all its records. The newest: a record below it disproves the others too. */
+      end: rangesOf(({ reason }) => reason === NOTHING_OLDER || reason === NO_LONGER_SERVED).at(-1),
+    };
   });
-}
-
-/**
- * Where the history of each series of a stream ends: what the service has said to be older than all its records. The newest range of
- * it, since a record below it disproves the others too.
- */
-export function readHistoryEnds(connection: Connection, stream: HistoryStream) {
-  const rows = connection.rows<Omit<CoveredRow, "reason">>(
-    `SELECT g.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.service_window AS serviceWindow,
-        w.settle_delay AS settleDelay, g.from_ts AS "from", max(g.to_ts) AS "to"
-      FROM settled_ranges g JOIN series s ON s.series = g.series ${newestTargetJoin}
-      WHERE g.stream = ? AND g.reason IN (?, ?) GROUP BY g.series ORDER BY g.series`,
-    [stream, NOTHING_OLDER, NO_LONGER_SERVED],
-  );
-  return rows.map(({ series, from, to, ...rest }) => ({
-    key: { stream, series },
-    ...rest,
-    range: { from, to },
-  }));
 }
 
 export function indexKey(indexType: string, indexId: string): string {
   return `${indexType} ${indexId}`;
-}
-
-/**
- * What the ledger of a stream holds about each index, by `indexKey`, for an estimate. Indices without an entry are left out.
- * `targetFrom`: where the open-ended target begins.
- */
-export function readIndexLedgers(connection: Connection, stream: HistoryStream) {
-  const rows = connection.rows<
-    SeriesNames & { series: number; targetFrom: Micros | null; from: Micros | null; to: Micros }
-  >(
-    `SELECT s.series, s.index_type AS indexType, s.index_id AS indexId, w.from_ts AS targetFrom, g.from_ts AS "from", g.to_ts AS "to"
-      FROM series s LEFT JOIN settled_ranges g ON g.stream = ? AND g.series = s.series
-        LEFT JOIN targets w ON w.stream = ? AND w.series = s.series AND w.to_ts IS NULL AND w.is_snapshot = 0
-      WHERE w.series IS NOT NULL OR g.series IS NOT NULL ORDER BY s.series, g.from_ts`,
-    [stream, stream],
-  );
-  const byIndex = Map.groupBy(rows, ({ indexType, indexId }) => indexKey(indexType, indexId));
-  return new Map(
-    [...byIndex].map(([key, own]) => {
-      const settled = own.flatMap(({ from, to }) => (from === null ? [] : [{ from, to }]));
-      const { series = 0, targetFrom } = own[0] ?? {};
-      return [key, { series, settled, targetFrom: targetFrom ?? undefined }];
-    }),
-  );
 }
 
 /** A ledger key by the columns of the views `coverage` and `gaps`. */

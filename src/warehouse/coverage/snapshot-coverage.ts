@@ -6,7 +6,7 @@ import { snapshotStates } from "../schema/coverage.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { applyChanges, findTouching, isOfKey, type LedgerKey, readTouched } from "./ledger.ts";
 import { readAbsentEntries, storeAbsentEntries } from "./pending-claims.ts";
-import { openTarget, targetsOfKey } from "./targets.ts";
+import { openTarget, readTargetsOfKey } from "./targets.ts";
 
 /** A ledger key of a snapshot stream. */
 interface SnapshotSubscription {
@@ -70,7 +70,7 @@ export function planSnapshotChanges(
     cadence: subscription.cadence,
     changes,
     touched: readTouched(transaction, key, changes),
-    targets: transaction.prepared(targetsOfKey).all(key),
+    targets: readTargetsOfKey(transaction, key),
   };
 }
 

@@ -3,10 +3,9 @@ import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract } from "../../model/time-range.ts";
 import { type TargetRow, targets, warehouseState } from "../schema/coverage.ts";
 import { series as dictionary } from "../schema/lookups.ts";
-import type { Connection, Orm } from "../sqlite/connection.ts";
-import { and, eq, gte, isNotNull, isNull, ne, sql } from "../sqlite/drizzle.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
+import { and, eq, gte, isNotNull, isNull, ne } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { readWarehouseState } from "../tables/warehouse-state.ts";
 import { presentTs } from "../views/sqlite-dialect.ts";
 import { isOfKey, type LedgerKey, readSettledRanges } from "./ledger.ts";
 import { dropPendingClaims, readClaims } from "./pending-claims.ts";
@@ -69,17 +68,17 @@ function dropUnfetched(transaction: Transaction, row: TargetRow): void {
   if (kept.length > 0) transaction.orm.insert(targets).values(kept).run();
 }
 
-const targetsOfStream = (orm: Orm) => {
+/** The targets of a stream, with the index or the exchange of each. */
+export function readTargets({ orm }: Transaction, stream: Stream) {
   const { indexType, indexId } = dictionary;
   const columns = { series: targets.series, from: targets.from, to: targets.to, indexType, indexId };
   const isSame = eq(dictionary.series, targets.series);
-  const ofStream = eq(targets.stream, sql.placeholder("stream"));
-  return orm.select(columns).from(targets).innerJoin(dictionary, isSame).where(ofStream).prepare();
-};
-
-/** The targets of a stream, with the index or the exchange of each. */
-export function readTargets(transaction: Transaction, stream: Stream) {
-  return transaction.prepared(targetsOfStream).all({ stream });
+  return orm
+    .select(columns)
+    .from(targets)
+    .innerJoin(dictionary, isSame)
+    .where(eq(targets.stream, stream))
+    .all();
 }
 
 /** Ends the open-ended target of the key at `at`. */
@@ -91,15 +90,19 @@ export function endTarget({ orm }: Transaction, key: LedgerKey, at: Micros): voi
 }
 
 /** The targets of a key, by start. */
-export const targetsOfKey = (orm: Orm) =>
-  orm.select().from(targets).where(isOfKey(targets)).orderBy(targets.from).prepare();
+export function readTargetsOfKey(connection: SqlRunner, { stream, series }: LedgerKey): TargetRow[] {
+  const sql = `SELECT stream, series, from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step,
+      service_window AS serviceWindow, is_snapshot AS isSnapshot, blocked_reason AS blockedReason
+    FROM targets WHERE stream = ? AND series = ? ORDER BY from_ts`;
+  return connection.rows<TargetRow>(sql, [stream, series]);
+}
 
 /** Opens an open-ended target, merged with the earlier targets of the same key, `known`. */
 export function openTarget(
   transaction: Transaction,
   target: Target,
   isSnapshot: boolean,
-  known: readonly TargetRow[] = transaction.prepared(targetsOfKey).all(target.key),
+  known: readonly TargetRow[] = readTargetsOfKey(transaction, target.key),
 ): void {
   const { key, settleDelay, period, step, serviceWindow } = target;
   const merged = known.filter((range) => range.to === null || range.to >= target.from);
@@ -130,7 +133,7 @@ function removeTarget({ orm }: Transaction, row: TargetRow): void {
  */
 export function addTarget(transaction: Transaction, target: Target, to: Micros): void {
   if (target.from >= to) return;
-  const known = transaction.prepared(targetsOfKey).all(target.key);
+  const known = readTargetsOfKey(transaction, target.key);
   const touched = known.filter((range) => range.from <= to && (range.to ?? to) >= target.from);
   const isOpenEnded = touched.some((range) => range.to === null);
   const end = isOpenEnded ? null : Math.max(to, ...touched.map((range) => range.to ?? to));
@@ -154,7 +157,7 @@ export function recordBlockedReason(
 
 /** The service's clock minus this machine's, as the last daemon or backfill measured it. */
 export function readClockSkew(connection: Connection): Micros {
-  return readWarehouseState(connection).clockSkew;
+  return connection.value<Micros>("SELECT clock_skew FROM warehouse_state");
 }
 
 /** The present by the service's clock, as the views compute it: in whole seconds; that of the state that is shown. */

@@ -107,7 +107,7 @@ export function writeLookupPlan(
 ): ReconcileResult {
   const show = `UPDATE ${lookup.table} SET absences = absences + 1 WHERE ${whereKey(lookup)}`;
   const result = {
-    added: added.reduce((sum, values) => sum + insert(transaction, lookup, values, isStale), 0),
+    added: added.reduce((sum, values) => sum + upsert(transaction, lookup, values, isStale), 0),
     changed: seen.filter(({ before, after }) => update(transaction, lookup, before, after)).length,
     delisted: delisted.length,
     incident,
@@ -140,11 +140,11 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
   );
 }
 
-function insert(
+function upsert(
   transaction: Transaction,
   lookup: LookupTable,
   values: readonly SqlValue[],
-  isStale: boolean,
+  isStale = false,
 ): number {
   const columns = [...lookup.keys, ...lookup.tracked, ...lookup.untracked, "first_seen", "absences"];
   // A row outside the scope may have the same key: a stub inserted for a tick, or a contract that moved here.
@@ -170,7 +170,6 @@ function update(
 ): boolean {
   const differs = after.some((value, i) => value !== before.values[i]);
   if (!differs && before.absences === 0 && before.delistedAt === null) return false;
-  const columns = [...lookup.tracked, ...lookup.untracked];
   const keys = lookup.keys.length;
   lookup.tracked.forEach((field, i) => {
     const [old, latest] = [before.values[keys + i] ?? null, after[keys + i] ?? null];
@@ -180,11 +179,7 @@ function update(
     const old = before.delistedAt;
     recordChange(transaction, lookup, after, { field: "delisted_at", old, new: null });
   }
-  transaction.run(
-    `UPDATE ${lookup.table} SET ${columns.map((column) => `${column} = ?`).join(", ")}, absences = 0,
-        delisted_at = NULL WHERE ${whereKey(lookup)}`,
-    [...after.slice(keys), ...after.slice(0, keys)],
-  );
+  upsert(transaction, lookup, after);
   return differs || before.delistedAt !== null;
 }
 

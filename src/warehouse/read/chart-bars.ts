@@ -8,7 +8,7 @@ import {
   startOfDay,
 } from "../../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
-import type { SettledRange } from "../../rule/answer.ts";
+import { readSettledIn } from "../coverage/ledger.ts";
 import { readKeyGaps } from "../coverage/series-gaps.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { series } from "../schema/lookups.ts";
@@ -198,9 +198,6 @@ export const MAX_GAPS = 2_000;
 /** Shorter empty ranges are not shown: they lie between any two ticks. */
 const MIN_EMPTY_MICROS = 60 * MICROS_PER_SECOND;
 
-const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
-  WHERE stream = ? AND series = ? AND proof <> 'lost' AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
-
 /**
  * Every part of the range without proof of rows, with its reason, including what the settings never selected. `present`: by the
  * clock of the views, read before. The daemon's clock may be ahead of it while the service is down: that was not asked for yet.
@@ -218,7 +215,7 @@ function readUnprovenRanges(
     .reverse()
     .slice(0, MAX_GAPS)
     .map(({ from, to, state, reason }): UnprovenRange => ({ from, to, stream, state, reason }));
-  const settled = connection.rows<SettledRange>(settledSql, [stream, series, end, start]);
+  const settled = readSettledIn(connection, { stream, series }, { from: start, to: end });
   const empty = settled
     .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)
     .map(
@@ -233,7 +230,5 @@ function readUnprovenRanges(
   const neverSelected = subtract(known, normalise([...gaps, ...settled])).map(
     (range): UnprovenRange => ({ ...range, stream, state: "none", reason: "not asked for" }),
   );
-  return [...gaps, ...empty, ...neverSelected]
-    .flatMap((range) => intersect(normalise([range]), requested).map((part) => ({ ...range, ...part })))
-    .sort((a, b) => a.from - b.from);
+  return clip([...gaps, ...empty, ...neverSelected], requested).sort((a, b) => a.from - b.from);
 }

@@ -1,13 +1,6 @@
-import type { Column } from "../../model/column.ts";
-import {
-  assetColumns,
-  derivativeContractColumns,
-  exchangeColumns,
-  exchangeMarketColumns,
-  exchangeSymbolColumns,
-  marketColumns,
-} from "../../model/stream-columns.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { ColumnDoc } from "../schema/column-doc.ts";
+import { publicDocs } from "../schema/column-docs.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
 export type RelationColumnKind = "text" | "integer" | "real" | "timestamp";
@@ -20,43 +13,33 @@ export interface ExportRelation {
   readonly from: string;
 }
 
-const ledgerKey = { stream: "text", index_type: "text", index_id: "text", name: "text" } as const;
-const range = { from_ts: "integer", to_ts: "integer", from_time: "timestamp", to_time: "timestamp" } as const;
-const unknown = {
-  where: "text",
-  name: "text",
-  first_seen: "timestamp",
-  count: "integer",
-  sample: "text",
-} as const;
+const kinds = { TEXT: "text", INTEGER: "integer", REAL: "real" } as const;
 
-/** A lookup with its public columns (without the count of absences), ordered by its key. */
-function lookupRelation(name: string, columns: readonly Column[], key: string): ExportRelation {
-  const added = {
-    first_seen: "timestamp",
-    delisted_at: "timestamp",
-    quality: "text",
-    extra: "text",
-  } as const;
-  const own = columns.flatMap(({ name, type }): [string, RelationColumnKind][] =>
-    type === "decimal"
-      ? [
-          [name, "real"],
-          [`${name}_exact`, "text"],
-        ]
-      : [[name, type === "source" ? "text" : type]],
-  );
-  return { name, columns: { ...Object.fromEntries(own), ...added }, from: `${name} ORDER BY ${key}` };
+/** The moments that the warehouse has as TEXT. */
+const isMoment = (column: string) => /^(time|first_seen|listing|expiration)$|_(time|at)$/.test(column);
+
+/** They number rows of this file, or count its lists. */
+const unexported: ReadonlySet<string> = new Set(["absences", "change", "reject"]);
+
+/** A public relation with the columns that its documentation lists. */
+function publicRelation(name: string, order?: string): ExportRelation {
+  const columns = publicDocs[name]?.columns.filter((column) => !unexported.has(column.name)) ?? [];
+  const kindOf = ({ name, type }: ColumnDoc) => (isMoment(name) ? "timestamp" : kinds[type]);
+  return {
+    name,
+    columns: Object.fromEntries(columns.map((column) => [column.name, kindOf(column)])),
+    from: order === undefined ? name : `${name} ORDER BY ${order}`,
+  };
 }
 
 /** Every public relation that is not partitioned by time, except `coverage` and `gaps`. */
 export const exportRelations: readonly ExportRelation[] = [
-  lookupRelation("assets", assetColumns, "id"),
-  lookupRelation("markets", marketColumns, "id"),
-  lookupRelation("exchanges", exchangeColumns, "id"),
-  lookupRelation("exchange_markets", exchangeMarketColumns, "exchange_id, market_id"),
-  lookupRelation("exchange_symbols", exchangeSymbolColumns, "exchange_id, asset_id"),
-  lookupRelation("derivative_contracts", derivativeContractColumns, "derivative_type, id"),
+  publicRelation("assets", "id"),
+  publicRelation("markets", "id"),
+  publicRelation("exchanges", "id"),
+  publicRelation("exchange_markets", "exchange_id, market_id"),
+  publicRelation("exchange_symbols", "exchange_id, asset_id"),
+  publicRelation("derivative_contracts", "derivative_type, id"),
   {
     name: "series",
     columns: { index_type: "text", index_id: "text", name: "text", refresh_us: "integer" },
@@ -65,43 +48,15 @@ export const exportRelations: readonly ExportRelation[] = [
         WHERE w.stream = 'index_ticks' AND w.series = s.series ORDER BY w.from_ts DESC LIMIT 1), 30000000) AS refresh_us
       FROM series s WHERE index_type <> '') ORDER BY index_type, name, index_id`,
   },
-  {
-    name: "revisions",
-    columns: {
-      ...ledgerKey,
-      ts: "integer",
-      time: "timestamp",
-      before: "text",
-      after: "text",
-      changed_at: "timestamp",
-    },
-    from: "revisions",
-  },
-  {
-    name: "status_changes",
-    columns: { entity: "text", id: "text", field: "text", old: "text", new: "text", seen_at: "timestamp" },
-    from: "status_changes ORDER BY change",
-  },
-  {
-    name: "rejects",
-    columns: { stream: "text", received_at: "timestamp", reason: "text", raw: "text", request: "text" },
-    from: "rejects ORDER BY reject",
-  },
-  { name: "unknown_fields", columns: unknown, from: 'unknown_fields ORDER BY "where", name' },
-  { name: "unknown_events", columns: unknown, from: 'unknown_events ORDER BY "where", name' },
+  publicRelation("revisions"),
+  publicRelation("status_changes", "change"),
+  publicRelation("rejects", "reject"),
+  publicRelation("unknown_fields", '"where", name'),
+  publicRelation("unknown_events", '"where", name'),
 ];
 
-export const coverageRelation: ExportRelation = {
-  name: "coverage",
-  columns: { ...ledgerKey, ...range, proof: "text", reason: "text" },
-  from: "coverage",
-};
-
-export const gapsRelation: ExportRelation = {
-  name: "gaps",
-  columns: { ...ledgerKey, ...range, state: "text", reason: "text", lost_at: "timestamp" },
-  from: "gaps",
-};
+export const coverageRelation = publicRelation("coverage");
+export const gapsRelation = publicRelation("gaps");
 
 export type RelationRow = readonly (number | string | null)[];
 

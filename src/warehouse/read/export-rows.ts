@@ -69,7 +69,10 @@ export function readLabels(
   connection: Connection,
   { stream, keys }: ExportPeriod,
 ): readonly (readonly (string | null)[])[] {
-  return keys.map((key) => labelsOf(connection, stream, key));
+  const { dictionary } = streamTable[stream];
+  const names = labelColumns(stream).map(({ from }) => from);
+  const sql = `SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`;
+  return keys.map((key) => connection.findTuple<readonly (string | null)[]>(sql, [key]) ?? []);
 }
 
 /** The refresh period of each stream, as the views compute it. */
@@ -86,16 +89,6 @@ export function readRefreshPeriods(connection: Connection): Readonly<Record<RowS
 export function comparesPrices(stream: RowStream): boolean {
   const columns: readonly Column[] = streamTable[stream].columns;
   return columns.some(({ name }) => name === "is_stale");
-}
-
-function labelsOf(connection: Connection, stream: RowStream, key: number): readonly (string | null)[] {
-  const { dictionary } = streamTable[stream];
-  const names = labelColumns(stream).map(({ from }) => from);
-  const labels = connection.findTuple<readonly (string | null)[]>(
-    `SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`,
-    [key],
-  );
-  return labels ?? [];
 }
 
 /** The covered ranges by series, clipped to the period. */

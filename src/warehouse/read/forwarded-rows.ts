@@ -1,8 +1,7 @@
 import { hasHistory, keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import type { SettledRange } from "../../rule/answer.ts";
-import type { LedgerKey } from "../coverage/ledger.ts";
+import { readSettledIn } from "../coverage/ledger.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { newestRow, timeOrder } from "../tables/row-parts.ts";
 import { rowTables, type SqlValue } from "../tables/row-tables.ts";
@@ -43,21 +42,10 @@ export function readRange(
     const to = excess === undefined ? range.to : excess[1];
     // The ledger of a snapshot stream has other keys.
     const ledger = hasHistory(stream)
-      ? readLedgerPart(connection, { stream, series: key }, { ...range, to })
+      ? readSettledIn(connection, { stream, series: key }, { ...range, to })
       : [];
     return { rows, ledger, to };
   })();
-}
-
-/** The ranges of the ledger that overlap `range`. */
-export function readLedgerPart(
-  connection: Connection,
-  key: LedgerKey,
-  { from, to }: TimeRange,
-): SettledRange[] {
-  const sql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
-    WHERE stream = ? AND series = ? AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
-  return connection.rows<SettledRange>(sql, [key.stream, key.series, to, from]);
 }
 
 /** Every key that has a ledger. */

@@ -43,63 +43,51 @@ export interface ReportRange {
   readonly to: Micros | undefined;
 }
 
-/** Every gap of the selected keys. */
-export function readGapReport(
-  connection: Connection,
-  selection: KeySelection,
-  rules?: ConfirmationRules,
-): GapReport {
-  assertIsNewest(connection);
-  return inReadTransaction(connection, (now, known) => {
-    const keys = selectKeys(known, selection);
-    const gaps = keys.flatMap((key) => readKey(connection, key, now).gaps.map((gap) => toRow(key, gap)));
-    const confirmations = readConfirmations(connection, gaps, rules, new Set(keys.map(namedKeyText)));
-    return {
-      ...{ now, keys, gaps, confirmations },
-      outsideRange: [],
-      unresolved: findUnresolved(connection, selection),
-    };
-  });
-}
-
 /**
- * Every part of the range that the selected keys lack: the ledger's gaps, and also what the ledger does not mention,
- * because an unknown part is not complete.
+ * Every gap of the selected keys. In a range: every part of it that they lack, the ledger's gaps and also what the ledger does not
+ * mention, because an unknown part is not complete.
  * Without a beginning the range begins for each key where its ledger does. Without an end it ends at the present, and
  * heads that are still `settling` do not count. `rules`: when the service is asked again.
  */
-export function readGapReportInRange(
+export function readGapReport(
   connection: Connection,
   selection: KeySelection,
   range: ReportRange,
   rules?: ConfirmationRules,
 ): GapReport {
   if (range.from === undefined || range.to === undefined) assertIsNewest(connection);
-  const inPast = connection.knownAt ? NOT_PROVEN_THEN_REASON : undefined;
-  return inReadTransaction(connection, (now, known) => {
+  const hasRange = range.from !== undefined || range.to !== undefined;
+  // One transaction, so that all that is read agrees.
+  return connection.database.transaction(() => {
+    const now = readPresentTs(connection);
     const end = range.to ?? now;
-    const keys = selectKeys(known, selection).filter(
-      (key) => selection.series !== undefined || isRelevant(key, range, end),
+    const keys = selectKeys(readLedgerKeys(connection), selection).filter(
+      (key) => !hasRange || selection.series !== undefined || isRelevant(key, range, end),
     );
     // A history that the settings no longer select lacks nothing, unless it is asked for by name.
     const isDropped = ({ isSelected, isSnapshot, firstTs }: LedgerKeySummary) =>
       selection.series === undefined && !isSelected && !isSnapshot && firstTs !== null;
-    const missing = keys.flatMap((key) => {
-      const part = { from: range.from ?? key.firstTs ?? end, to: end };
+    const findMissing = (key: SelectedKey): readonly KeyGap[] => {
       const { gaps, settled } = readKey(connection, key, now);
+      if (!hasRange) return gaps;
+      const part = { from: range.from ?? key.firstTs ?? end, to: end };
       const counted = gaps.filter(({ reason }) => range.to !== undefined || reason !== SETTLING_REASON);
-      const unknown = isDropped(key)
-        ? []
-        : subtract(normalise([part]), normalise([...settled, ...gaps].map(({ from, to }) => ({ from, to }))));
-      return [...counted.flatMap((gap) => clip(gap, part)), ...unknownGaps(key, unknown, now, inPast)]
-        .sort((a, b) => a.from - b.from)
-        .map((gap) => toRow(key, gap));
-    });
-    const outsideRange = keys.filter((key) => range.from === undefined && (key.firstTs ?? end) >= end);
-    const unresolved = findUnresolved(connection, selection);
-    const confirmations = readConfirmations(connection, missing, rules, new Set(missing.map(namedKeyText)));
-    return { now, keys, gaps: missing, confirmations, outsideRange, unresolved };
-  });
+      const known = normalise([...settled, ...gaps].map(({ from, to }) => ({ from, to })));
+      const unknown = isDropped(key) ? [] : subtract(normalise([part]), known);
+      const reason = connection.knownAt ? NOT_PROVEN_THEN_REASON : undefined;
+      return [...counted.flatMap((gap) => clip(gap, part)), ...unknownGaps(key, unknown, now, reason)].sort(
+        (a, b) => a.from - b.from,
+      );
+    };
+    const gaps = keys.flatMap((key) => findMissing(key).map((gap) => toRow(key, gap)));
+    const claimed = new Set((hasRange ? gaps : keys).map(namedKeyText));
+    const isOutside = ({ firstTs }: SelectedKey) => range.from === undefined && (firstTs ?? end) >= end;
+    return {
+      ...{ now, keys, gaps, confirmations: readConfirmations(connection, gaps, rules, claimed) },
+      outsideRange: hasRange ? keys.filter(isOutside) : [],
+      unresolved: findUnresolved(connection, selection),
+    };
+  })();
 }
 
 /** What the last run said of selectors that resolve to nothing. A caller who names the series does not ask for others. */
@@ -118,11 +106,6 @@ function isRelevant(
 ): boolean {
   if (key.isSelected || key.firstTs === null) return true;
   return key.firstTs < end && (key.endTs ?? end) > from;
-}
-
-/** One transaction, so that all that is read agrees. */
-function inReadTransaction<T>(connection: Connection, work: (now: Micros, known: KnownLedgerKey[]) => T): T {
-  return connection.database.transaction(() => work(readPresentTs(connection), readLedgerKeys(connection)))();
 }
 
 /** A key, and the subscription to all exchanges, which covers it too. */

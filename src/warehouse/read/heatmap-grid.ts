@@ -72,16 +72,6 @@ export class CellSums {
     addPartial(last, to - (bounds[last] ?? 0));
   }
 
-  /** Adds the sums of another row. */
-  addAll(other: CellSums): void {
-    other.#partial.forEach((sum, at) => {
-      this.#partial[at] = (this.#partial[at] ?? 0) + sum;
-    });
-    other.#whole.forEach((count, at) => {
-      this.#whole[at] = (this.#whole[at] ?? 0) + count;
-    });
-  }
-
   /** The row as runs; the sums are those of `keyCount` ledger keys. */
   runs(keyCount = 1): CellRun[] {
     const { bounds, labels } = this.#grid;

@@ -8,7 +8,7 @@ import type {
   HeatmapStep,
   SeriesId,
 } from "../../model/answers/heatmap.ts";
-import { hasHistory, historyStreams, isDaily, type Stream } from "../../model/streams.ts";
+import { hasHistory, historyStreams, isDaily } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { type KeyRange, readRanges, seriesSpans } from "../coverage/series-gaps.ts";
@@ -37,114 +37,100 @@ const MIN_DAYS = 30;
 const MAX_HOURS = 96;
 const MIN_HOURS = 24;
 const MAX_MONTHS = 180;
+const KEYS_PER_STEP = 500;
 const MICROS_PER_HOUR = MICROS_PER_DAY / 24;
 const streamOrder = ["index_ticks", "ohlcv", "exchange_ticks", "market_caps", "derivative_ticks"];
 const indexTypeOrder = ["LX", "GWA", "MWA"];
 
-/** What a heat map is made of, read at one time. */
-interface HeatmapParts {
-  readonly groups: ReadonlyMap<string, readonly KnownLedgerKey[]>;
-  readonly steps: ReadonlyMap<string, HeatmapStep>;
-  readonly grids: Readonly<Record<HeatmapStep, TimeGrid>>;
-  readonly ranges: ReadonlyMap<KnownLedgerKey, readonly KeyRange[]>;
-  readonly snapshotCells: ReadonlyMap<KnownLedgerKey, CellSums>;
-  readonly ranks: ReadonlyMap<string, number>;
-  /** The names of assets by id. */
-  readonly titles: ReadonlyMap<string, string>;
-  /** Keys without a gap are not in it. */
-  readonly gaps: GapSums;
+/** The ledger keys of one stream and index type, the best rank first. */
+interface KeyGroup {
+  readonly key: string;
+  readonly step: HeatmapStep;
+  readonly members: readonly KnownLedgerKey[];
 }
+
+type Grids = Readonly<Record<HeatmapStep, TimeGrid>>;
+
+/** The cells of each ledger key, and the average of each group. */
+type CellRuns = ReadonlyMap<KnownLedgerKey | KeyGroup, readonly CellRun[]>;
 
 /**
  * Reads the whole ledger: never on the main thread (docs/decisions/threads.md). It yields often, so that other queries need not
  * wait for the end: the caller keeps a read transaction open until then.
  */
 export function* readHeatmap(connection: Connection, now: Micros): Generator<void, Heatmap> {
-  const gaps = new GapSums();
   const keys = readLedgerKeys(connection);
   const present = readPresentTs(connection);
   yield;
-  const groups = Map.groupBy(keys, groupKey);
-  const steps = new Map([...groups].map(([key, members]) => [key, stepOf(members, now)]));
-  const ranges = yield* readHistoryRanges(connection, keys, gaps, present);
-  yield;
-  const grids = buildGrids(keys, steps, now, dailyStart(connection, ranges, now));
-  const gridOf = (key: KnownLedgerKey) => grids[steps.get(groupKey(key)) ?? "day"];
-  const snapshotCells = yield* readSnapshotCells(connection, keys, gridOf, gaps, present);
-  yield;
   const ranks = readRanks(connection);
   yield;
-  const titles = readTitles(connection);
-  const heatmap = new Heatmap({ groups, steps, grids, ranges, snapshotCells, ranks, titles, gaps }, now);
-  yield* heatmap.summarise();
-  return heatmap;
+  const groups = groupKeys(keys, ranks, now);
+  yield;
+  const ranges = yield* readHistoryRanges(connection, keys, present);
+  yield;
+  const grids = buildGrids(groups, now, dailyStart(connection, ranges, now));
+  const gaps = new GapSums();
+  const runs = new Map<KnownLedgerKey | KeyGroup, readonly CellRun[]>();
+  for (const group of groups) {
+    const total = new CellSums(grids[group.step]);
+    for (const [at, key] of group.members.entries()) {
+      if (at % KEYS_PER_STEP === 0 || !hasHistory(key.stream)) yield;
+      // A snapshot key may have too many ranges to hold them in memory beside those of others.
+      const own = hasHistory(key.stream) ? (ranges.get(key) ?? []) : readKeyRanges(connection, key, present);
+      const cells = new CellSums(grids[group.step]);
+      for (const range of own) {
+        cells.add(range, range.state);
+        total.add(range, range.state);
+      }
+      runs.set(key, cells.runs());
+      gaps.addAll(key, own);
+    }
+    runs.set(group, total.runs(group.members.length));
+  }
+  yield;
+  const listed = listChartSeries(groups, ranks, readTitles(connection));
+  yield;
+  return new Heatmap({ groups, grids, runs, gaps, series: new SeriesSearch(listed) }, now);
 }
 
-/** The state of the whole ledger at one time. Rows are computed on request only, because there may be thousands. */
+interface HeatmapParts {
+  readonly groups: readonly KeyGroup[];
+  readonly grids: Grids;
+  readonly runs: CellRuns;
+  /** Keys without a gap are not in it. */
+  readonly gaps: GapSums;
+  readonly series: SeriesSearch;
+}
+
+/** The state of the whole ledger at one time. */
 export class Heatmap {
   readonly #now: Micros;
   readonly #parts: HeatmapParts;
-  readonly #groups: readonly [string, readonly KnownLedgerKey[]][];
-  readonly #summaries = new Map<string, { readonly runs: readonly CellRun[]; readonly whole: number }>();
-  /** Those that have ticks or daily bars; empty until the last step. */
-  series = new SeriesSearch([]);
 
   constructor(parts: HeatmapParts, now: Micros) {
     this.#now = now;
     this.#parts = parts;
-    this.#groups = [...parts.groups]
-      .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
-      .map(([key, members]) => [key, sortByRank(members, parts.ranks)]);
   }
 
-  /** The last steps: sums each group, and lists the series to search. */
-  *summarise(): Generator<void> {
-    for (const [key, members] of this.#groups) {
-      yield;
-      this.#summaries.set(key, this.#sumGroup(key, members));
-    }
-    yield;
-    const listed = this.#chartSeries();
-    yield;
-    this.series = new SeriesSearch(listed);
-  }
-
-  /** By index type, then by rank, as a ranking has them. */
-  #chartSeries(): ChartSeries[] {
-    const keys = [...this.#members("index_ticks"), ...this.#members("ohlcv")];
-    const bySeries = Map.groupBy(keys, (key) => key.series);
-    const unique = [...bySeries.values()].flatMap(([key]) => key ?? []);
-    return sortByRank(unique, this.#parts.ranks)
-      .sort((a, b) => typeOrder(a) - typeOrder(b))
-      .map((key) => ({
-        ...toSeriesId(key),
-        name: key.name ?? "",
-        title: this.#parts.titles.get(key.index_id ?? "") ?? "",
-        has_ticks: bySeries.get(key.series)?.some(({ stream }) => stream === "index_ticks") ?? false,
-      }));
-  }
-
-  #members(stream: Stream): KnownLedgerKey[] {
-    return this.#groups.filter(([key]) => key.startsWith(`${stream}:`)).flatMap(([, members]) => members);
+  /** Those that have ticks or daily bars. */
+  get series(): SeriesSearch {
+    return this.#parts.series;
   }
 
   toResult({ defaultLimit, byGroup, name = "", onlyProblems = false }: HeatmapOptions): HeatmapResult {
+    const { groups, grids, gaps } = this.#parts;
     const needle = name.trim().toLowerCase();
     const isSelected = (key: KnownLedgerKey) =>
-      (!onlyProblems || this.#parts.gaps.has(key)) &&
+      (!onlyProblems || gaps.has(key)) &&
       (needle === "" || [key.name, key.index_id].some((text) => text?.toLowerCase().includes(needle)));
-    const groups = this.#groups.map(([key, members]) =>
-      this.#group(key, members, members.filter(isSelected), byGroup.get(key) ?? defaultLimit),
-    );
     return {
       generated_at: formatTimestamp(this.#now),
-      columns: {
-        hour: this.#parts.grids.hour.labels,
-        day: this.#parts.grids.day.labels,
-        month: this.#parts.grids.month.labels,
-      },
+      columns: { hour: grids.hour.labels, day: grids.day.labels, month: grids.month.labels },
       // Problems first; `whole` groups keep their order after them.
       groups: groups
+        .map((group) =>
+          this.#describe(group, group.members.filter(isSelected), byGroup.get(group.key) ?? defaultLimit),
+        )
         .filter(({ matches }) => matches > 0)
         .sort((a, b) => Number(a.whole === a.lines) - Number(b.whole === b.lines)),
     };
@@ -152,45 +138,62 @@ export class Heatmap {
 
   /** At most `limit` summaries, and the total counts. */
   summarizeGaps(limit: number): GapSummaryResult {
-    const lines = this.#groups.reduce((sum, [, members]) => sum + members.length, 0);
+    const lines = this.#parts.groups.reduce((sum, { members }) => sum + members.length, 0);
     return { ...this.#parts.gaps.summarize(limit, this.#now), lines };
   }
 
-  #group(
-    key: string,
-    members: readonly KnownLedgerKey[],
-    selected: readonly KnownLedgerKey[],
-    limit: number,
-  ): HeatmapGroup {
+  #describe(group: KeyGroup, selected: readonly KnownLedgerKey[], limit: number): HeatmapGroup {
+    const { runs, gaps, series } = this.#parts;
+    const { key, step, members } = group;
     const [{ stream, index_type }] = members as [KnownLedgerKey];
-    const { runs, whole } = this.#summaries.get(key) ?? { runs: [], whole: 0 };
-    const step = this.#parts.steps.get(key) ?? "day";
-    const hasGaps = (member: KnownLedgerKey) => Number(this.#parts.gaps.has(member));
-    const sorted = selected.toSorted((a, b) => hasGaps(b) - hasGaps(a));
+    const whole = members.filter((member) => !gaps.has(member)).length;
+    const sorted = selected.toSorted((a, b) => Number(gaps.has(b)) - Number(gaps.has(a)));
     const rows = sorted.slice(0, limit).map((member): HeatmapRow => {
-      const cells = new CellSums(this.#parts.grids[step]);
-      this.#addRanges(member, cells);
-      const slug = index_type === null ? null : this.series.slugOf(toSeriesId(member));
-      return { index_id: member.index_id, name: member.name, slug, runs: cells.runs() };
+      const slug = index_type === null ? null : series.slugOf(toSeriesId(member));
+      return { index_id: member.index_id, name: member.name, slug, runs: runs.get(member) ?? [] };
     });
-    const lines = members.length;
-    return { key, stream, index_type, step, lines, whole, summary: runs, matches: selected.length, rows };
-  }
-
-  #sumGroup(key: string, members: readonly KnownLedgerKey[]) {
-    const cells = new CellSums(this.#parts.grids[this.#parts.steps.get(key) ?? "day"]);
-    for (const member of members) this.#addRanges(member, cells);
+    const summary = runs.get(group) ?? [];
     return {
-      runs: cells.runs(members.length),
-      whole: members.filter((member) => !this.#parts.gaps.has(member)).length,
+      key,
+      stream,
+      index_type,
+      step,
+      lines: members.length,
+      whole,
+      summary,
+      matches: selected.length,
+      rows,
     };
   }
+}
 
-  #addRanges(key: KnownLedgerKey, cells: CellSums): void {
-    const snapshot = this.#parts.snapshotCells.get(key);
-    if (snapshot) cells.addAll(snapshot);
-    else for (const range of this.#parts.ranges.get(key) ?? []) cells.add(range, range.state);
-  }
+function groupKeys(
+  keys: readonly KnownLedgerKey[],
+  ranks: ReadonlyMap<string, number>,
+  now: Micros,
+): KeyGroup[] {
+  return [...Map.groupBy(keys, groupKey)]
+    .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
+    .map(([key, members]) => ({ key, step: stepOf(members, now), members: sortByRank(members, ranks) }));
+}
+
+/** By index type, then by rank, as a ranking has them. */
+function listChartSeries(
+  groups: readonly KeyGroup[],
+  ranks: ReadonlyMap<string, number>,
+  titles: ReadonlyMap<string, string>,
+): ChartSeries[] {
+  const keys = groups.flatMap(({ members }) => members).filter(({ stream }) => hasHistory(stream));
+  const bySeries = Map.groupBy(keys, (key) => key.series);
+  const unique = [...bySeries.values()].flatMap(([key]) => key ?? []);
+  return sortByRank(unique, ranks)
+    .sort((a, b) => typeOrder(a) - typeOrder(b))
+    .map((key) => ({
+      ...toSeriesId(key),
+      name: key.name ?? "",
+      title: titles.get(key.index_id ?? "") ?? "",
+      has_ticks: bySeries.get(key.series)?.some(({ stream }) => stream === "index_ticks") ?? false,
+    }));
 }
 
 function toSeriesId({ index_type, index_id }: KnownLedgerKey): SeriesId {
@@ -212,11 +215,7 @@ function earliestTs(keys: readonly KnownLedgerKey[], now: Micros): Micros {
 }
 
 /** Where the history of daily bars begins, by rows or by gaps: before that, the service was proven to have none. */
-function dailyStart(
-  connection: Connection,
-  ranges: ReadonlyMap<KnownLedgerKey, readonly KeyRange[]>,
-  now: Micros,
-): Micros {
+function dailyStart(connection: Connection, ranges: HistoryRanges, now: Micros): Micros {
   const gaps = [...ranges]
     .filter(([key]) => isDaily(key.stream))
     .flatMap(([, own]) => own.find(({ state }) => state !== "covered") ?? []);
@@ -225,19 +224,12 @@ function dailyStart(
 }
 
 /** One grid per step, long enough for the oldest group that uses it. */
-function buildGrids(
-  keys: readonly KnownLedgerKey[],
-  steps: ReadonlyMap<string, HeatmapStep>,
-  now: Micros,
-  firstMonth: Micros,
-) {
-  const first = (step: HeatmapStep) =>
-    earliestTs(
-      keys.filter((key) => steps.get(groupKey(key)) === step),
-      now,
-    );
-  const columns = (step: HeatmapStep, length: Micros, min: number, max: number) =>
-    Math.min(max, Math.max(min, Math.floor(now / length) - Math.floor(first(step) / length) + 1));
+function buildGrids(groups: readonly KeyGroup[], now: Micros, firstMonth: Micros): Grids {
+  const columns = (step: HeatmapStep, length: Micros, min: number, max: number) => {
+    const keys = groups.filter((group) => group.step === step).flatMap(({ members }) => members);
+    const needed = Math.floor(now / length) - Math.floor(earliestTs(keys, now) / length) + 1;
+    return Math.min(max, Math.max(min, needed));
+  };
   return {
     hour: buildGrid(now, "hour", columns("hour", MICROS_PER_HOUR, MIN_HOURS, MAX_HOURS + 1)),
     day: buildGrid(now, "day", columns("day", MICROS_PER_DAY, MIN_DAYS, MAX_DAYS)),
@@ -245,13 +237,14 @@ function buildGrids(
   };
 }
 
-/** The ranges of each key of a history stream; its gaps also go into `gaps`. */
+type HistoryRanges = ReadonlyMap<KnownLedgerKey, readonly KeyRange[]>;
+
+/** The ranges of each key of a history stream. */
 function* readHistoryRanges(
   connection: Connection,
   keys: readonly KnownLedgerKey[],
-  gaps: GapSums,
   present: Micros,
-): Generator<void, Map<KnownLedgerKey, readonly KeyRange[]>> {
+): Generator<void, HistoryRanges> {
   const found = new Map<KnownLedgerKey, readonly KeyRange[]>();
   for (const stream of historyStreams) {
     const own = new Map(keys.filter((key) => key.stream === stream).map((key) => [key.series, key]));
@@ -259,9 +252,7 @@ function* readHistoryRanges(
       const bySeries = readRanges(connection, span, present);
       for (const [series, ranges] of bySeries) {
         const key = own.get(series);
-        if (!key) continue;
-        found.set(key, ranges);
-        gaps.addAll(key, ranges);
+        if (key) found.set(key, ranges);
       }
       if (bySeries.size > 0) yield;
     }
@@ -269,26 +260,8 @@ function* readHistoryRanges(
   return found;
 }
 
-/** The cells of each snapshot key, which may have too many ranges to hold in memory; its gaps also go into `gaps`. */
-function* readSnapshotCells(
-  connection: Connection,
-  keys: readonly KnownLedgerKey[],
-  gridOf: (key: KnownLedgerKey) => TimeGrid,
-  gaps: GapSums,
-  present: Micros,
-): Generator<void, Map<KnownLedgerKey, CellSums>> {
-  const found = new Map<KnownLedgerKey, CellSums>();
-  for (const key of keys) {
-    const { stream, series } = key;
-    if (hasHistory(stream)) continue;
-    yield;
-    const ranges = readRanges(connection, { stream, first: series, last: series }, present).get(series) ?? [];
-    const cells = new CellSums(gridOf(key));
-    for (const range of ranges) cells.add(range, range.state);
-    found.set(key, cells);
-    gaps.addAll(key, ranges);
-  }
-  return found;
+function readKeyRanges(connection: Connection, { stream, series }: KnownLedgerKey, present: Micros) {
+  return readRanges(connection, { stream, first: series, last: series }, present).get(series) ?? [];
 }
 
 /** The newest market cap rank by asset id; a market has the rank of its base asset. */

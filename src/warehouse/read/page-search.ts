@@ -67,7 +67,7 @@ export function searchPages(
         group: "Relations",
         name,
         note: summary,
-        href: `/explore#${new URLSearchParams({ sql: `SELECT * FROM ${name} LIMIT 100` })}`,
+        href: explorePath(`SELECT * FROM ${name} LIMIT 100`),
       }),
     ),
   ];
@@ -75,6 +75,8 @@ export function searchPages(
   if (found[0]?.match === "similar" && others.length > 0) return others;
   return [...found.flatMap(toAssetPage).slice(0, MAX_ASSETS), ...found.map(toBarsPage), ...others];
 }
+
+const explorePath = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
 
 /** The average of an asset has its id. */
 function toAssetPage({ index_type, index_id, name, slug, match }: SeriesMatch): SearchMatch[] {
@@ -96,7 +98,7 @@ function toExchangePage({ name, pairs, pair }: ExchangeSummary): SearchMatch {
           : `${pairs.toLocaleString("en")} pairs`,
     href:
       pair === null
-        ? `/explore#${new URLSearchParams({ sql: `SELECT * FROM exchanges WHERE name = ${quoteText(name)}` })}`
+        ? explorePath(`SELECT * FROM exchanges WHERE name = ${quoteText(name)}`)
         : `${pagePath("exchanges", pair)}?${new URLSearchParams({ q: name })}`,
   };
 }
@@ -113,8 +115,8 @@ function toBarsPage({ index_type, name, slug, has_ticks, match }: SeriesMatch): 
 
 /** Names that begin with the text first; else in the order of the list. */
 function best<T>(list: readonly T[], text: string, nameOf: (one: T) => string): T[] {
-  const needle = nameToSlug(text.trim()).toLowerCase();
-  const place = (one: T) => nameToSlug(nameOf(one)).toLowerCase().indexOf(needle);
+  const needle = fold(text.trim());
+  const place = (one: T) => fold(nameOf(one)).indexOf(needle);
   return list
     .filter((one) => place(one) >= 0)
     .sort((a, b) => Math.min(1, place(a)) - Math.min(1, place(b)))

@@ -72,56 +72,26 @@ export function planRecords<S extends RowStream>(
   tolerance: Micros = 0,
 ): RowPlan<StreamRecords[S]> {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const planner = new RowPlanner(transaction, table, source, hasHistory(stream) ? tolerance : 0);
-  const series = groupByKey(transaction, table, records).map(([key, group]) =>
-    planner.plan(key, sortAscending(table, group, source), table.nameOf?.(group[0] as StreamRecords[S])),
-  );
+  const planner = new RowPlanner(transaction, table, source, stream === "index_ticks" ? tolerance : 0);
+  const byKey = Map.groupBy(records, (record) => table.key(transaction, record));
+  const series = [...byKey]
+    .sort(([a], [b]) => a - b)
+    .map(([key, group]) =>
+      planner.plan(key, sortAscending(table, group, source), table.nameOf?.(group[0] as StreamRecords[S])),
+    );
   const { unchanged, outranked } = planner;
   return { table, source, series, unchanged, outranked };
 }
 
-function groupByKey<Row>(
-  transaction: Transaction,
-  table: RowTable<Row>,
-  records: readonly Row[],
-): [number, readonly Row[]][] {
-  const groups = new Map<number, Row[]>();
-  let last: Row | undefined;
-  let group: Row[] = [];
-  for (const record of records) {
-    if (last === undefined || !table.hasSameKey(last, record)) {
-      const key = table.key(transaction, record);
-      group = groups.get(key) ?? [];
-      groups.set(key, group);
-    }
-    last = record;
-    group.push(record);
-  }
-  return [...groups].sort(([a], [b]) => a - b);
-}
-
 /** Sorts by time. Of records with the same timestamp, returns the first of a page, or all of the live feed in their order. */
 function sortAscending<Row>(
-  table: RowTable<Row>,
+  { ts }: RowTable<Row>,
   records: readonly Row[],
   source: RecordSource,
 ): readonly Row[] {
-  let isDescending = true;
-  let isAscending = true;
-  for (let i = 1; i < records.length; i++) {
-    const step = table.ts(records[i] as Row) - table.ts(records[i - 1] as Row);
-    if (step >= 0) isDescending = false;
-    if (step <= 0) isAscending = false;
-  }
-  if (isAscending) return records;
-  if (isDescending) return [...records].reverse();
-  if (source === "live") return records.toSorted((a, b) => table.ts(a) - table.ts(b));
-  const byTs = new Map<Micros, Row>();
-  for (const record of records) {
-    const ts = table.ts(record);
-    if (!byTs.has(ts)) byTs.set(ts, record);
-  }
-  return [...byTs.values()].sort((a, b) => table.ts(a) - table.ts(b));
+  if (records.length === 1) return records;
+  const ofPage = () => new Map(records.toReversed().map((record) => [ts(record), record])).values();
+  return [...(source === "live" ? records : ofPage())].sort((a, b) => ts(a) - ts(b));
 }
 
 class RowPlanner<Row> {
@@ -293,8 +263,9 @@ class RowPlanner<Row> {
     if (this.#tolerance === 0) return false;
     const { highWaterMarks } = this.#transaction;
     // Nearly every live tick is newer than all that REST has: no query, however many live ticks are near.
-    if (highWaterMarks.isAboveRest(this.#table, key, ts - this.#tolerance)) return false;
+    if (highWaterMarks.isAboveRest(key, ts - this.#tolerance)) return false;
+    const sql = "SELECT 1 FROM index_tick_rows WHERE series = ? AND ts > ? AND ts < ? AND source = 0 LIMIT 1";
     const near = [key, ts - this.#tolerance, ts + this.#tolerance];
-    return this.#transaction.findRow(getRowSql(this.#table).selectRestBetween, near) !== undefined;
+    return this.#transaction.findRow(sql, near) !== undefined;
   }
 }

@@ -58,34 +58,31 @@ export function countStoredRows(
   return connection.value<number>(sql, [series, range.from, range.to]);
 }
 
-/** A row that REST has served: from REST itself, or from the websocket and covered since. Only ticks have a live feed. */
-const isServedSql = (stream: HistoryStream) =>
-  streamTable[stream].event === null
-    ? "1"
-    : `(r.source <> 1 OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.stream = '${stream}' AND g.series = r.series
-        AND g.from_ts <= r.ts AND g.to_ts > r.ts AND g.proof <> 'lost'))`;
+/**
+ * `served`: REST has served the row, itself or by covering what the websocket had sent. `live`: no current REST page has written
+ * it. Only ticks have a live feed.
+ */
+type RowOrigin = "any" | "served" | "live";
 
-/** The newest row of the range that REST has served: no preview. */
-export function findNewestServedRow(
-  connection: SqlRunner,
-  { stream, series }: SeriesKey,
-  { from, to }: TimeRange,
-): Micros | undefined {
-  if (from >= to) return undefined;
-  const { table, keyColumn }: RowTable<never> = rowTables[stream];
-  const sql = `SELECT r.ts FROM ${table} r WHERE r.${keyColumn} = ? AND r.ts >= ? AND r.ts < ?
-    AND ${isServedSql(stream)} ORDER BY r.ts DESC LIMIT 1`;
-  return connection.findValue<Micros>(sql, [series, from, to]);
+function isOfOrigin(stream: HistoryStream, origin: RowOrigin): string {
+  if (origin === "any") return "true";
+  if (streamTable[stream].event === null) return String(origin === "served");
+  if (origin === "live") return "r.source = 1";
+  return `(r.source <> 1 OR EXISTS (SELECT 1 FROM settled_ranges g WHERE g.stream = '${stream}' AND g.series = r.series
+        AND g.from_ts <= r.ts AND g.to_ts > r.ts AND g.proof <> 'lost'))`;
 }
 
-/** The newest row before `ts`. */
+/** The newest row of the range. */
 export function findNewestRow(
   connection: SqlRunner,
   { stream, series }: SeriesKey,
-  ts: Micros,
+  { from, to }: TimeRange,
+  origin: RowOrigin = "any",
 ): Micros | undefined {
-  const sql = `SELECT max(ts) ${ofKey(stream)} AND ts < ?`;
-  return connection.value<Micros | null>(sql, [series, ts]) ?? undefined;
+  const { table, keyColumn }: RowTable<never> = rowTables[stream];
+  const sql = `SELECT r.ts FROM ${table} r WHERE r.${keyColumn} = ? AND r.ts >= ? AND r.ts < ?
+    AND ${isOfOrigin(stream, origin)} ORDER BY r.ts DESC LIMIT 1`;
+  return connection.findValue<Micros>(sql, [series, from, to]);
 }
 
 /** The timestamps of the stored rows in the range. */
@@ -96,16 +93,6 @@ export function readStoredTimestamps(
 ): Micros[] {
   const sql = `SELECT ts ${ofKey(stream)} AND ts >= ? AND ts < ?`;
   return transaction.values<Micros>(sql, [series, range.from, range.to]);
-}
-
-/** The timestamp of the newest tick in the range with source `live`: no current REST page has written it. */
-export function findNewestLiveRow(
-  transaction: Transaction,
-  series: number,
-  range: TimeRange,
-): Micros | undefined {
-  const sql = "SELECT max(ts) FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ? AND source = 1";
-  return transaction.value<Micros | null>(sql, [series, range.from, range.to]) ?? undefined;
 }
 
 /** An index that the service has served before. */

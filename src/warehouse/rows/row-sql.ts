@@ -20,8 +20,6 @@ interface RowSql {
   readonly confirmOne: string;
   /** Copies a row to the past. Parameters: the commit, the number of the revision, key, `ts`. */
   readonly keepPast: string;
-  /** Whether REST has written a row between two timestamps, both exclusive. */
-  readonly selectRestBetween: string;
   /** The row of one key and timestamp. */
   readonly selectOne: string;
   /** Whether any row exists between two timestamps, both inclusive, beside the one at a third. */
@@ -74,7 +72,6 @@ export function getRowSql<Row>({
       replaceOne: `UPDATE ${storedTable} SET ${sets.join(", ")} WHERE ${isStored}`,
       confirmOne: `UPDATE ${storedTable} SET source = 0${confirmed.map((name) => `, ${name} = ?`).join("")} WHERE ${isStored}`,
       keepPast: `INSERT INTO ${pastTable} (${versioned}, until, revision) SELECT ${versioned}, ?, ? FROM ${table} WHERE ${isRow}`,
-      selectRestBetween: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts > ? AND ts < ? AND source = 0 LIMIT 1`,
       selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${isRow}`,
       selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts BETWEEN ? AND ? AND ts IS NOT ? LIMIT 1`,
     };

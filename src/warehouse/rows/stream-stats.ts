@@ -1,19 +1,16 @@
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { type StreamStateRow, streamStates } from "../schema/coverage.ts";
-import type { Connection, Orm, SqlRunner } from "../sqlite/connection.ts";
-import { eq, sql } from "../sqlite/drizzle.ts";
+import type { Connection, SqlRunner } from "../sqlite/connection.ts";
+import { eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** Rows further in the future do not count as the newest of a stream. */
 const MAX_FUTURE_MICROS = 300 * MICROS_PER_SECOND;
 
-const isStream = eq(streamStates.stream, sql.placeholder("stream"));
-const stateOfStream = (orm: Orm) => orm.select().from(streamStates).where(isStream).prepare();
-
 /** Undefined: nothing of the stream was stored yet. */
-export function readStreamState(connection: SqlRunner, stream: Stream) {
-  return connection.prepared(stateOfStream).get({ stream });
+function readStreamState(connection: SqlRunner, stream: Stream) {
+  return connection.orm.select().from(streamStates).where(eq(streamStates.stream, stream)).get();
 }
 
 export function readStreamStates({ orm }: Connection): StreamStateRow[] {

@@ -3,12 +3,6 @@ import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { newestRow } from "./row-parts.ts";
 
-/** The part of a `RowTable` that does not depend on the record type. */
-interface RowLocation {
-  readonly table: string;
-  readonly keyColumn: string;
-}
-
 /**
  * Caches the newest stored or settled timestamp per key. A live tick above it is certainly new and needs no lookup:
  * thousands of ticks arrive at once, every 30 seconds.
@@ -48,12 +42,12 @@ export class HighWaterMarks {
   }
 
   /** Whether REST has stored no tick at `ts` or later. */
-  isAboveRest({ table, keyColumn }: RowLocation, key: number, ts: Micros): boolean {
-    let mark = this.#restMarks.get(key);
+  isAboveRest(series: number, ts: Micros): boolean {
+    let mark = this.#restMarks.get(series);
     if (mark === undefined) {
-      const sql = `SELECT ts FROM ${table} WHERE ${keyColumn} = ? AND source = 0 ORDER BY ts DESC LIMIT 1`;
-      mark = this.#connection.findValue<Micros>(sql, [key]) ?? Number.NEGATIVE_INFINITY;
-      this.#restMarks.set(key, mark);
+      const sql = "SELECT ts FROM index_tick_rows WHERE series = ? AND source = 0 ORDER BY ts DESC LIMIT 1";
+      mark = this.#connection.findValue<Micros>(sql, [series]) ?? Number.NEGATIVE_INFINITY;
+      this.#restMarks.set(series, mark);
     }
     return ts > mark;
   }

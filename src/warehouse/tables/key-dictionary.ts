@@ -18,11 +18,8 @@ export class KeyDictionary {
   /** The key of an index; inserts a new one if needed. */
   getSeriesKey(indexType: string, indexId: string): number {
     return getOrCreate(this.#series, indexType, indexId, () => {
-      const known = this.findSeriesKey(indexType, indexId);
-      if (known !== undefined) return known;
-      const name = this.#find<string | null>(seriesNameSql, { indexType, indexId }) ?? indexId;
-      const sql = "INSERT INTO series (index_type, index_id, name) VALUES (?, ?, ?)";
-      return this.#insert(sql, [indexType, indexId, name]);
+      const sql = `INSERT INTO series (index_type, index_id, name) VALUES (@indexType, @indexId, ${seriesNameSql})`;
+      return this.findSeriesKey(indexType, indexId) ?? this.#insert(sql, { indexType, indexId });
     });
   }
 
@@ -48,18 +45,15 @@ export class KeyDictionary {
 
   findSeriesKey(indexType: string, indexId: string): number | undefined {
     const sql = "SELECT series FROM series WHERE index_type = ? AND index_id = ?";
-    return this.#find<number>(sql, [indexType, indexId]);
+    return this.#connection.findValue<number>(sql, [indexType, indexId]);
   }
 
   getListingKey(exchangeId: string, marketId: string): number {
     return getOrCreate(this.#listings, exchangeId, marketId, () => {
-      const sql = "SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?";
-      const known = this.#find<number>(sql, [exchangeId, marketId]);
-      if (known !== undefined) return known;
-      return this.#insert(
-        `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId, ${listingNamesSql})`,
-        { exchangeId, marketId },
-      );
+      const find = "SELECT listing FROM listings WHERE exchange_id = ? AND market_id = ?";
+      const insert = `INSERT INTO listings (exchange_id, market_id, exchange, pair) VALUES (@exchangeId, @marketId, ${listingNamesSql})`;
+      const known = this.#connection.findValue<number>(find, [exchangeId, marketId]);
+      return known ?? this.#insert(insert, { exchangeId, marketId });
     });
   }
 
@@ -70,14 +64,11 @@ export class KeyDictionary {
     stub: { exchangeId: string | null; marketId: string | null; firstSeen: string },
   ): number {
     return getOrCreate(this.#contracts, derivativeType, id, () => {
-      const sql = "SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?";
-      const known = this.#find<number>(sql, [derivativeType, id]);
-      if (known !== undefined) return known;
-      return this.#insert(
-        `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, exchange, pair, is_described, first_seen, absences)
-          VALUES (@derivativeType, @id, @exchangeId, @marketId, ${listingNamesSql}, 0, @firstSeen, 0)`,
-        { derivativeType, id, ...stub },
-      );
+      const find = "SELECT contract FROM contracts WHERE derivative_type = ? AND id = ?";
+      const insert = `INSERT INTO contracts (derivative_type, id, exchange_id, market_id, exchange, pair, is_described, first_seen, absences)
+        VALUES (@derivativeType, @id, @exchangeId, @marketId, ${listingNamesSql}, 0, @firstSeen, 0)`;
+      const known = this.#connection.findValue<number>(find, [derivativeType, id]);
+      return known ?? this.#insert(insert, { derivativeType, id, ...stub });
     });
   }
 
@@ -88,20 +79,16 @@ export class KeyDictionary {
     this.#contracts.clear();
   }
 
-  #find<Value>(sql: string, values: unknown): Value | undefined {
-    return this.#connection.statement<Value>(sql).pluck().get(values);
-  }
-
   #insert(sql: string, values: unknown): number {
     return Number(this.#connection.statement(sql).run(values).lastInsertRowid);
   }
 }
 
-/** The readable name of an index, if the lookups have one. */
-const seriesNameSql = `SELECT CASE @indexType
+/** The readable name of an index; the id while the lookups have none. */
+const seriesNameSql = `coalesce(CASE @indexType
   WHEN 'GWA' THEN (SELECT symbol FROM assets WHERE id = @indexId)
   WHEN 'MWA' THEN (SELECT pair FROM markets WHERE id = @indexId)
-  WHEN '' THEN (SELECT name FROM exchanges WHERE id = @indexId) END`;
+  WHEN '' THEN (SELECT name FROM exchanges WHERE id = @indexId) END, @indexId)`;
 
 /** The names of an exchange and of a market; the ids while they are unknown. */
 const listingNamesSql = `coalesce((SELECT name FROM exchanges WHERE id = @exchangeId), @exchangeId),

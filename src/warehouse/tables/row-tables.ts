@@ -28,8 +28,6 @@ export interface RowTable<Row> {
   readonly pastTable: string;
   key(transaction: Transaction, record: Row): number;
   ts(record: Row): Micros;
-  /** Whether two records certainly have the same key: saves a lookup for each row of a page. */
-  hasSameKey(a: Row, b: Row): boolean;
   /** Appends the values of `columns`. `source`: 0 REST, 1 live. */
   encode(record: Row, source: number, values: SqlValue[]): void;
   /** The plain records in columns; appends the others to `others`. */
@@ -110,7 +108,6 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
   index_ticks: {
     ...deriveFromStream("index_ticks"),
     key: (transaction, tick) => transaction.dictionary.getSeriesKey(tick.indexType, tick.indexId),
-    hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
     collectPlain: collectPlainTicks,
     // Only ticks of liquid indices have a name; the lookups name assets and markets.
     nameOf: (tick) => (tick.indexType === "LX" ? tick.name : null),
@@ -119,17 +116,14 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
   ohlcv: {
     ...deriveFromStream("ohlcv"),
     key: (transaction, bar) => transaction.dictionary.getSeriesKey(bar.indexType, bar.indexId),
-    hasSameKey: (a, b) => a.indexId === b.indexId && a.indexType === b.indexType,
   },
   exchange_ticks: {
     ...deriveFromStream("exchange_ticks"),
     key: (transaction, tick) => transaction.dictionary.getListingKey(tick.exchangeId, tick.marketId),
-    hasSameKey: (a, b) => a.marketId === b.marketId && a.exchangeId === b.exchangeId,
   },
   market_caps: {
     ...deriveFromStream("market_caps"),
     key: (transaction, cap) => transaction.dictionary.getSeriesKey("GWA", cap.assetId),
-    hasSameKey: (a, b) => a.assetId === b.assetId,
   },
   derivative_ticks: {
     ...deriveFromStream("derivative_ticks"),
@@ -139,7 +133,6 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
         marketId: tick.marketId,
         firstSeen: transaction.stamp(),
       }),
-    hasSameKey: (a, b) => a.contractId === b.contractId && a.derivativeType === b.derivativeType,
   },
 };
 

@@ -71,11 +71,6 @@ export class Transaction extends SqlRunner {
     return this.#connection.orm;
   }
 
-  override prepared<Query>(build: (orm: Orm) => Query): Query {
-    this.#assertOpen();
-    return this.#connection.prepared(build);
-  }
-
   /** Records that this transaction wrote a page of this series, even if no row changed. */
   markWritten(stream: Stream, key: number): void {
     this.#writtenKeys.add(`${stream} ${key}`);

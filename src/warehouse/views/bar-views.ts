@@ -42,8 +42,6 @@ interface BarFigures {
   readonly isWhole?: string;
   /** Whether a tick of the bar has a quality remark. */
   readonly isDoubtful: string;
-  /** The number of ticks if none has a remark, found in one scan. */
-  readonly plainCount?: string;
   readonly presentTs: string;
 }
 
@@ -53,7 +51,7 @@ interface BarFigures {
  */
 export function barColumns(dialect: SqlDialect, bar: BarFigures): string {
   const { integer, real, flag, text, wholeMoment, day, yes } = dialect;
-  const { start, length, covered, isWhole, count, expected, plainCount } = bar;
+  const { start, length, covered, isWhole, count, expected } = bar;
   const unlessWhole = (whole: string, otherwise: string) =>
     isWhole === undefined ? otherwise : `CASE WHEN ${isWhole} THEN ${whole} ELSE ${otherwise} END`;
   const isIncomplete = `${isWhole === undefined ? "" : `${isWhole} IS NOT TRUE AND `}${covered} < ${length}`;
@@ -63,7 +61,7 @@ export function barColumns(dialect: SqlDialect, bar: BarFigures): string {
   ${real(unlessWhole("1.0", `${real(covered)} / ${length}`))} AS coverage,
   ${flag(unlessWhole(yes, `${covered} = ${length}`))} AS is_complete,
   ${text(`CASE WHEN ${start} + ${length} > ${bar.presentTs} THEN 'in progress' WHEN ${isIncomplete} THEN 'not proven whole'
-    ${plainCount === undefined ? "" : `WHEN ${plainCount} = ${expected} THEN NULL\n    `}WHEN ${bar.isDoubtful} THEN 'doubtful ticks'
+    WHEN ${bar.isDoubtful} THEN 'doubtful ticks'
     WHEN ${count} < ${expected} THEN 'fewer ticks than expected' END`)} AS quality`;
 }
 
@@ -101,8 +99,6 @@ function fromTicks(start: string, length: Micros) {
     /** The timestamp of each tick. */
     ts: { first: endTick("first"), highest: extreme("max"), lowest: extreme("min"), last: endTick("last") },
     count: ticks("count(*)"),
-    /** The number of ticks, made too large by any value in `details`. */
-    plainCount: ticks("count(*) + 1000000 * count(t.details)"),
     doubtful: ticks(`count(${fromDetails("t", "quality")})`),
   };
 }
@@ -119,7 +115,6 @@ interface BarSql extends Pick<BarFigures, "start" | "decimals" | "count"> {
   readonly length: Micros;
   /** The number of ticks with a quality remark. */
   readonly doubtful: string;
-  readonly plainCount?: string;
   /** What follows `FROM series s`, with `joinTarget`. */
   readonly from: string;
   readonly where: string;
@@ -129,7 +124,7 @@ interface BarSql extends Pick<BarFigures, "start" | "decimals" | "count"> {
  * Columns that a query does not select cost nothing: SQLite merges both SELECTs, and omits a LEFT JOIN on a full primary key if
  * no column of it is used. The period of a series that was never selected is 30 seconds.
  */
-function barsSql({ start, length, decimals, count, doubtful, plainCount, from, where }: BarSql): string {
+function barsSql({ start, length, decimals, count, doubtful, from, where }: BarSql): string {
   const end = `(${start} + ${length})`;
   const columns = barColumns(sqliteDialect, {
     start: "x.ts",
@@ -146,7 +141,6 @@ function barsSql({ start, length, decimals, count, doubtful, plainCount, from, w
     covered: "x.covered",
     isWhole: "x.is_whole",
     isDoubtful: "x.doubtful > 0",
-    ...(plainCount !== undefined && { plainCount: "x.plain_count" }),
     presentTs: `(SELECT ${sqliteDialect.presentTs})`,
   });
   // A stored column is not cast: a cast hides the key.
@@ -154,7 +148,7 @@ function barsSql({ start, length, decimals, count, doubtful, plainCount, from, w
   return `SELECT x.index_type, x.index_id, x.name, ${columns}
 FROM (SELECT s.index_type, s.index_id, s.name, ${ts} AS ts, ${decimals},
   ${count} AS n_ticks, ${length} / coalesce(w.period, 30000000) AS expected,
-  ${plainCount === undefined ? "" : `${plainCount} AS plain_count,\n  `}${doubtful} AS doubtful, g.to_ts >= ${end} AND g.proof <> 'lost' AS is_whole,
+  ${doubtful} AS doubtful, g.to_ts >= ${end} AND g.proof <> 'lost' AS is_whole,
   ${coveredMicros("index_ticks", "s.series", start, end)} AS covered
 FROM series s ${from}
   LEFT JOIN settled_ranges g ON g.stream = 'index_ticks' AND g.series = s.series AND g.from_ts = (
@@ -182,7 +176,6 @@ function barsFromTicks(length: Micros): string {
         .join(",\n  "),
       count: bar.count,
       doubtful: bar.doubtful,
-      plainCount: bar.plainCount,
       from: `${joinTarget}
   CROSS JOIN json_each(${daysWithRows("index_tick_rows", "s.series")}) d CROSS JOIN shifts o
   CROSS JOIN index_tick_rows a

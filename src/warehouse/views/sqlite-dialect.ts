@@ -6,17 +6,6 @@ import type { SqlDialect } from "./sql-dialect.ts";
  * Grafana, DuckDB) need one: each is cast in the outermost SELECT. Stored columns are not cast: a cast hides the index.
  */
 
-/** Microseconds since 1970 as `YYYY-MM-DDTHH:MM:SS.ffffffZ`. Only whole seconds go through strftime, which rounds. */
-export function timeText(ts: string): string {
-  const fraction = `((${ts}) % 1000000 + 1000000) % 1000000`;
-  return `CAST(strftime('%Y-%m-%dT%H:%M:%S', ((${ts}) - ${fraction}) / 1000000, 'unixepoch') || printf('.%06dZ', ${fraction}) AS TEXT)`;
-}
-
-/** The same for a timestamp that is a whole second. */
-export function wholeSecondText(ts: string): string {
-  return `CAST(strftime('%Y-%m-%dT%H:%M:%S.000000Z', (${ts}) / 1000000, 'unixepoch') AS TEXT)`;
-}
-
 /** Now by the service's clock, in microseconds. */
 export const presentTs =
   "(CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + (SELECT clock_skew FROM warehouse_state))";
@@ -34,22 +23,10 @@ export function quickDigitsOf(real: string): string {
   return `CASE WHEN abs(${real}) BETWEEN 1e-4 AND 1e14 AND CAST(${printed} AS REAL) = ${real} THEN ${printed} ELSE ${digitsOf(real)} END`;
 }
 
-/** A decimal column and its `_exact` twin. `name`: what the view calls them. */
-export function decimalColumns(row: string, column: string, name = column): string {
-  return `${row}.${column} AS ${name}, ${exactDigits(row, column)} AS ${name}_exact`;
-}
-
-/** `decimalColumns` in two thirds of the text, for views of few rows: SQLite parses all views whenever a file is opened. */
-export function fewDecimalColumns(row: string, column: string, name = column): string {
-  return `${row}.${column} AS ${name}, CAST(${slowExactDigits(row, column)} AS TEXT) AS ${name}_exact`;
-}
-
-/** All digits of a decimal (docs/decisions/exact-decimals.md). */
-export function exactDigits(row: string, column: string): string {
-  return `CAST(coalesce(${fromDetails(row, column)}, ${quickDigitsOf(`${row}.${column}`)}) AS TEXT)`;
-}
-
-/** `exactDigits` in two thirds of the text, for columns that are rarely computed. */
+/**
+ * All digits of a decimal (docs/decisions/exact-decimals.md), in two thirds of the text that is the fastest: SQLite parses all views
+ * whenever a file is opened.
+ */
 export function slowExactDigits(row: string, column: string): string {
   return `coalesce(${fromDetails(row, column)}, ${digitsOf(`${row}.${column}`)})`;
 }
@@ -75,12 +52,20 @@ export const sqliteDialect: SqlDialect = {
   text: (sql) => `CAST(${sql} AS TEXT)`,
   flag: (sql) => `CAST(${sql} AS INTEGER)`,
   seconds: (micros) => `(${micros}) / 1000000.0`,
-  moment: timeText,
-  wholeMoment: wholeSecondText,
+  // Only whole seconds go through strftime, which rounds.
+  moment(ts) {
+    const fraction = `((${ts}) % 1000000 + 1000000) % 1000000`;
+    return `CAST(strftime('%Y-%m-%dT%H:%M:%S', ((${ts}) - ${fraction}) / 1000000, 'unixepoch') || printf('.%06dZ', ${fraction}) AS TEXT)`;
+  },
+  wholeMoment: (ts) => `CAST(strftime('%Y-%m-%dT%H:%M:%S.000000Z', (${ts}) / 1000000, 'unixepoch') AS TEXT)`,
   // The expression of the index `daily_bars_by_day`.
   day: (ts) => `CAST(strftime('%Y-%m-%d', ${ts} / 1000000, 'unixepoch') AS TEXT)`,
-  decimals: decimalColumns,
-  fewDecimals: fewDecimalColumns,
+  decimals(row, column, name = column) {
+    const real = `${row}.${column}`;
+    return `${real} AS ${name}, CAST(coalesce(${fromDetails(row, column)}, ${quickDigitsOf(real)}) AS TEXT) AS ${name}_exact`;
+  },
+  fewDecimals: (row, column, name = column) =>
+    `${row}.${column} AS ${name}, CAST(${slowExactDigits(row, column)} AS TEXT) AS ${name}_exact`,
   details: fromDetails,
   largest: (...values) => `max(${values.join(", ")})`,
   smallest: (...values) => `min(${values.join(", ")})`,

@@ -24,8 +24,7 @@ export function repeatsPrice(
 }
 
 /** A quote does not compete for the best of its market if it has not moved for longer. */
-export const MAX_UNMOVED_SECONDS = 3600;
-const MAX_UNMOVED = MAX_UNMOVED_SECONDS * MICROS_PER_SECOND;
+const MAX_UNMOVED = 3600 * MICROS_PER_SECOND;
 
 /** The first ticker of the hour before `row`: price and quotes, its timestamp, and when its price last moved, in microseconds. */
 type HourStart = Readonly<Record<"last" | "bid" | "ask" | "ts" | "lastMoved", string>>;

@@ -1,7 +1,5 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { normalise, subtract, type TimeRange } from "../../../src/model/time-range.ts";
 import { loseAgedOut } from "../../../src/rule/apply.ts";
 import { applyChanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
@@ -171,33 +169,6 @@ describe("the view gaps", () => {
       ...Array(2).fill(["exchange_ticks", "kraken-id", "kraken-id", "rows"]),
       ["market_caps", null, null, "rows"],
     ]);
-  });
-
-  it("equals target minus settled for random ranges", () => {
-    const warehouse = openTestWarehouse();
-    const range = fc
-      .tuple(fc.integer({ min: 0, max: 100 }), fc.integer({ min: 1, max: 30 }))
-      .map(([from, length]): TimeRange => ({ from, to: from + length }));
-    let series = 0;
-    fc.assert(
-      fc.property(fc.array(range, { maxLength: 10 }), range, (settled, target) => {
-        const name = `series ${++series}`;
-        const seriesKey = warehouse.transaction((t) => t.dictionary.getSeriesKey("GWA", name));
-        const ledgerKey = { stream: "ohlcv", series: seriesKey } as const;
-        warehouse.transaction((t) => {
-          for (const [i, part] of settled.entries()) settle(t, ledgerKey, part, "empty", String(i % 3));
-        });
-        warehouse.connection.database
-          .prepare("INSERT INTO targets VALUES ('ohlcv', ?, ?, ?, 0, 1, NULL, 0, NULL, 1)")
-          .run(seriesKey, target.from, target.to);
-        const expected = subtract([target], normalise(settled));
-        const sql = 'SELECT from_ts AS "from", to_ts AS "to" FROM gaps WHERE index_id = ? ORDER BY 1';
-        expect(queryRows(warehouse, sql, name)).toEqual(expected);
-        expect(readGaps(warehouse.connection, "ohlcv", present, seriesKey)[0]?.open ?? []).toEqual(expected);
-        warehouse.connection.database.prepare("DELETE FROM targets").run();
-      }),
-      { numRuns: 200 },
-    );
   });
 });
 

@@ -13,7 +13,7 @@ import {
 } from "../../../src/warehouse/coverage/publication.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
-import { readStreamTiming, recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
+import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
@@ -110,22 +110,6 @@ describe("the publication of a series", () => {
       recordLowerPage(t, other, { publishedTo: 100, askedTo: 0 });
       expect([has(100), has(101)]).toEqual([true, false]);
     });
-  });
-});
-
-describe("a stream that serves the bar of a running day", () => {
-  it("is known once it was seen to do so", () => {
-    const warehouse = openTestWarehouse();
-    const sql =
-      "INSERT OR IGNORE INTO stream_states (stream, rows, missing_scopes) VALUES ('ohlcv', 0, '[]')";
-    warehouse.connection.database.exec(sql);
-    const serves = () =>
-      (["ohlcv", "index_ticks"] as const).map(
-        (stream) => readStreamTiming(warehouse.connection, stream)?.servesRunningDay === 1,
-      );
-    expect(serves()).toEqual([false, false]);
-    warehouse.transaction((t) => recordStreamState(t, "ohlcv", { servesRunningDay: 1 }));
-    expect(serves()).toEqual([true, false]);
   });
 });
 

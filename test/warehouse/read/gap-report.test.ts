@@ -5,7 +5,7 @@ import { normalise, subtract, totalDuration } from "../../../src/model/time-rang
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { declareTargets } from "../../../src/warehouse/coverage/targets.ts";
 import { resolveNames } from "../../../src/warehouse/lookups/resolve-names.ts";
-import { readGapReportInRange } from "../../../src/warehouse/read/gap-report.ts";
+import { readGapReport } from "../../../src/warehouse/read/gap-report.ts";
 import { present } from "../../support/present.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
@@ -49,7 +49,7 @@ describe("the gap report of a range", () => {
         const requested = { from: Math.min(a, b), to: Math.max(a, b) + HOUR };
         const { found } = resolveNames(warehouse.connection, [id]);
         const asked = { streams: ["index_ticks"] as const, series: found };
-        const { gaps } = readGapReportInRange(warehouse.connection, asked, requested);
+        const { gaps } = readGapReport(warehouse.connection, asked, requested);
         const missing = gaps.map(({ from_ts, to_ts }) => ({ from: from_ts, to: to_ts }));
         expect(normalise(missing)).toEqual(subtract([requested], normalise(covered)));
         expect(totalDuration(missing)).toBe(totalDuration(normalise(missing)));

@@ -30,38 +30,6 @@ const every = (from: number, to: number, step = HALF_MINUTE) =>
   Array.from({ length: (to - from) / step }, (_, i) => from + i * step);
 
 describe("a bar", () => {
-  it("has its exact first, highest, lowest and last price, and its covered part", () => {
-    const warehouse = warehouseOf(
-      [
-        [T, "10.5"],
-        [T + HALF_MINUTE, "12.12345678901234567"],
-        [T + 2 * HALF_MINUTE, "9.000000000000000001"],
-        [T + HOUR - HALF_MINUTE, "11"],
-        [T + HOUR, "13"],
-      ],
-      [
-        [T, T + HOUR / 2],
-        [T + HOUR / 2, T + (HOUR * 3) / 4, "empty"],
-      ],
-    );
-    expect(queryRows(warehouse, "SELECT * FROM bars_1h ORDER BY ts")).toEqual([
-      {
-        ...{
-          index_type: "GWA",
-          index_id: "btc-id",
-          name: "btc-id",
-          ts: T,
-          time: "2026-03-01T00:00:00.000000Z",
-        },
-        ...{ open: 10.5, open_exact: "10.5", close: 11, close_exact: "11" },
-        ...{ high: 12.123456789012346, high_exact: "12.12345678901234567" },
-        ...{ low: 9, low_exact: "9.000000000000000001", volume_24h: 1000.5, volume_24h_exact: "1000.5" },
-        ...{ n_ticks: 4, expected_ticks: 120, coverage: 0.75, is_complete: 0, quality: "not proven whole" },
-      },
-      expect.objectContaining({ ts: T + HOUR, open: 13, n_ticks: 1, coverage: 0, is_complete: 0 }),
-    ]);
-  });
-
   it("is complete if the ledger covers all of it, also with several proofs", () => {
     const ticks = every(T, T + HOUR).map((ts) => [ts, "5"] as const);
     const half = T + HOUR / 2;
@@ -95,17 +63,6 @@ describe("a bar", () => {
     expect(queryRows(warehouse, "SELECT quality, is_complete FROM bars_1h ORDER BY ts")).toEqual([
       { quality: "doubtful ticks", is_complete: 1 },
       { quality: "in progress", is_complete: 0 },
-    ]);
-  });
-
-  it("ignores ticks without a price, and has no row if no tick has one", () => {
-    const warehouse = warehouseOf([[T + HALF_MINUTE, "5"]]);
-    warehouse.transaction((transaction) => {
-      const unpriced = [T, T + HOUR].map((ts) => tick(ts, "1", { price: null, quality: "price unreadable" }));
-      writeTicks(transaction, unpriced);
-    });
-    expect(queryRows(warehouse, "SELECT ts, open, high, low, close, n_ticks FROM bars_1h")).toEqual([
-      { ts: T, open: 5, high: 5, low: 5, close: 5, n_ticks: 1 },
     ]);
   });
 
