@@ -225,20 +225,13 @@ export class SharedSession {
     });
   }
 
-  /** Inside a transaction: copies rows, some of which the table may have. `key`: the columns that identify one. */
-  async mergeIn(
-    table: string,
-    { columns, key, bytes }: { columns: readonly string[]; key: readonly string[]; bytes: Buffer },
-  ): Promise<void> {
-    const listNames = (names: readonly string[]) => names.map(quoteName).join(", ");
-    const names = listNames(columns);
-    const set = columns.filter((name) => !key.includes(name)).map((name) => `"${name}" = excluded."${name}"`);
-    await this.query(`CREATE TEMP TABLE incoming AS SELECT ${names} FROM ${table} LIMIT 0`);
-    await this.copyIn(`COPY pg_temp.incoming (${names}) FROM STDIN (FORMAT binary)`, bytes);
+  /** Copies rows into the temporary table `incoming`, which gets these columns of a table. */
+  async stage(table: string, columns: readonly string[], bytes: Buffer): Promise<void> {
+    const names = columns.map(quoteName).join(", ");
     await this.query(
-      `INSERT INTO ${table} (${names}) SELECT ${names} FROM pg_temp.incoming
-      ON CONFLICT (${listNames(key)}) DO UPDATE SET ${set.join(", ")}; DROP TABLE pg_temp.incoming`,
+      `DROP TABLE IF EXISTS pg_temp.incoming; CREATE TEMP TABLE incoming AS SELECT ${names} FROM ${table} LIMIT 0`,
     );
+    await this.copyIn("COPY pg_temp.incoming FROM STDIN (FORMAT binary)", bytes);
   }
 
   /** Reads a binary COPY. */

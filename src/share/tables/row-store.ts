@@ -4,7 +4,7 @@ import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
 import { cut, spliceLedger } from "../ledger-difference.ts";
-import { LEDGER_TABLE, rowLayouts } from "../schema/tables.ts";
+import { LEDGER_TABLE, rowLayouts, upsertSql } from "../schema/tables.ts";
 import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
 import { CopyWriter } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
@@ -155,7 +155,8 @@ export class SharedRows {
   async mergeRows(stream: RowStream, bytes: Buffer): Promise<void> {
     const { table, columns, key } = rowLayouts[stream];
     const names = columns.map(({ name }) => name);
-    await this.#session.mergeIn(`mds.${table}`, { columns: names, key: [key, "ts"], bytes });
+    await this.#session.stage(`mds.${table}`, names, bytes);
+    await this.#session.query(upsertSql(`mds.${table}`, names, [key, "ts"], "pg_temp.incoming"));
   }
 
   /** The rows of a key in a range as a binary COPY, in order of time. */
