@@ -355,11 +355,11 @@ export class Forwarder {
 
   /** A standby may have been promoted beside this primary, and a person may have changed the months. */
   async #lookForOddities(): Promise<void> {
-    const { session, onWarning } = this.#options;
+    const { session, report } = this.#options;
     const { newer, older } = await session.findOtherWriters();
     if (newer.length > 0) throw promotedFailure(newer);
     await this.writer.rows.months.assertUnchanged();
-    onWarning?.(older.length === 0 ? "" : describeOlderWriters(older));
+    report?.({ kind: "warning", message: older.length === 0 ? "" : describeOlderWriters(older) });
   }
 
   async #storeClockSkew(): Promise<void> {

@@ -1,3 +1,4 @@
+import { quoteName } from "../../model/sql-text.ts";
 import type { ShareRole } from "../../model/status/share-status.ts";
 import { historyStreams, type RowStream, streamTable } from "../../model/streams.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
@@ -42,11 +43,14 @@ class LocalRelation {
   readonly #options: RelationOptions;
   readonly #layout: RelationLayout;
   readonly columns: readonly string[];
+  /** The columns as a list in SQL. */
+  readonly names: string;
 
   constructor(options: RelationOptions, layout: RelationLayout) {
     this.#options = options;
     this.#layout = layout;
     this.columns = layout.columns.map(({ name }) => name);
+    this.names = this.columns.map(quoteName).join(", ");
   }
 
   /** Rows with the keys of PostgreSQL; undefined: a row whose key is too new. */
@@ -92,14 +96,13 @@ class SharedTable {
   async update(transaction: FencedTransaction): Promise<number> {
     const { session, role } = this.#options;
     const { name, primaryKey } = this.#layout;
-    const { columns } = this.#local;
+    const { columns, names } = this.#local;
     const bytes = this.#local.encode(this.#local.read().filter((row) => row !== undefined));
     if (this.#compared?.equals(bytes)) return 0;
     const table = `mds.${name}`;
     await session.stage(table, columns, bytes);
     const isUnion = name === "targets" && role === "pair";
     if (isUnion) await session.query(joinOlderTargets, undefined, TABLE_TIMEOUT_MS);
-    const names = columns.map((each) => `"${each}"`).join(", ");
     const isSame = primaryKey.map((each) => `i."${each}" = t."${each}"`).join(" AND ");
     const gone = `FROM ${table} t WHERE NOT EXISTS (SELECT FROM pg_temp.incoming i WHERE ${isSame})${isUnion ? ` AND ${isNoTarget}` : ""}`;
     const changed = `SELECT ${names} FROM pg_temp.incoming EXCEPT SELECT ${names} FROM ${table}`;
@@ -182,8 +185,7 @@ class SharedLog {
       const last = rows.at(-1);
       if (!last) return changed;
       const bytes = this.#local.encode(rows);
-      const names = this.#local.columns.map((each) => `"${each}"`).join(", ");
-      const sql = `COPY mds.${name} (${names}) FROM STDIN (FORMAT binary)`;
+      const sql = `COPY mds.${name} (${this.#local.names}) FROM STDIN (FORMAT binary)`;
       await transaction(() => this.#options.session.copyIn(sql, bytes));
       changed += rows.length;
       this.#last = Number(last[1]);
@@ -228,9 +230,8 @@ class SharedLog {
   /** Whether both have the same row of this number. */
   async #hasSame(source: number, last: number): Promise<boolean> {
     const [row] = this.#local.read({ after: last - 1, limit: 1 });
-    const names = this.#local.columns.map((each) => `"${each}"`).join(", ");
     const stored = await this.#options.session.copyOut(
-      `COPY (SELECT ${names} FROM mds.${this.#layout.name} WHERE source = ${source} AND ${this.#number} = ${last}) TO STDOUT (FORMAT binary)`,
+      `COPY (SELECT ${this.#local.names} FROM mds.${this.#layout.name} WHERE source = ${source} AND ${this.#number} = ${last}) TO STDOUT (FORMAT binary)`,
     );
     return row !== undefined && stored.equals(this.#local.encode([row]));
   }

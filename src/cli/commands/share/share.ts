@@ -40,9 +40,15 @@ export function addShareCommand(program: Command, context: CommandContext): void
           verify: flags.verify === true,
           clock,
           signal: stopping,
-          onWarning: (message) => void (message && stderr.write(`mds-sync: warning: ${message}\n`)),
-          onProgress({ rows, doneMicros, plannedMicros }) {
-            counts = { rows, done: doneMicros, planned: plannedMicros };
+          report(report) {
+            if (report.kind === "warning" && report.message !== "")
+              stderr.write(`mds-sync: warning: ${report.message}\n`);
+            if (report.kind === "rows")
+              counts = {
+                rows: counts.rows + report.rows,
+                done: report.doneMicros,
+                planned: report.plannedMicros,
+              };
           },
         });
         bar?.end();
