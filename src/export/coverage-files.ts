@@ -1,6 +1,6 @@
 import { quoteText } from "../model/sql-text.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
-import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
+import { intersect, normalise, subtract, type TimeRanges } from "../model/time-range.ts";
 import { coverageRelation, type LedgerEntry, type RelationRow } from "../warehouse/read/export-relations.ts";
 import { exportRefused } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
@@ -111,13 +111,12 @@ function rangesByKey(claims: readonly ExportClaim[]): Map<string, TimeRanges> {
 const claimKey = ({ stream, indexType, indexId, state, reason }: ExportClaim) =>
   JSON.stringify([stream, indexType, indexId, state, reason]);
 
-const keyValues = ({ stream, indexType, indexId, name }: LedgerEntry) => [stream, indexType, indexId, name];
-const rangeValues = ({ from, to }: TimeRange) => [from, to, formatTimestamp(from), formatTimestamp(to)];
-
 export function coverageRow(entry: LedgerEntry): RelationRow {
-  return [...keyValues(entry), ...rangeValues(entry), entry.state, entry.reason];
+  const { stream, indexType, indexId, name, from, to, state, reason } = entry;
+  const times = [from, to, formatTimestamp(from), formatTimestamp(to)];
+  return [stream, indexType, indexId, name, ...times, state, reason];
 }
 
 export function gapRow(entry: LedgerEntry): RelationRow {
-  return [...keyValues(entry), ...rangeValues(entry), entry.state, entry.reason, entry.lostAt];
+  return [...coverageRow(entry), entry.lostAt];
 }

@@ -66,17 +66,22 @@ export class Forwarder {
   #relationsAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ShareWriterOptions) {
-    const { session, role } = options;
+    const { connection, session, role } = options;
     this.#options = options;
     this.writer = new ShareWriter(options);
-    this.#relations = new SharedRelations(session, this.writer.dictionaries, role);
+    this.#relations = new SharedRelations({
+      connection,
+      session,
+      dictionaries: this.writer.dictionaries,
+      role,
+    });
   }
 
   /** Reads what PostgreSQL has. Returns what is to be compared: months that were away, or everything. */
   async load(): Promise<TimeRanges> {
     const { connection, session, clock } = this.#options;
     const returned = await this.writer.rows.months.load(clock.now(), this.writer.inTransaction);
-    await this.writer.dictionaries.load();
+    this.writer.dictionaries.clear();
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
     this.writer.dictionaries.hasAdopted();
     await this.#loadState();
@@ -100,7 +105,6 @@ export class Forwarder {
     await this.writer.renewIfDue();
     await this.writer.rows.load();
     await this.writer.renewIfDue();
-    await this.#relations.load(this.#options.connection);
     this.#relationsAt = Number.NEGATIVE_INFINITY;
   }
 
@@ -139,7 +143,7 @@ export class Forwarder {
     if (isDue) {
       await this.#lookForOddities();
       await this.writer.rows.months.createAhead(clock.now(), this.writer.inTransaction);
-      relations += await this.#relations.update(connection, this.writer.inTransaction);
+      relations += await this.#relations.update(this.writer.inTransaction);
       await this.writer.rows.bars.compute(clock, this.writer.inTransaction);
       await this.#storeClockSkew();
       this.#relationsAt = clock.monotonic();
@@ -246,7 +250,7 @@ export class Forwarder {
         return work();
       }),
     );
-    await this.writer.dictionaries.load();
+    this.writer.dictionaries.clear();
     await this.writer.dictionaries.update(connection, this.writer.inTransaction);
     await this.writer.rows.loadLedger();
     const parts = ledgers.map((key) => {
@@ -350,11 +354,11 @@ export class Forwarder {
 
   /** A standby may have been promoted beside this primary, and a person may have changed the months. */
   async #lookForOddities(): Promise<void> {
-    const { session, onWarning } = this.#options;
+    const { session, report } = this.#options;
     const { newer, older } = await session.findOtherWriters();
     if (newer.length > 0) throw promotedFailure(newer);
     await this.writer.rows.months.assertUnchanged();
-    onWarning?.(older.length === 0 ? "" : describeOlderWriters(older));
+    report?.({ kind: "warning", message: older.length === 0 ? "" : describeOlderWriters(older) });
   }
 
   async #storeClockSkew(): Promise<void> {

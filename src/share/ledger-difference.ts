@@ -15,28 +15,19 @@ export interface LedgerPiece extends TimeRange {
  * that `lost` here never removes what is covered there: it may be the only copy. The journal records retractions.
  */
 export function findLacking(local: readonly SettledRange[], shared: readonly SettledRange[]): LedgerPiece[] {
-  const pieces: LedgerPiece[] = [];
-  const add = (kind: LedgerPiece["kind"], part: TimeRange) => {
-    const last = pieces.at(-1);
-    if (last && last.kind === kind && last.to === part.from)
-      pieces[pieces.length - 1] = { ...last, to: part.to };
-    else pieces.push({ kind, from: part.from, to: part.to });
-  };
-  let next = 0;
-  for (const range of local) {
-    while (next < shared.length && (shared[next] as SettledRange).to <= range.from) next++;
-    const isLost = range.proof === "lost";
-    const same: TimeRange[] = [];
-    for (let i = next; i < shared.length && (shared[i] as SettledRange).from < range.to; i++) {
-      const other = shared[i] as SettledRange;
-      const isSame = other.proof === range.proof && other.reason === range.reason;
-      if (isSame || (isLost && other.proof !== "lost")) same.push(other);
-    }
+  const lacking: LedgerPiece[] = [];
+  for (const [claim, ranges] of Map.groupBy(local, toClaim)) {
+    const isLost = ranges[0]?.proof === "lost";
+    const same = shared.filter((each) => toClaim(each) === claim || (isLost && each.proof !== "lost"));
     const kind = isLost ? "merge" : "replace";
-    for (const part of subtract([range], normalise(same))) add(kind, part);
+    lacking.push(...subtract(normalise(ranges), normalise(same)).map((part) => ({ ...part, kind }) as const));
   }
-  return pieces;
+  const piecesOf = (kind: LedgerPiece["kind"]) =>
+    normalise(lacking.filter((piece) => piece.kind === kind)).map(({ from, to }) => ({ kind, from, to }));
+  return [...piecesOf("replace"), ...piecesOf("merge")].sort((a, b) => a.from - b.from);
 }
+
+const toClaim = ({ proof, reason }: SettledRange) => `${proof} ${reason}`;
 
 /** The time of a ledger that has one of these proofs. */
 export function rangesOf(ledger: readonly SettledRange[], ...proofs: readonly Proof[]): TimeRanges {

@@ -1,5 +1,4 @@
 import { failureCode } from "../model/failure.ts";
-import type { SharePeers } from "../model/status/share-status.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
@@ -11,23 +10,16 @@ import { heldBy, pooledFailure } from "./server/postgres-errors.ts";
 import { createHolder, readPeers } from "./server/read-share-status.ts";
 import { parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
-import type { ForwardProgress } from "./share-writer.ts";
-import type { ShareThreadSettings } from "./thread/share-messages.ts";
+import type { ShareReport, ShareThreadSettings } from "./thread/share-messages.ts";
 import { type ComparisonResult, compareShared, verifyShared } from "./verify.ts";
 
 export interface ShareOptions extends ShareThreadSettings {
   readonly readPassword: () => string | undefined;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  readonly onProgress?: (progress: ForwardProgress) => void;
-  /** Called with the name of the daemon that forwards: this one waits until it may. Without it, it gives up. */
-  readonly onStandby?: (name: string) => void;
-  /** PostgreSQL has not answered for a while. `since`: in milliseconds since 1970; `blockers`: who has the lock that it waits for. */
-  readonly onWaiting?: (since: number, blockers: readonly string[]) => void;
-  /** A warning in one line that does not stop forwarding; empty: none. */
-  readonly onWarning?: (message: string) => void;
-  /** Who works with the shared warehouse, every few seconds. */
-  readonly onPeers?: (peers: SharePeers) => void;
+  /** Whether it waits while another daemon forwards; if not, it gives up. */
+  readonly standsBy?: boolean;
+  readonly report?: (report: ShareReport) => void;
 }
 
 /** Connected to both stores, with the lease. */
@@ -76,13 +68,13 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
 /** How often a daemon reads who else is there, and a standby what PostgreSQL lacks. */
 const LOOK_INTERVAL_MS = 5_000;
 
-function createPeersLook(session: SharedSession, { clock, onPeers }: ShareOptions): () => Promise<void> {
+function createPeersLook(session: SharedSession, { clock, report }: ShareOptions): () => Promise<void> {
   let lookedAt = Number.NEGATIVE_INFINITY;
   return async () => {
-    if (!onPeers || clock.monotonic() - lookedAt < LOOK_INTERVAL_MS) return;
+    if (!report || clock.monotonic() - lookedAt < LOOK_INTERVAL_MS) return;
     lookedAt = clock.monotonic();
     const peers = await readPeers(session);
-    if (peers) onPeers(peers);
+    if (peers) report({ kind: "peers", peers });
   };
 }
 
@@ -93,14 +85,17 @@ async function takeWhenFree(
   lease: Lease,
   options: ShareOptions & Pick<OpenShare, "forwarder" | "lookAtPeers">,
 ): Promise<void> {
-  const { forwarder, lookAtPeers, clock, signal, leaseSeconds, onStandby } = options;
+  const { forwarder, lookAtPeers, clock, signal, leaseSeconds, standsBy = false, report } = options;
+  let standbyFor: string | undefined;
   let compareAt = Number.NEGATIVE_INFINITY;
   for (;;) {
     try {
-      return await lease.take({ isPatient: onStandby === undefined });
+      return await lease.take({ isPatient: !standsBy });
     } catch (error) {
-      if (!onStandby || !isPassing(error)) throw error;
-      onStandby(heldBy(error));
+      if (!standsBy || !isPassing(error)) throw error;
+      const forwardedBy = heldBy(error);
+      if (forwardedBy !== standbyFor) report?.({ kind: "standby", forwardedBy });
+      standbyFor = forwardedBy;
     }
     await lookAtPeers();
     if (clock.monotonic() >= compareAt) {

@@ -11,17 +11,12 @@ import type { Lease } from "./server/lease.ts";
 import type { SharedSession } from "./server/session.ts";
 import { SharedDictionaries } from "./tables/dictionaries.ts";
 import { type CommittedRange, SharedRows } from "./tables/row-store.ts";
+import type { ShareReport } from "./thread/share-messages.ts";
 
 /** Rows of one transaction: more gain little, and keep the rows of a range longer from its readers. */
 const MAX_ROWS_PER_TRANSACTION = 20_000;
 /** Ranges of one transaction: a first load has thousands of series without any row. */
 const MAX_UNITS_PER_TRANSACTION = 500;
-
-export interface ForwardProgress {
-  readonly rows: number;
-  readonly doneMicros: number;
-  readonly plannedMicros: number;
-}
 
 export interface ShareWriterOptions {
   readonly connection: Connection;
@@ -33,8 +28,7 @@ export interface ShareWriterOptions {
   readonly name: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  readonly onProgress?: (progress: ForwardProgress) => void;
-  readonly onWarning?: (message: string) => void;
+  readonly report?: (report: ShareReport) => void;
 }
 
 /** A range of one key to be forwarded: rows with their coverage; `append`: rows alone, of which PostgreSQL has none. */
@@ -156,7 +150,13 @@ export class ShareWriter {
     this.rows.raiseNewest(stream, all);
     this.counts.rows += all.length;
     this.counts.ranges += ledger.length;
-    this.#reportProgress(lengthOf(batch.map(({ unit }) => unit)));
+    this.#doneMicros += lengthOf(batch.map(({ unit }) => unit));
+    this.#options.report?.({
+      kind: "rows",
+      rows: all.length,
+      doneMicros: this.#doneMicros,
+      plannedMicros: this.#plannedMicros,
+    });
   }
 
   /** Replaces the ledger of a subscription inside `ranges`, whose rows are there already. */
@@ -193,15 +193,6 @@ export class ShareWriter {
   /** Extends the lease; call it also while there is nothing to forward. Throws if another daemon has taken it. */
   renewIfDue(): Promise<void> {
     return this.#options.lease.renewIfDue();
-  }
-
-  #reportProgress(done: Micros): void {
-    this.#doneMicros += done;
-    this.#options.onProgress?.({
-      rows: this.counts.rows,
-      doneMicros: this.#doneMicros,
-      plannedMicros: this.#plannedMicros,
-    });
   }
 }
 

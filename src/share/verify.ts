@@ -71,9 +71,8 @@ export async function verifyShared(comparison: AsyncIterable<ComparisonResult>):
 
 function containsRows(found: Buffer, expected: Buffer): boolean {
   if (found.equals(expected)) return true;
-  const rows = new Set([...splitCopy(found)].map(({ bytes }) => bytes.toString("latin1")));
-  for (const { bytes } of splitCopy(expected)) if (!rows.has(bytes.toString("latin1"))) return false;
-  return true;
+  const rows = new Set([...splitCopy(found)].map((row) => row.toString("latin1")));
+  return [...splitCopy(expected)].every((row) => rows.has(row.toString("latin1")));
 }
 
 /** The covered ranges of a row key: of its series, or of the subscriptions that deliver it. */

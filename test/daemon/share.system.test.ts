@@ -7,7 +7,7 @@ import { startSimulator } from "../simulator/simulator.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
-import { bothStores, shareInto } from "../support/share/share-harness.ts";
+import { expectSameInBoth, shareInto } from "../support/share/share-harness.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
@@ -93,13 +93,9 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
 
   const warehouse = openTestWarehouse({ path: join(folder, "mds.sqlite") });
   await shareInto(server, database, warehouse);
-  for (const relation of relations) {
-    const { sqlite, postgres } = await bothStores(server, database, warehouse, relation);
-    expect(postgres, relation).toEqual(sqlite);
-  }
-  const ticks = await bothStores(server, database, warehouse, "index_ticks", "is_settled");
-  expect(ticks.postgres.length).toBeGreaterThan(5_000);
-  expect(ticks.postgres).toEqual(ticks.sqlite);
+  for (const relation of relations) await expectSameInBoth(server, database, warehouse, relation);
+  const ticks = await expectSameInBoth(server, database, warehouse, "index_ticks", "is_settled");
+  expect(ticks).toBeGreaterThan(5_000);
   expect(await shareInto(server, database, warehouse, { verify: true })).toMatchObject({
     rows: 0,
     mended: 0,

@@ -2,12 +2,13 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { exportInProcess } from "../../src/export/run-export.ts";
-import { Failure } from "../../src/model/failure.ts";
+import type { Failure } from "../../src/model/failure.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { exportIn, inCatalogue, shareExport } from "../support/export/read-export.ts";
 import { fillEverything, openAt } from "../support/export/sample-data.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
@@ -30,12 +31,6 @@ const command = (folder: string, ...args: string[]) =>
     cwd: folder,
     env: { MDS_WAREHOUSE: "mds.sqlite" },
   });
-
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const error = await work.catch((thrown: unknown) => thrown);
-  if (error instanceof Failure) return error;
-  throw error ?? new Error("nothing failed");
-}
 
 describe("mds-sync export", () => {
   it("F21: refuses to replace the only copy of ticks that 0.2.0 moved out of the warehouse", async () => {

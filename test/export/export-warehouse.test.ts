@@ -6,40 +6,22 @@ import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { asyncBufferFromFile, parquetReadObjects } from "hyparquet";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Manifest, ManifestFile } from "../../src/export/manifest.ts";
+import { barWidths } from "../../src/model/time.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { compareRelations, exportIn, inWarehouse, type Row } from "../support/export/read-export.ts";
-import { extremes, fillEverything, monthStart, openAt } from "../support/export/sample-data.ts";
+import {
+  extremes,
+  fillEverything,
+  filledRelations,
+  monthStart,
+  openAt,
+} from "../support/export/sample-data.ts";
 
 const relations = [
-  "assets",
-  "markets",
-  "exchanges",
-  "exchange_markets",
-  "exchange_symbols",
-  "derivative_contracts",
-  "ohlcv",
-  "index_ticks",
-  "exchange_ticks",
-  "market_caps",
-  "derivative_ticks",
-  "latest_index_ticks",
-  "latest_exchange_ticks",
-  "latest_market_caps",
-  "latest_derivative_ticks",
-  "bars_1m",
-  "bars_5m",
-  "bars_15m",
-  "bars_1h",
-  "bars_4h",
-  "bars_1d",
+  ...filledRelations,
+  ...Object.keys(barWidths).map((width) => `bars_${width}`),
   "reconcile_ohlcv",
   "reconcile_market_caps",
-  "coverage",
-  "revisions",
-  "status_changes",
-  "rejects",
-  "unknown_fields",
-  "unknown_events",
 ];
 
 const folder = mkdtempSync(join(tmpdir(), "mds-export-"));

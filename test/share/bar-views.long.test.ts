@@ -14,7 +14,7 @@ import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { expectSame, exportIn } from "../support/export/read-export.ts";
 import { hasModules, python } from "../support/has-tool.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { bothStores, shareInto } from "../support/share/share-harness.ts";
+import { expectSameInBoth, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
@@ -153,10 +153,7 @@ it("gives random ticks the same bars and quality in every engine and reader", as
   const views = [...widths.map((width) => `bars_${width}`), "returns_1h"];
   await expectSame(folder, ...views);
   const expectShared = async (view: string) => {
-    const both = await bothStores(server, database, warehouse, view);
-    expect(both.postgresColumns, view).toEqual(both.sqliteColumns);
-    expect(both.postgres, view).toEqual(both.sqlite);
-    expect(both.sqlite.length, view).toBeGreaterThan(1);
+    expect(await expectSameInBoth(server, database, warehouse, view), view).toBeGreaterThan(1);
   };
   for (const view of views) await expectShared(view);
   // A query reads kept bars, and the ticks of stale ones that it selects, and no others.

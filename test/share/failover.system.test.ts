@@ -1,12 +1,13 @@
 import { expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openShare } from "../../src/share/share-once.ts";
+import type { ShareReport } from "../../src/share/thread/share-messages.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
 import type { PostgresServer } from "../support/postgres-server.ts";
 import {
   addHours,
-  bothStores,
-  failureOf,
+  expectSameInBoth,
   HOURS_BEGIN,
   shareInto,
   shareOptions,
@@ -43,10 +44,8 @@ async function expectHealed(
   database: string,
   warehouse: Parameters<typeof addHours>[0],
 ) {
-  for (const relation of ["index_ticks", "coverage"]) {
-    const { sqlite, postgres } = await bothStores(server, database, warehouse, relation);
-    expect(postgres).toEqual(sqlite);
-  }
+  for (const relation of ["index_ticks", "coverage"])
+    await expectSameInBoth(server, database, warehouse, relation);
 }
 
 it("I12: loses no acknowledged range if the primary dies beside a synchronous standby", async () => {
@@ -136,7 +135,8 @@ it("I12: notices within a minute that a standby was promoted beside the living p
   let passedMs = 0;
   const clock = { ...systemClock, monotonic: () => passedMs };
   const told: string[] = [];
-  const more = { url, onWarning: (message: string) => void told.push(message) };
+  const report = (each: ShareReport) => void (each.kind === "warning" && told.push(each.message));
+  const more = { url, report };
   const share = await openShare({ ...shareOptions(primary, database, warehouse, more), clock });
   await share.forwarder.forward();
   expect(told).toEqual([""]);

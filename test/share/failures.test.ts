@@ -1,13 +1,20 @@
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/runtime/clock.ts";
 import { runShareLoop } from "../../src/share/thread/share-loop.ts";
 import type { ShareReport } from "../../src/share/thread/share-messages.ts";
-import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { backUp } from "../../src/warehouse/backup.ts";
+import { openReader } from "../../src/warehouse/reader.ts";
+import { restoreWarehouse } from "../../src/warehouse/restore.ts";
+import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { EMPTY_TEMPLATE, PASSWORD } from "../support/postgres-server.ts";
 import { startCuttingProxy } from "../support/share/cutting-proxy.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
-import { addHours, failureOf, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import { addHours, expectSameInBoth, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { writeRecords } from "../support/warehouse/write-records.ts";
@@ -21,13 +28,10 @@ function correct(warehouse: WarehouseWriter, hour: number, price: string): void 
 }
 
 const countSql = "SELECT count(*)::integer AS rows, coalesce(sum(price), 0) AS sum FROM mds.index_tick_rows";
-const localSql = "SELECT count(*) AS rows, coalesce(sum(price), 0) AS sum FROM index_tick_rows";
 
 async function expectEqual(database: string, warehouse: WarehouseWriter): Promise<void> {
-  const [shared] = await server.query<{ rows: number; sum: number }>(database, countSql);
-  const local = warehouse.connection.database.prepare(localSql).get() as { rows: number; sum: number };
-  expect(shared?.rows).toBe(local.rows);
-  expect(shared?.sum).toBeCloseTo(local.sum, 3);
+  for (const relation of ["index_ticks", "exchange_ticks", "coverage"])
+    await expectSameInBoth(server, database, warehouse, relation);
 }
 
 describe("PostgreSQL that", () => {
@@ -115,6 +119,24 @@ describe("PostgreSQL that", () => {
       { ranges: 1 },
     ]);
   });
+});
+
+it("I7: compares everything after a restore, even if as many changes follow as before", async () => {
+  const database = await server.createDatabase();
+  const copy = join(temporaryFolder(), "copy.sqlite");
+  const first = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock: systemClock });
+  addHours(first, 0, 2);
+  const reader = openReader(first.path);
+  backUp(reader, copy);
+  reader.close();
+  correct(first, 1 / 6, "1.5");
+  await shareInto(server, database, first);
+  first.close();
+  restoreWarehouse(copy, first.path, HOURS_BEGIN);
+  const restored = openTestWarehouse({ path: first.path });
+  correct(restored, 1 / 3, "2.5");
+  expect(await shareInto(server, database, restored)).toMatchObject({ mended: 1 });
+  await expectEqual(database, restored);
 });
 
 it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile says why not", async () => {

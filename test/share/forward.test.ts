@@ -1,37 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { openShare } from "../../src/share/share-once.ts";
-import { fillEverything } from "../support/export/sample-data.ts";
+import type { ShareReport } from "../../src/share/thread/share-messages.ts";
+import { fillEverything, filledRelations } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { addHours, bothStores, shareInto, shareOptions } from "../support/share/share-harness.ts";
+import { addHours, expectSameInBoth, shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
 
-const relations = [
-  "assets",
-  "markets",
-  "exchanges",
-  "exchange_markets",
-  "exchange_symbols",
-  "derivative_contracts",
-  "ohlcv",
-  "index_ticks",
-  "exchange_ticks",
-  "market_caps",
-  "derivative_ticks",
-  "coverage",
-  "revisions",
-  "status_changes",
-  "rejects",
-  "unknown_fields",
-  "unknown_events",
-  "gaps",
-  "latest_index_ticks",
-  "latest_exchange_ticks",
-  "latest_market_caps",
-  "latest_derivative_ticks",
-];
+const relations = [...filledRelations, "gaps"];
 
 describe("forwarding", () => {
   it("can be stopped between two transactions, and goes on with the next forwarder", async () => {
@@ -39,7 +17,7 @@ describe("forwarding", () => {
     const warehouse = openTestWarehouse({ clock: systemClock });
     addHours(warehouse, 0, 170);
     const stop = new AbortController();
-    const more = { signal: stop.signal, onProgress: () => stop.abort() };
+    const more = { signal: stop.signal, report: ({ kind }: ShareReport) => kind === "rows" && stop.abort() };
     const share = await openShare(shareOptions(server, database, warehouse, more));
     await expect(share.forwarder.forward()).rejects.toThrow("aborted");
     await share.close();
@@ -57,11 +35,12 @@ describe("forwarding", () => {
     const warehouse = openTestWarehouse({ clock: systemClock });
     addHours(warehouse, 0, 170);
     let isFirst = true;
-    const onProgress = () => {
+    const report = ({ kind }: ShareReport) => {
+      if (kind !== "rows") return;
       if (isFirst) addHours(warehouse, 170, 10);
       isFirst = false;
     };
-    const share = await openShare(shareOptions(server, database, warehouse, { onProgress }));
+    const share = await openShare(shareOptions(server, database, warehouse, { report }));
     const rows = (await share.forwarder.forward()).rows + (await share.forwarder.forward()).rows;
     await share.close();
     expect(rows).toBe(180 * 120);
@@ -94,16 +73,7 @@ describe("forwarding", () => {
     warehouse.transaction(fillEverything);
     const first = await shareInto(server, database, warehouse);
     expect(first.rows).toBeGreaterThan(600);
-    for (const relation of relations) {
-      const { sqlite, postgres, sqliteColumns, postgresColumns } = await bothStores(
-        server,
-        database,
-        warehouse,
-        relation,
-      );
-      expect.soft(postgresColumns, relation).toEqual(sqliteColumns);
-      expect.soft(postgres, relation).toEqual(sqlite);
-    }
+    for (const relation of relations) await expectSameInBoth(server, database, warehouse, relation);
     const second = await shareInto(server, database, warehouse);
     expect(second).toMatchObject({ rows: 0, ranges: 0, relations: 0, commits: 0 });
   });

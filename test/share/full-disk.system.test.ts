@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
+import { failureOf } from "../support/failure-of.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
-import { addHours, failureOf, shareInto } from "../support/share/share-harness.ts";
+import { addHours, shareInto } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = useOwnPostgres();

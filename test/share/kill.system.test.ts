@@ -6,11 +6,12 @@ import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
 import { readJournalPosition } from "../../src/warehouse/tables/journal.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { ticks } from "../support/export/sample-data.ts";
+import { failureOf } from "../support/failure-of.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
-import { bothStores, failureOf, shareInto } from "../support/share/share-harness.ts";
+import { expectSameInBoth, shareInto } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
@@ -155,7 +156,6 @@ it("I5: loses and doubles nothing where a pass over the journal is killed before
   // It goes on from its position, without a comparison of everything.
   expect(await shareInto(server, database, warehouse, { name })).toMatchObject({ compared: 0 });
   expect(await readPosition()).toBe(String(readJournalPosition(warehouse.connection).seq));
-  const { sqlite, postgres } = await bothStores(server, database, warehouse, "index_ticks");
-  expect(postgres).toEqual(sqlite);
+  await expectSameInBoth(server, database, warehouse, "index_ticks");
   expect(await countRows()).toBe(String(20 + 3 * 2 - 3));
 });

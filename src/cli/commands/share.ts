@@ -37,9 +37,15 @@ export function addShareCommand(program: Command, context: CommandContext): void
           verify,
           clock,
           signal: stopping,
-          onWarning: (message) => void (message && stderr.write(`mds-sync: warning: ${message}\n`)),
-          onProgress({ rows, doneMicros, plannedMicros }) {
-            counts = { rows, done: doneMicros, planned: plannedMicros };
+          report(report) {
+            if (report.kind === "warning" && report.message !== "")
+              stderr.write(`mds-sync: warning: ${report.message}\n`);
+            if (report.kind === "rows")
+              counts = {
+                rows: counts.rows + report.rows,
+                done: report.doneMicros,
+                planned: report.plannedMicros,
+              };
           },
         });
       const result = await underBar(flags, context, "share", () => counts, share);

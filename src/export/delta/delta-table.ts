@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { ManifestFile } from "../manifest.ts";
 
 /** The intended content of a relation's Delta table. */
@@ -86,7 +86,7 @@ export function tableChanges(state: TableState, table: DeltaTable, now: number):
   const schemaString = schemaOf(table);
   const partitionColumns = table.partitionColumn === undefined ? [] : [table.partitionColumn];
   const metaData: TableMetadata = {
-    id: state.metaData?.id ?? tableId(table.relation, now),
+    id: state.metaData?.id ?? randomUUID(),
     name: table.relation,
     format: { provider: "parquet", options: {} },
     schemaString,
@@ -180,9 +180,3 @@ function addPath({ version }: ManifestFile, relation: string): string {
 
 /** The files of the versions are never replaced, as the log of a table demands. */
 export const tableFolder = (relation: string) => `versions/${relation}`;
-
-/** A UUID that no other table has. */
-function tableId(relation: string, now: number): string {
-  const hex = createHash("sha256").update(`${relation} ${now}`).digest("hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
-}

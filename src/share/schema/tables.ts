@@ -1,4 +1,5 @@
 import type { Column, ColumnType } from "../../model/column.ts";
+import { quoteName } from "../../model/sql-text.ts";
 import {
   assetColumns,
   derivativeContractColumns,
@@ -233,6 +234,19 @@ export const tableNames: readonly string[] = [
 
 function definition({ name, type, isNullable }: PgColumn): string {
   return `"${name}" ${sqlTypes[type]}${isNullable ? "" : " NOT NULL"}`;
+}
+
+/** Inserts rows, or replaces those of the same key. `rows`: what to select them from. */
+export function upsertSql(
+  table: string,
+  names: readonly string[],
+  key: readonly string[],
+  rows: string,
+): string {
+  const quoted = (list: readonly string[]) => list.map(quoteName).join(", ");
+  const others = names.filter((name) => !key.includes(name)).map(quoteName);
+  return `INSERT INTO ${table} (${quoted(names)}) SELECT ${quoted(names)} FROM ${rows}
+    ON CONFLICT (${quoted(key)}) DO UPDATE SET ${others.map((name) => `${name} = excluded.${name}`).join(", ")}`;
 }
 
 /** Rows from outside of these years, which cannot be right, are in two partitions of their own. */

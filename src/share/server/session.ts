@@ -50,14 +50,21 @@ const SETTINGS = Object.entries({
 export const SESSION_SQL = `format('pid %s (%s)', a.pid, concat_ws(', ', coalesce(a.usename::text, a.backend_type), nullif(a.application_name, ''),
   a.state, 'query of ' || to_char(a.query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))`;
 
+/** PostgreSQL has not answered since then, in milliseconds since 1970; who has the lock that it waits for. */
+export interface WaitingReport {
+  readonly kind: "waiting";
+  readonly since: number;
+  readonly blockers: readonly string[];
+}
+
 interface SessionOptions {
   readonly address: ServerAddress;
   readonly readPassword: () => string | undefined;
   /** `application_name`: whoever takes over ends the sessions of this name. */
   readonly holder: string;
   readonly clock: Clock;
-  /** The server has not answered for a while. `since`: in milliseconds since 1970; `blockers`: who has the lock that it waits for. */
-  readonly onWaiting?: (since: number, blockers: readonly string[]) => void;
+  /** Called when the server has not answered for a while. */
+  readonly report?: (report: WaitingReport) => void;
   readonly connectTimeoutMs?: number;
 }
 
@@ -153,7 +160,7 @@ export class SharedSession {
       ({ host, port }) => host !== this.server.host || port !== this.server.port,
     );
     if (others.length === 0) return { newer: [], older: [] };
-    const options = { ...this.#options, connectTimeoutMs: LOOK_TIMEOUT_MS, onWaiting: () => {} };
+    const options = { ...this.#options, connectTimeoutMs: LOOK_TIMEOUT_MS, report: () => {} };
     const found = await Promise.all(
       others.map(async (server) => {
         const writer = await SharedSession.#connectWritable(server, options).catch(() => undefined);
@@ -170,7 +177,7 @@ export class SharedSession {
 
   /** The sessions that this one waits for, and those that they wait for. */
   async #findBlockers(): Promise<string[]> {
-    const options = { ...this.#options, connectTimeoutMs: LOOK_TIMEOUT_MS, onWaiting: () => {} };
+    const options = { ...this.#options, connectTimeoutMs: LOOK_TIMEOUT_MS, report: () => {} };
     const other = await SharedSession.#connectTo(this.server, options);
     try {
       const { processID } = this.#client as unknown as { processID: number };
@@ -225,20 +232,13 @@ export class SharedSession {
     });
   }
 
-  /** Inside a transaction: copies rows, some of which the table may have. `key`: the columns that identify one. */
-  async mergeIn(
-    table: string,
-    { columns, key, bytes }: { columns: readonly string[]; key: readonly string[]; bytes: Buffer },
-  ): Promise<void> {
-    const listNames = (names: readonly string[]) => names.map(quoteName).join(", ");
-    const names = listNames(columns);
-    const set = columns.filter((name) => !key.includes(name)).map((name) => `"${name}" = excluded."${name}"`);
-    await this.query(`CREATE TEMP TABLE incoming AS SELECT ${names} FROM ${table} LIMIT 0`);
-    await this.copyIn(`COPY pg_temp.incoming (${names}) FROM STDIN (FORMAT binary)`, bytes);
+  /** Copies rows into the temporary table `incoming`, which gets these columns of a table. */
+  async stage(table: string, columns: readonly string[], bytes: Buffer): Promise<void> {
+    const names = columns.map(quoteName).join(", ");
     await this.query(
-      `INSERT INTO ${table} (${names}) SELECT ${names} FROM pg_temp.incoming
-      ON CONFLICT (${listNames(key)}) DO UPDATE SET ${set.join(", ")}; DROP TABLE pg_temp.incoming`,
+      `DROP TABLE IF EXISTS pg_temp.incoming; CREATE TEMP TABLE incoming AS SELECT ${names} FROM ${table} LIMIT 0`,
     );
+    await this.copyIn("COPY pg_temp.incoming FROM STDIN (FORMAT binary)", bytes);
   }
 
   /** Reads a binary COPY. */
@@ -280,18 +280,18 @@ export class SharedSession {
 
   async #guard<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
     if (this.#lost !== undefined) throw toShareFailure(this.#lost, this.server);
-    const { clock, onWaiting } = this.#options;
+    const { clock, report } = this.#options;
     const since = clock.now();
     let isOver = false;
     const cancelTold = clock.after(MAX_SILENT_MS, () => {
-      onWaiting?.(since, []);
-      const report = (blockers: readonly string[]) => {
+      report?.({ kind: "waiting", since, blockers: [] });
+      const reportBlockers = (blockers: readonly string[]) => {
         if (isOver || blockers.length === 0) return;
         this.#blockers = blockers;
-        onWaiting?.(since, blockers);
+        report?.({ kind: "waiting", since, blockers });
       };
       // Without an answer the reason stays unknown.
-      this.#findBlockers().then(report, () => {});
+      this.#findBlockers().then(reportBlockers, () => {});
     });
     const cancel = clock.after(timeoutMs, () =>
       this.destroy(`no answer for ${Math.round(timeoutMs / 1000)} s`),

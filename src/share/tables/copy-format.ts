@@ -19,26 +19,18 @@ export class CopyWriter {
   readonly #types: readonly PgType[];
   #buffer = Buffer.allocUnsafe(MIN_CAPACITY);
   #at: number;
-  #rows = 0;
 
   constructor(columns: readonly PgColumn[]) {
     this.#types = columns.map(({ type }) => type);
     this.#at = HEADER.copy(this.#buffer);
   }
 
-  get rows(): number {
-    return this.#rows;
-  }
-
-  /** `valueAt(i)`: the value of column number i. Returns the bytes of the row, valid until the next one. */
-  add(valueAt: (column: number) => SqlValue): Buffer {
+  /** `valueAt(i)`: the value of column number i. */
+  add(valueAt: (column: number) => SqlValue): void {
     const types = this.#types;
-    const from = this.#at;
     this.#reserve(2 + types.length * 12);
     this.#at = this.#buffer.writeInt16BE(types.length, this.#at);
     for (let i = 0; i < types.length; i++) this.#addField(types[i] as PgType, valueAt(i));
-    this.#rows++;
-    return this.#buffer.subarray(from, this.#at);
   }
 
   /** The bytes of the COPY. The writer must not be used afterwards. */
@@ -46,16 +38,6 @@ export class CopyWriter {
     this.#reserve(TRAILER_BYTES);
     this.#at = this.#buffer.writeInt16BE(-1, this.#at);
     return this.#buffer.subarray(0, this.#at);
-  }
-
-  /** A COPY of rows whose bytes are known. */
-  finishWith(rows: readonly string[]): Buffer {
-    for (const row of rows) {
-      const bytes = Buffer.from(row, "latin1");
-      this.#reserve(bytes.length);
-      this.#at += bytes.copy(this.#buffer, this.#at);
-    }
-    return this.finish();
   }
 
   #addField(type: PgType, value: SqlValue): void {
@@ -101,36 +83,23 @@ export class CopyWriter {
   }
 }
 
-/** A row of a binary COPY. */
-interface CopiedRow {
-  /** All its bytes: equal rows have equal bytes. */
-  readonly bytes: Buffer;
-  /** Where each field ends in `bytes`. */
-  readonly ends: readonly number[];
+/** The bytes of a COPY of rows that have a value for each column. */
+export function encodeRows(columns: readonly PgColumn[], rows: Iterable<readonly SqlValue[]>): Buffer {
+  const copy = new CopyWriter(columns);
+  for (const row of rows) copy.add((i) => row[i] ?? null);
+  return copy.finish();
 }
 
-/** Splits a binary COPY that PostgreSQL has sent into its rows. */
-export function* splitCopy(copied: Buffer): Generator<CopiedRow> {
+/** Splits a binary COPY into the bytes of its rows: equal rows have equal bytes. */
+export function* splitCopy(copied: Buffer): Generator<Buffer> {
   let at = HEADER.length;
   while (copied.readInt16BE(at) >= 0) {
     const from = at;
     const fields = copied.readInt16BE(at);
-    const ends: number[] = [];
     at += 2;
-    for (let i = 0; i < fields; i++) {
-      const length = copied.readInt32BE(at);
-      at += 4 + Math.max(0, length);
-      ends.push(at - from);
-    }
-    yield { bytes: copied.subarray(from, at), ends };
+    for (let i = 0; i < fields; i++) at += 4 + Math.max(0, copied.readInt32BE(at));
+    yield copied.subarray(from, at);
   }
-}
-
-/** Where field number `field` of a row ends. */
-export function endOfField(row: Buffer, field: number): number {
-  let at = 2;
-  for (let i = 0; i <= field; i++) at += 4 + Math.max(0, row.readInt32BE(at));
-  return at;
 }
 
 /** PostgreSQL stores no NUL character, and UTF-8 no half of a surrogate pair. */

@@ -1,26 +1,19 @@
 import type { Dictionary } from "../../model/streams.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
-import { type DictionaryLayout, dictionaryLayouts } from "../schema/tables.ts";
-import type { SharedSession } from "../server/session.ts";
-import { CopyWriter, endOfField, splitCopy } from "./copy-format.ts";
+import { type DictionaryLayout, dictionaryLayouts, upsertSql } from "../schema/tables.ts";
+import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
+import { encodeRows } from "./copy-format.ts";
 
 /** Runs work in a transaction that only the lease's holder can commit. */
 export type FencedTransaction = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** An entry as PostgreSQL has it: its key there, and its columns as bytes. */
-interface SharedEntry {
-  readonly key: number;
-  readonly bytes: string;
-}
-
-/** An entry of the SQLite file. */
-interface LocalEntry {
+/** An entry of the SQLite file in PostgreSQL. */
+interface MatchedEntry {
   readonly local: number;
-  readonly values: SqlValue[];
-  /** The bytes that name it in every file. */
-  readonly identity: string;
+  /** Null: PostgreSQL lacks it. */
+  readonly shared: number | null;
+  readonly differs: boolean;
 }
 
 /** Maps the keys of the SQLite file to those of PostgreSQL, which assigns its own. */
@@ -28,19 +21,17 @@ export class SharedDictionaries {
   readonly #session: SharedSession;
   #hasAdopted = false;
   readonly #keys = new Map<Dictionary, Map<number, number>>();
-  readonly #entries = new Map<Dictionary, Map<string, SharedEntry>>();
+  /** The entries as they were compared last. */
+  readonly #compared = new Map<Dictionary, Buffer>();
 
   constructor(session: SharedSession) {
     this.#session = session;
   }
 
-  /** Reads what PostgreSQL has. */
-  async load(): Promise<void> {
-    for (const layout of dictionaryLayouts) {
-      this.#keys.set(layout.name, new Map());
-      this.#entries.set(layout.name, new Map());
-      await this.#loadOne(layout);
-    }
+  /** Forgets what PostgreSQL has: another daemon may have changed it. */
+  clear(): void {
+    this.#keys.clear();
+    this.#compared.clear();
   }
 
   /** Adds the entries that PostgreSQL lacks, and updates those that differ. Returns how many. */
@@ -80,64 +71,39 @@ export class SharedDictionaries {
     return new Map([...(this.#keys.get(dictionary) ?? [])].map(([local, shared]) => [shared, local]));
   }
 
-  async #loadOne({ name, key, columns }: DictionaryLayout): Promise<void> {
-    const entries = this.#entries.get(name);
-    const names = columns.map((column) => `"${column.name}"`).join(", ");
-    const copied = await this.#session.copyOut(
-      `COPY (SELECT ${names}, ${key} FROM mds.${name}) TO STDOUT (FORMAT binary)`,
-    );
-    for (const { bytes, ends } of splitCopy(copied)) {
-      const end = ends[columns.length - 1] as number;
-      const entry = { key: bytes.readInt32BE(end + 4), bytes: bytes.toString("latin1", 2, end) };
-      entries?.set(bytes.toString("latin1", 2, ends[1]), entry);
-    }
-  }
-
-  /** Returns the entries that PostgreSQL lacks, or has otherwise. */
-  #matchOne(connection: Connection, { name, key, columns }: DictionaryLayout): LocalEntry[] {
-    const { keys, entries } = this.#contentOf(name);
-    const writer = new CopyWriter(columns);
-    const changed: LocalEntry[] = [];
-    for (const [local, ...values] of readSmallRelation(connection, name, [
-      key,
-      ...columns.map((each) => each.name),
-    ])) {
-      const row = writer.add((i) => values[i] ?? null);
-      const identity = row.toString("latin1", 2, endOfField(row, 1));
-      const entry = entries.get(identity);
-      if (entry && !keys.has(Number(local))) this.#hasAdopted = true;
-      if (entry) keys.set(Number(local), entry.key);
-      if (entry?.bytes !== row.toString("latin1", 2))
-        changed.push({ local: Number(local), values, identity });
-    }
-    return changed;
-  }
-
   async #updateOne(
     connection: Connection,
-    layout: DictionaryLayout,
+    { name, key, identity, columns }: DictionaryLayout,
     transaction: FencedTransaction,
   ): Promise<number> {
-    const { keys, entries } = this.#contentOf(layout.name);
-    const changed = this.#matchOne(connection, layout);
-    if (changed.length === 0) return 0;
-    const { name, identity } = layout;
-    const copy = new CopyWriter(layout.columns);
-    for (const { values } of changed) copy.add((i) => values[i] ?? null);
-    const columns = layout.columns.map((column) => column.name);
-    const bytes = copy.finish();
-    await transaction(() => this.#session.mergeIn(`mds.${name}`, { columns, key: identity, bytes }));
-    await this.#loadOne(layout);
-    for (const { local, identity } of changed) {
-      const entry = entries.get(identity);
-      if (entry) keys.set(local, entry.key);
+    const names = columns.map((column) => column.name);
+    const rows = readSmallRelation(connection, name, [key, ...names]);
+    const bytes = encodeRows([{ name: key, type: "int4", isNullable: false }, ...columns], rows);
+    if (this.#compared.get(name)?.equals(bytes)) return 0;
+    await this.#session.stage(`mds.${name}`, [key, ...names], bytes);
+    // PostgreSQL cannot compare JSON.
+    const content = (alias: string) =>
+      columns.map((each) => `${alias}."${each.name}"${each.type === "json" ? "::text" : ""}`).join(", ");
+    const matched = `(SELECT i.*, d.${key} AS shared, ROW(${content("i")}) IS DISTINCT FROM ROW(${content("d")}) AS differs
+      FROM pg_temp.incoming i LEFT JOIN mds.${name} d USING (${identity.join(", ")})) m`;
+    const match = () =>
+      this.#session.query<MatchedEntry>(
+        `SELECT ${key} AS local, shared, differs FROM ${matched}`,
+        [],
+        TABLE_TIMEOUT_MS,
+      );
+    let entries = await match();
+    const known = this.#keys.get(name);
+    this.#hasAdopted ||= entries.some(({ local, shared }) => shared !== null && !known?.has(local));
+    const changed = entries.filter(({ differs }) => differs).length;
+    if (changed > 0) {
+      const sql = upsertSql(`mds.${name}`, names, identity, `${matched} WHERE differs`);
+      await transaction(() => this.#session.query(sql, [], TABLE_TIMEOUT_MS));
+      entries = await match();
     }
-    return changed.length;
-  }
-
-  #contentOf(name: Dictionary): { keys: Map<number, number>; entries: Map<string, SharedEntry> } {
-    const [keys, entries] = [this.#keys.get(name), this.#entries.get(name)];
-    if (!keys || !entries) throw new Error("the shared dictionaries are not loaded");
-    return { keys, entries };
+    const pairs = entries.flatMap(({ local, shared }) => (shared === null ? [] : [[local, shared] as const]));
+    this.#keys.set(name, new Map(pairs));
+    this.#compared.set(name, bytes);
+    return changed;
   }
 }

@@ -4,12 +4,14 @@ import { subtract, type TimeRange } from "../../model/time-range.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
 import { cut, spliceLedger } from "../ledger-difference.ts";
-import { LEDGER_TABLE, rowLayouts } from "../schema/tables.ts";
+import { LEDGER_TABLE, rowLayouts, upsertSql } from "../schema/tables.ts";
 import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
 import { CopyWriter } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
 import { KeptBars, markStaleSql } from "./kept-bars.ts";
 import { SharedMonths } from "./months.ts";
+
+const ledgerKey = (stream: RowStream, series: number) => `${stream} ${series}`;
 
 /** A commit with more keys notifies listeners once, without names. */
 const MAX_KEYS_TOLD = 20;
@@ -32,7 +34,7 @@ export class SharedRows {
   /** By stream and key of the SQLite file: the newest row there. */
   readonly #newest = new Map<RowStream, Map<number, Micros>>();
   /** By stream and series of the SQLite file. */
-  readonly #ledgers = new Map<RowStream, Map<number, SettledRange[]>>();
+  readonly #ledgers = new Map<string, SettledRange[]>();
   readonly months: SharedMonths;
   readonly bars: KeptBars;
 
@@ -51,27 +53,21 @@ export class SharedRows {
 
   /** The dictionaries must be loaded. */
   async loadLedger(): Promise<void> {
-    this.#ledgers.clear();
     const locals = this.#dictionaries.invert("series");
-    const ranges = await this.#session.query<{
-      stream: RowStream;
-      series: number;
-      proof: SettledRange["proof"];
-      reason: string | null;
-      from: number;
-      to: number;
-    }>(
+    const ranges = await this.#session.query<SettledRange & { stream: RowStream; series: number }>(
       `SELECT stream, series, from_ts::double precision AS "from", to_ts::double precision AS "to", proof, reason
       FROM mds.${LEDGER_TABLE} ORDER BY stream, series, from_ts`,
       [],
       TABLE_TIMEOUT_MS,
     );
+    this.#ledgers.clear();
     for (const { stream, series, ...range } of ranges) {
       const local = locals.get(series);
       if (local === undefined) continue;
-      const known = this.#ledgerOf(stream).get(local);
+      const key = ledgerKey(stream, local);
+      const known = this.#ledgers.get(key);
       if (known) known.push(range);
-      else this.#ledgerOf(stream).set(local, [range]);
+      else this.#ledgers.set(key, [range]);
     }
   }
 
@@ -98,20 +94,11 @@ export class SharedRows {
   }
 
   ledgerFor(stream: RowStream, series: number): readonly SettledRange[] {
-    return this.#ledgerOf(stream).get(series) ?? [];
+    return this.#ledgers.get(ledgerKey(stream, series)) ?? [];
   }
 
   get hasLedger(): boolean {
-    return [...this.#ledgers.values()].some((keys) => keys.size > 0);
-  }
-
-  #ledgerOf(stream: RowStream): Map<number, SettledRange[]> {
-    let keys = this.#ledgers.get(stream);
-    if (!keys) {
-      keys = new Map();
-      this.#ledgers.set(stream, keys);
-    }
-    return keys;
+    return this.#ledgers.size > 0;
   }
 
   /** The bytes of a COPY of the rows, with the keys of PostgreSQL. */
@@ -155,7 +142,8 @@ export class SharedRows {
   async mergeRows(stream: RowStream, bytes: Buffer): Promise<void> {
     const { table, columns, key } = rowLayouts[stream];
     const names = columns.map(({ name }) => name);
-    await this.#session.mergeIn(`mds.${table}`, { columns: names, key: [key, "ts"], bytes });
+    await this.#session.stage(`mds.${table}`, names, bytes);
+    await this.#session.query(upsertSql(`mds.${table}`, names, [key, "ts"], "pg_temp.incoming"));
   }
 
   /** The rows of a key in a range as a binary COPY, in order of time. */
@@ -186,19 +174,19 @@ export class SharedRows {
       ({ from, to, proof, reason }) =>
         `('${stream}', ${shared}, ${from}, ${to}, '${proof}', ${this.#session.literal(reason)})`,
     );
-    const statements = [
-      ...(removed.length === 0
-        ? []
-        : [
-            `DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}' AND series = ${shared} AND from_ts IN (${removed.join(", ")})`,
-          ]),
-      ...(values.length === 0
-        ? []
-        : [
-            `INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason) VALUES ${values.join(", ")}`,
-          ]),
-    ];
-    return { sql: statements.join("; "), apply: () => void this.#ledgerOf(stream).set(series, result) };
+    const statements: string[] = [];
+    if (removed.length > 0)
+      statements.push(
+        `DELETE FROM mds.${LEDGER_TABLE} WHERE stream = '${stream}' AND series = ${shared} AND from_ts IN (${removed.join(", ")})`,
+      );
+    if (values.length > 0)
+      statements.push(
+        `INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason) VALUES ${values.join(", ")}`,
+      );
+    return {
+      sql: statements.join("; "),
+      apply: () => void this.#ledgers.set(ledgerKey(stream, series), result),
+    };
   }
 
   /** Inside a transaction: its commit notifies the listeners of `mds_commits` of these ranges. */

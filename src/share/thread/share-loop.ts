@@ -29,7 +29,12 @@ export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
     let delayMs = 0;
     let share: OpenShare | undefined;
     try {
-      share = await connect(options);
+      const password = await options.askPassword();
+      share = await openShare({
+        ...options,
+        standsBy: options.role === "pair",
+        readPassword: () => password,
+      });
       report({ kind: "connected" });
       attempt = 0;
       await forwardUntilAborted(share, options);
@@ -45,28 +50,6 @@ export async function runShareLoop(options: ShareLoopOptions): Promise<void> {
     }
     await clock.sleep(delayMs, signal).catch(() => {});
   }
-}
-
-async function connect({ askPassword, report, ...options }: ShareLoopOptions): Promise<OpenShare> {
-  const password = await askPassword();
-  let reported = 0;
-  let standbyFor: string | undefined;
-  const onStandby = (name: string) => {
-    if (name !== standbyFor) report({ kind: "standby", forwardedBy: name });
-    standbyFor = name;
-  };
-  return openShare({
-    ...options,
-    ...(options.role === "pair" && { onStandby }),
-    readPassword: () => password,
-    onWaiting: (since, blockers) => report({ kind: "waiting", since, blockers }),
-    onPeers: (peers) => report({ kind: "peers", peers }),
-    onWarning: (message) => report({ kind: "warning", message }),
-    onProgress({ rows }) {
-      report({ kind: "rows", rows: rows - reported });
-      reported = rows;
-    },
-  });
 }
 
 async function forwardUntilAborted(share: OpenShare, options: ShareLoopOptions): Promise<void> {

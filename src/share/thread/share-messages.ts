@@ -1,5 +1,6 @@
 import type { SerialisedFailure } from "../../model/failure.ts";
 import type { SharePeers, ShareRole } from "../../model/status/share-status.ts";
+import type { WaitingReport } from "../server/session.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {
@@ -35,12 +36,16 @@ export type ShareReport =
       readonly rows: number;
       readonly commits: number;
     }
-  /** PostgreSQL has not answered since then, in milliseconds since 1970; who has the lock that it waits for. */
-  | { readonly kind: "waiting"; readonly since: number; readonly blockers: readonly string[] }
+  | WaitingReport
   /** Who works with the shared warehouse now. */
   | { readonly kind: "peers"; readonly peers: SharePeers }
   /** A warning that does not stop forwarding; empty: none. */
   | { readonly kind: "warning"; readonly message: string }
-  /** So many more rows were forwarded. */
-  | { readonly kind: "rows"; readonly rows: number }
+  /** So many more rows were forwarded; of the time that is planned so far, so much is done. */
+  | {
+      readonly kind: "rows";
+      readonly rows: number;
+      readonly doneMicros: number;
+      readonly plannedMicros: number;
+    }
   | { readonly kind: "failed"; readonly failure: SerialisedFailure };

@@ -2,7 +2,6 @@ import { copyFileSync, cpSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { ExportOptions, ExportStep } from "../../../src/export/export-warehouse.ts";
-import { Failure } from "../../../src/model/failure.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
@@ -10,6 +9,7 @@ import { readSnapshot, readTableRows } from "../../support/export/delta-reader.t
 import { exportIn, inWarehouse, killExport } from "../../support/export/read-export.ts";
 import { S3Server } from "../../support/export/s3-server.ts";
 import { fillEverything, monthStart, openAt } from "../../support/export/sample-data.ts";
+import { failureOf } from "../../support/failure-of.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
@@ -73,12 +73,6 @@ const change = (warehouse: WarehouseWriter) =>
   warehouse.transaction((t) =>
     writeRecords(t, "index_ticks", [tick(monthStart(2) + (5000 + changes++) * STEP, "7.5")], "rest"),
   );
-
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const error = await work.catch((thrown: unknown) => thrown);
-  if (error instanceof Failure) return error;
-  throw error ?? new Error("nothing failed");
-}
 
 describe("an export to a bucket", () => {
   it("has the tables of a folder, writes only what changed, coverage last, and removes what no reader needs", async () => {

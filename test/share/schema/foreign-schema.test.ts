@@ -2,9 +2,10 @@ import { expect, it } from "vitest";
 import { checkSharedWarehouse } from "../../../src/cli/commands/doctor/shared-checks.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
+import { failureOf } from "../../support/failure-of.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { EMPTY_TEMPLATE, PASSWORD } from "../../support/postgres-server.ts";
-import { addHours, failureOf, shareInto } from "../../support/share/share-harness.ts";
+import { addHours, shareInto } from "../../support/share/share-harness.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();

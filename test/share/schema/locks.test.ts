@@ -1,9 +1,10 @@
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
+import { failureOf } from "../../support/failure-of.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { PASSWORD } from "../../support/postgres-server.ts";
-import { addHours, failureOf, shareInto } from "../../support/share/share-harness.ts";
+import { addHours, shareInto } from "../../support/share/share-harness.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
 import { writeRecords } from "../../support/warehouse/write-records.ts";

@@ -3,9 +3,10 @@ import { expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { openShare } from "../../../src/share/share-once.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { failureOf } from "../../support/failure-of.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { PASSWORD, SUPERUSER } from "../../support/postgres-server.ts";
-import { addHours, failureOf, shareInto, shareOptions } from "../../support/share/share-harness.ts";
+import { addHours, shareInto, shareOptions } from "../../support/share/share-harness.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();

@@ -6,17 +6,13 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { parseServerAddress } from "../../../src/share/server/server-address.ts";
 import { SharedSession } from "../../../src/share/server/session.ts";
 import { openShare } from "../../../src/share/share-once.ts";
+import type { ShareReport } from "../../../src/share/thread/share-messages.ts";
 import { fillEverything } from "../../support/export/sample-data.ts";
+import { failureOf } from "../../support/failure-of.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { PASSWORD, SUPERUSER } from "../../support/postgres-server.ts";
 import { startCuttingProxy } from "../../support/share/cutting-proxy.ts";
-import {
-  addHours,
-  bothStores,
-  failureOf,
-  shareInto,
-  shareOptions,
-} from "../../support/share/share-harness.ts";
+import { addHours, expectSameInBoth, shareInto, shareOptions } from "../../support/share/share-harness.ts";
 import { startTransactionPool } from "../../support/share/transaction-pool.ts";
 import { waitUntil } from "../../support/wait-until.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
@@ -58,8 +54,8 @@ it("gives up a connection that does not answer for 15 seconds, and tells of it b
   const proxy = await startCuttingProxy(server.port, point, cut.resolve, { holds: true });
   const waits: number[] = [];
   const url = through(database, proxy.port);
-  const onWaiting = (since: number) => void waits.push(since);
-  const sharing = failureOf(shareInto(server, database, warehouse, { url, clock, onWaiting }));
+  const report = (each: ShareReport) => void (each.kind === "waiting" && waits.push(each.since));
+  const sharing = failureOf(shareInto(server, database, warehouse, { url, clock, report }));
   await cut.promise;
   for (const { ms, work } of [...timers].sort((a, b) => a.ms - b.ms)) if (ms <= 15_000) work();
   expect(await sharing).toMatchObject({
@@ -91,7 +87,7 @@ it("names who has the lock that a statement waits for, also after another daemon
   const sharing = failureOf(
     shareInto(server, database, openTestWarehouse(), {
       clock,
-      onWaiting: (_, blockers) => blockers[0] && told.resolve(blockers[0]),
+      report: (each) => each.kind === "waiting" && each.blockers[0] && told.resolve(each.blockers[0]),
     }),
   );
   const waiting =
@@ -181,10 +177,8 @@ it("forwards every digit whatever the role has set", async () => {
     ranges: 0,
     mended: 0,
   });
-  for (const relation of ["index_ticks", "coverage"]) {
-    const { sqlite, postgres } = await bothStores(server, database, warehouse, relation);
-    expect(postgres, relation).toEqual(sqlite);
-  }
+  for (const relation of ["index_ticks", "coverage"])
+    await expectSameInBoth(server, database, warehouse, relation);
   const readPassword = () => PASSWORD;
   const session = await SharedSession.connect({
     address: parseServerAddress(url),

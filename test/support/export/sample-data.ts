@@ -69,6 +69,14 @@ export const extremes = `0.0000001 0.000000123456789012345 0.00012345678901234 0
   0.1234567890123456789012345678901234567890123456789 99999999999999999999.999999999999999999
   -0.00000012 -0 1e-30 67012.123456789012345678`.split(/\s+/);
 
+/** The public relations that `fillEverything` fills, but for bars and gaps. */
+export const filledRelations: readonly string[] = [
+  ...["assets", "markets", "exchanges", "exchange_markets", "exchange_symbols", "derivative_contracts"],
+  ...["ohlcv", "index_ticks", "exchange_ticks", "market_caps", "derivative_ticks"],
+  ...["latest_index_ticks", "latest_exchange_ticks", "latest_market_caps", "latest_derivative_ticks"],
+  ...["coverage", "revisions", "status_changes", "rejects", "unknown_fields", "unknown_events"],
+];
+
 /** Something of everything: three months of ticks, bars, observations, doubts, corrections. */
 export function fillEverything(transaction: Transaction): void {
   lookups(transaction);

@@ -1,4 +1,4 @@
-import { Failure } from "../../../src/model/failure.ts";
+import { expect } from "vitest";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import {
@@ -48,14 +48,14 @@ export function shareInto(
 
 type Row = Record<string, unknown>;
 
-/** The rows of a public relation of both stores, with equal values in the same form, in the same order. */
-export async function bothStores(
+/** Expects a public relation with the same columns and rows in both stores, whatever form they give to values. Returns how many rows. */
+export async function expectSameInBoth(
   server: TestPostgres,
   database: string,
   warehouse: WarehouseWriter,
   relation: string,
   condition = "true",
-): Promise<{ sqlite: string[]; postgres: string[]; sqliteColumns: string[]; postgresColumns: string[] }> {
+): Promise<number> {
   const { database: file } = warehouse.connection;
   const names = file.prepare(`SELECT name FROM pragma_table_info('${relation}')`).pluck().all() as string[];
   const typed = await server.query<{ name: string; type: string }>(
@@ -64,6 +64,12 @@ export async function bothStores(
     WHERE table_schema = 'mds' AND table_name = $1 ORDER BY ordinal_position`,
     [relation],
   );
+  expect
+    .soft(
+      typed.map(({ name }) => name),
+      relation,
+    )
+    .toEqual(names);
   const selected = typed.map(({ name, type }) => `${plainSql(`"${name}"`, type)} AS "${name}"`).join(", ");
   const numbers = new Set(typed.filter(({ type }) => type === "bigint").map(({ name }) => name));
   const sort = (rows: Row[]) => rows.map((row) => JSON.stringify(row)).sort();
@@ -79,12 +85,8 @@ export async function bothStores(
     sqlite = readLocal();
     shared = await server.query(database, `SELECT ${selected} FROM mds.${relation} WHERE ${condition}`);
   } while (JSON.stringify(readLocal()) !== JSON.stringify(sqlite));
-  return {
-    sqliteColumns: names,
-    postgresColumns: typed.map(({ name }) => name),
-    sqlite,
-    postgres: sort(shared.map(order)),
-  };
+  expect.soft(sort(shared.map(order)), relation).toEqual(sqlite);
+  return sqlite.length;
 }
 
 /** A value as SQLite shows it. */
@@ -123,14 +125,4 @@ export function addTickDays(warehouse: WarehouseWriter, start: number, counts: r
     settle(transaction, { stream: "index_ticks", series }, range, "rows");
     return series;
   });
-}
-
-/** The failure with which the work ends. */
-export async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const error = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (error instanceof Failure) return error;
-  throw error ?? new Error("expected a failure");
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Failure } from "../../../src/model/failure.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
+import { failureOf } from "../../support/failure-of.ts";
 import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { serviceEnv } from "../../support/sync/sync-session.ts";
 
@@ -20,15 +20,6 @@ async function switchService(harness: BackfillHarness, seed: number): Promise<Si
   onTestFinished(() => other.stop());
   Object.assign(harness.env, { ...serviceEnv(other) });
   return other;
-}
-
-async function failureOf(work: Promise<unknown>): Promise<Failure> {
-  const error = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (error instanceof Failure) return error;
-  throw error ?? new Error("nothing was thrown");
 }
 
 /** Everything that a service could have written. */
