@@ -1,13 +1,13 @@
 import { Agent } from "node:https";
 import { Failure } from "../../model/failure.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
-import { isLoopback, parseServiceUrl } from "../../model/service-url.ts";
+import { parseServiceUrl } from "../../model/service-url.ts";
 import type { Micros } from "../../model/time.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import type { ServiceClient } from "../client/client.ts";
-import { addressOf } from "../http/network-failures.ts";
+import { addressOf, findRoute } from "../http/network-failures.ts";
 import { percentEncode } from "../http/request.ts";
 import { HOUR_MS, TEN_MINUTES_MS, UNWANTED_BACKOFF } from "../limits.ts";
 import { type CloseReason, isUnwanted, reconnectDelayMs, remainingAttempts } from "./close-reason.ts";
@@ -161,13 +161,8 @@ class LiveFeed {
         subscriptions.disconnect();
         this.queue.push({ kind: "disconnected", reason, since: last.lastReceivedTs });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
-      const address = addressOf(this.#url);
-      const details = {
-        ...(cause === undefined ? {} : { cause }),
-        ...(remedy === undefined ? {} : { remedy }),
-      };
-      const fields = { reason, address, ...details, attempt, inMs: Math.round(inMs) };
-      log.warn(fields, "live feed down, reconnecting");
+      const fields = { reason, address: addressOf(this.#url), cause, remedy, attempt };
+      log.warn({ ...fields, inMs: Math.round(inMs) }, "live feed down, reconnecting");
       if (await this.#waitToReconnect(inMs, closeReason, signal)) rejections = 0;
     }
     subscriptions.off("change", replaceSubscriptions);
@@ -294,7 +289,7 @@ class LiveFeed {
           if (tracked.park(code, until)) this.queue.push({ kind: "parked", subscription, code, message });
         },
         onUnconfirmed: (tracked, reason) => this.#reportUnconfirmed(tracked, reason),
-        onReady: () => ready.resolve(),
+        onAllAnswered: () => ready.resolve(),
         onHealthCheck: () => {
           if (connection === this.#current) void this.#watchdog.check();
         },
@@ -388,9 +383,8 @@ export function buildFeedUrl(wsUrl: URL, token: string): string {
 
 /** Uses `HTTPS_PROXY` where the environment sets it; loopback addresses are always connected directly. */
 export function createProxyAgent(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | undefined {
-  if (wsUrl.protocol !== "wss:" || (!env.HTTPS_PROXY && !env.https_proxy)) return undefined;
-  if (isLoopback(wsUrl)) return undefined;
-  return new Agent({ proxyEnv: env, keepAlive: false });
+  const isProxied = wsUrl.protocol === "wss:" && findRoute(wsUrl, env).proxy !== undefined;
+  return isProxied ? new Agent({ proxyEnv: env, keepAlive: false }) : undefined;
 }
 
 /**
