@@ -145,6 +145,9 @@ export class Metrics {
           reason: event.reason === undefined ? "" : this.#boundLabel("reason", event.reason),
         });
         break;
+      case "unknown_event":
+        this.increment("unknown_events_total", 1);
+        break;
     }
   }
 

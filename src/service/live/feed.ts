@@ -23,11 +23,20 @@ import {
 } from "./subscription-states.ts";
 
 /** What the feed reports to the metrics. */
-export interface FeedEvent {
-  readonly kind: "feed";
-  readonly event: "attempt" | "connected" | "ended" | "swapped" | "silent";
-  /** Why the connection closed, or the remedy for a stale subscription. */
-  readonly reason?: string;
+export type FeedEvent =
+  | {
+      readonly kind: "feed";
+      readonly event: "attempt" | "connected" | "ended" | "swapped" | "silent";
+      /** Why the connection closed, or the remedy for a stale subscription. */
+      readonly reason?: string;
+    }
+  | { readonly kind: "unknown_event" };
+
+/** A message that this version does not know. */
+export interface UnknownMessage {
+  readonly event: string;
+  readonly reason: string;
+  readonly sample: string;
 }
 
 /** What the feed shares with REST. */
@@ -44,6 +53,8 @@ export interface FeedOptions {
   readonly random: Random;
   readonly log: Log;
   readonly onEvent: (event: FeedEvent) => void;
+  /** Thousands may arrive: they do not wait in the queue. */
+  readonly onUnknown?: (message: UnknownMessage) => void;
   /** The service's intraday cadence. */
   readonly refreshSeconds: number;
   readonly isMarketQuiet: QuietMarketCheck;
@@ -328,11 +339,14 @@ class LiveFeed {
   }
 
   #handleUnexpected(frame: Extract<Frame, { kind: "unknown" | "error" }>): void {
-    if (frame.kind === "error") this.queue.pushUnexpected({ ...frame, count: 1 });
-    else {
-      const { kind, event, reason, text } = frame;
-      this.queue.pushUnexpected({ kind, event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS), count: 1 });
+    if (frame.kind === "error") {
+      const { code, message } = frame;
+      this.#options.log.warn({ code, message }, "unexpected error from live feed");
+      return;
     }
+    const { event, reason, text } = frame;
+    this.#options.onEvent({ kind: "unknown_event" });
+    this.#options.onUnknown?.({ event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS) });
   }
 
   #reportSubscribed({ subscription }: TrackedSubscription): void {

@@ -116,10 +116,10 @@ describe("E15: a token with special characters", () => {
       url: `?access_token=${encodeURIComponent(connection.token ?? "")}`,
     });
     connection.socket.send(`nonsense ${connection.token}`);
-    await feed.waitUntil(() => feed.messagesOf("unknown").length === 2);
+    await feed.waitUntil(() => feed.unknown.length === 2);
     connection.socket.close(4000, `${connection.token}`);
     await feed.advanceUntil(() => feed.messagesOf("connected").length === 2, 5_000);
-    const everything = JSON.stringify([feed.messages, feed.logLines, feed.events]);
+    const everything = JSON.stringify([feed.messages, feed.unknown, feed.logLines, feed.events]);
     expect(everything).toContain("[secret]");
     expect(everything).not.toContain("canary");
   });

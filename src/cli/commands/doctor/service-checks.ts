@@ -124,9 +124,9 @@ async function checkFeed(
         refreshSeconds,
         isMarketQuiet: async () => true,
         signal: AbortSignal.any([signal, done.signal]),
-        onEvent: ({ event, reason }) => {
-          if (event !== "ended") return;
-          ending ??= reason;
+        onEvent: (event) => {
+          if (event.kind !== "feed" || event.event !== "ended") return;
+          ending ??= event.reason;
           done.abort();
         },
       });
