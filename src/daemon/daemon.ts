@@ -273,6 +273,7 @@ class Daemon {
       if (outcome === "ok") metrics.setJobSuccess(job, Date.parse(endedAt) / 1000);
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
+      metrics.setRequestLimits(this.#client.health().condition);
       metrics.setFeed(supervisor.subscriptions);
       const shared = this.#shareThread?.status();
       if (shared) metrics.setShared(shared);
