@@ -8,7 +8,7 @@ import { buildFeedUrl, connectionLifetimeMs, createProxyAgent } from "../../../s
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import { FeedHarness, gwa, lx, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
-import { grantToken, sendJson, startStubService } from "../../support/service/stub-service.ts";
+import { grantToken, reply, startStubService } from "../../support/service/stub-service.ts";
 import {
   type Json,
   type ServerConnection,
@@ -191,7 +191,7 @@ describe("without a token", () => {
       respondToTokenRequest: (request, response, count) =>
         request.body.client_secret === "the-new-one"
           ? grantToken(request, response, count)
-          : sendJson(response, {}, 401),
+          : reply(response, 401),
     });
     onTestFinished(() => stub.stop());
     const { client } = createTestClient(stub.baseUrl, clock, { readSecret: async () => secret });
