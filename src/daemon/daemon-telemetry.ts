@@ -75,7 +75,6 @@ export class DaemonTelemetry {
 
   onFeedMessage(message: FeedMessage): void {
     if (message.kind === "gap") this.metrics.increment("feed_dropped_ticks_total", message.dropped);
-    if (message.kind === "unknown") this.metrics.increment("unknown_events_total", message.count);
   }
 
   onLiveCommit({ indexTicks, exchangeTicks, unknownEvents }: LiveCommitResult, lagMs: number): void {

@@ -268,6 +268,7 @@ class Daemon {
     telemetry.registerJobs(jobs, previousRuns);
     metrics.onCollect(() => {
       metrics.setIngest(ingest.queuedCalls, ingest.state);
+      metrics.setRequestLimits(this.#client.health().condition);
       metrics.setFeed(supervisor.subscriptions);
       const shared = this.#shareThread?.status();
       if (shared) metrics.setShared(shared);

@@ -162,21 +162,15 @@ function readRequest(request: IncomingMessage, response: ServerResponse): HttpRe
   };
 }
 
-function readBody(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    request.on("data", (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= maxBytes) return void chunks.push(chunk);
-      resolve(undefined);
-      // Read to the end: a connection closed before would lose the response.
-      request.removeAllListeners("data").resume();
-    });
-    request.on("end", () => resolve(Buffer.concat(chunks).toString()));
-    request.on("error", reject);
-    request.on("close", () => reject(new Error("the request was cut off")));
-  });
+/** Reads to the end, whatever the length: a connection closed before would lose the response. */
+async function readBody(request: AsyncIterable<Buffer>, maxBytes: number): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request) {
+    length += chunk.length;
+    if (length <= maxBytes) chunks.push(chunk);
+  }
+  return length <= maxBytes ? Buffer.concat(chunks).toString() : undefined;
 }
 
 class ResponseSender {

@@ -1,10 +1,10 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { limitReasons } from "../model/status/service-condition.ts";
+import { limitReasons, type ServiceCondition } from "../model/status/service-condition.ts";
 import type { ServeStatus, ShareStatus } from "../model/status/share-status.ts";
 import type { StreamStatus } from "../model/status/warehouse-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { AuthState, ClientEvent } from "../service/http/client-events.ts";
+import { authStates, type ClientEvent } from "../service/http/client-events.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import type { SubscriptionState, SubscriptionStates } from "../service/live/subscription-states.ts";
 import {
@@ -15,15 +15,6 @@ import {
   metricTable,
 } from "./metric-table.ts";
 
-const AUTH_STATES: readonly AuthState[] = [
-  "unknown",
-  "ok",
-  "auth_failed",
-  "credentials_rejected",
-  "secret_unreadable",
-  "auth_malformed",
-  "auth_unreachable",
-];
 const SECONDS_PER_DAY = 86_400;
 const INGEST_STATES = ["working", "disk_full", "db_locked"];
 /** The label of each state; undefined: not counted. */
@@ -111,24 +102,13 @@ export class Metrics {
         if (event.outcome === "ok") this.set("last_answer_timestamp_seconds", this.#now());
         break;
       }
-      case "limits": {
-        const { concurrency, perSecond, reason, text = "settings", since = Number.NaN } = event.limits;
-        this.set("request_concurrency_limit", concurrency);
-        this.set("request_rate_limit", perSecond ?? Number.POSITIVE_INFINITY);
-        this.#setStates("request_limit_state", limitReasons, reason, {});
-        // Only the current sentence has the value 1.
-        this.#gauge("request_limit_info").reset();
-        this.set("request_limit_info", 1, { limit: text });
-        this.set("request_limit_since_timestamp_seconds", since / 1000);
-        break;
-      }
       case "breaker":
         this.set("breaker_open", event.state === "open" ? 1 : 0, {
           endpoint: this.#boundLabel("endpoint", event.endpoint),
         });
         break;
       case "auth":
-        this.#setStates("auth_state", AUTH_STATES, event.state, {
+        this.#setStates("auth_state", authStates, event.state, {
           // The audience is an address and must not become a label; its scheme shows which API it belongs to.
           audience: /^wss?:/i.test(event.audience) ? "live" : "rest",
         });
@@ -145,7 +125,20 @@ export class Metrics {
           reason: event.reason === undefined ? "" : this.#boundLabel("reason", event.reason),
         });
         break;
+      case "unknown_event":
+        this.increment("unknown_events_total", 1);
+        break;
     }
+  }
+
+  setRequestLimits({ concurrency, per_second, reason, limit, limit_since }: ServiceCondition): void {
+    this.set("request_concurrency_limit", concurrency);
+    this.set("request_rate_limit", per_second ?? Number.POSITIVE_INFINITY);
+    this.#setStates("request_limit_state", limitReasons, reason, {});
+    // Only the current sentence has the value 1.
+    this.#gauge("request_limit_info").reset();
+    this.set("request_limit_info", 1, { limit: limit ?? "settings" });
+    this.set("request_limit_since_timestamp_seconds", Date.parse(limit_since ?? "") / 1000);
   }
 
   setFeed({ isConnected, current }: Pick<SubscriptionStates, "isConnected" | "current">): void {

@@ -7,35 +7,24 @@ const MAX_MESSAGE_LENGTH = 300;
 /** Counts the requests that ended in each of the last seconds. */
 export class RequestRate {
   readonly #clock: Pick<Clock, "monotonic">;
-  readonly #counts = new Array<number>(RATE_WINDOW_SECONDS).fill(0);
-  #second: number;
+  /** By the second; the oldest first. */
+  readonly #counts = new Map<number, number>();
 
   constructor(clock: Pick<Clock, "monotonic">) {
     this.#clock = clock;
-    this.#second = this.#currentSecond();
   }
 
   count(): void {
-    this.#advance();
-    const slot = this.#second % RATE_WINDOW_SECONDS;
-    this.#counts[slot] = (this.#counts[slot] ?? 0) + 1;
+    const second = this.#currentSecond();
+    this.#counts.set(second, (this.#counts.get(second) ?? 0) + 1);
+    const [oldest = second] = this.#counts.keys();
+    if (this.#counts.size > RATE_WINDOW_SECONDS) this.#counts.delete(oldest);
   }
 
   /** One count per second, oldest first, without the current second. */
   perSecond(): number[] {
-    this.#advance();
-    return Array.from(
-      { length: RATE_WINDOW_SECONDS - 1 },
-      (_, i) => this.#counts[(this.#second + 1 + i) % RATE_WINDOW_SECONDS] ?? 0,
-    );
-  }
-
-  #advance(): void {
-    const currentSecond = this.#currentSecond();
-    for (let elapsed = Math.min(currentSecond - this.#second, RATE_WINDOW_SECONDS); elapsed > 0; elapsed--) {
-      this.#counts[(currentSecond - elapsed + 1) % RATE_WINDOW_SECONDS] = 0;
-    }
-    this.#second = currentSecond;
+    const first = this.#currentSecond() - RATE_WINDOW_SECONDS + 1;
+    return Array.from({ length: RATE_WINDOW_SECONDS - 1 }, (_, i) => this.#counts.get(first + i) ?? 0);
   }
 
   #currentSecond(): number {

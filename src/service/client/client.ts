@@ -2,13 +2,13 @@ import { EventEmitter } from "node:events";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
-import type { LimitReason, ServiceCondition } from "../../model/status/service-condition.ts";
+import type { ServiceCondition } from "../../model/status/service-condition.ts";
 import type { Clock, Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createAccessTokens } from "../auth/access-tokens.ts";
 import { Parking } from "../auth/parking.ts";
 import { createTokenEndpoint } from "../auth/token-endpoint.ts";
-import { Bulkhead, type RequestLimits } from "../http/bulkhead.ts";
+import { Bulkhead } from "../http/bulkhead.ts";
 import type { ClientEventListener, RecoveryBell } from "../http/client-events.ts";
 import { addressOf } from "../http/network-failures.ts";
 import { type BreakerState, Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
@@ -88,9 +88,9 @@ export function createServiceClient(options: ServiceClientOptions) {
     clock,
     maxConcurrency: options.concurrency,
     maxPerSecond: options.maxRequestsPerSecond,
-    onLimitChange: (limits) => {
-      logLimitChange(limits);
-      onEvent({ kind: "limits", limits });
+    onLimitChange: ({ concurrency, perSecond, reason, text: limit }) => {
+      const rate = perSecond === undefined ? null : Number(perSecond.toPrecision(3));
+      log.info({ reason, limit, concurrency, perSecond: rate }, "request limit changed");
     },
   });
   const tokens = createAccessTokens({
@@ -130,15 +130,6 @@ export function createServiceClient(options: ServiceClientOptions) {
     redactor,
     asked: new Map(),
   };
-
-  let lastReason: LimitReason = "settings";
-  /** A change of the reason is news for the operator. Figures and short pauses alone are not. */
-  function logLimitChange({ concurrency, perSecond, reason, text: limit }: RequestLimits): void {
-    if (reason === lastReason || reason === "paused") return;
-    lastReason = reason;
-    const rate = perSecond === undefined ? null : Number(perSecond.toPrecision(3));
-    log.info({ reason, limit, concurrency, perSecond: rate }, "request limit changed");
-  }
 
   function describeCondition(): ServiceCondition {
     const paused = { reason: "paused", text: PAUSE_TEXT, since: undefined } as const;

@@ -1,3 +1,4 @@
+import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { LATE_MS, MAX_STARTS_BETWEEN, RESERVATION_MS } from "../limits.ts";
 import {
@@ -16,6 +17,7 @@ interface BulkheadOptions {
   readonly maxConcurrency: number;
   /** 0: no configured limit, only what the service accepts. */
   readonly maxPerSecond: number;
+  /** Something else limits the requests now. Figures and short pauses alone are no news. */
   readonly onLimitChange: (limits: RequestLimits) => void;
 }
 
@@ -58,7 +60,7 @@ export class Bulkhead {
   #reservedUntil = Number.NEGATIVE_INFINITY;
   #isWaitingForRate = false;
   #cancelTimer: Cancel = () => {};
-  #lastLimits = "";
+  #limitReason: LimitReason = "settings";
 
   constructor(options: BulkheadOptions) {
     this.#options = options;
@@ -194,13 +196,10 @@ export class Bulkhead {
     if (now >= lateAt || now < this.#reservedUntil) this.#reservedUntil = now + RESERVATION_MS;
   }
 
-  /** The rate changes with every request: only a change that a person would notice is reported. */
   #reportLimits(): void {
     const { limits } = this;
-    const { concurrency, perSecond, reason, text } = limits;
-    const key = `${concurrency} ${reason} ${text} ${perSecond === undefined ? "-" : Math.round(Math.log2(perSecond) * 4)}`;
-    if (key === this.#lastLimits) return;
-    this.#lastLimits = key;
+    if (limits.reason === this.#limitReason || limits.reason === "paused") return;
+    this.#limitReason = limits.reason;
     this.#options.onLimitChange(limits);
   }
 }

@@ -1,12 +1,10 @@
 import type { EventEmitter } from "node:events";
-import type { RequestLimits } from "./bulkhead.ts";
 import type { BreakerState } from "./outage.ts";
 import type { TransportResponse } from "./transport.ts";
 
 /** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
 export type ClientEvent =
   | ReturnType<typeof requestEvent>
-  | { readonly kind: "limits"; readonly limits: RequestLimits }
   /** The endpoint; `host` if everything fails. */
   | { readonly kind: "breaker"; readonly endpoint: string; readonly state: BreakerState }
   | { readonly kind: "auth"; readonly audience: string; readonly state: AuthState }
@@ -23,14 +21,16 @@ interface RequestFields {
   readonly attempt: number;
 }
 
-export type AuthState =
-  | "unknown"
-  | "ok"
-  | "auth_failed"
-  | "credentials_rejected"
-  | "secret_unreadable"
-  | "auth_malformed"
-  | "auth_unreachable";
+export const authStates = [
+  "unknown",
+  "ok",
+  "auth_failed",
+  "credentials_rejected",
+  "secret_unreadable",
+  "auth_malformed",
+  "auth_unreachable",
+] as const;
+export type AuthState = (typeof authStates)[number];
 
 /** What went wrong in a paginated walk, whether or not the walk recovered. */
 export type WalkAnomaly =

@@ -20,14 +20,12 @@ const MAX_FRAGMENTS = 4_096;
 const HEALTH_CHECK_INTERVAL_MS = PING_INTERVAL_MS / 3;
 const SILENCE_TIMEOUT_MS = 3 * PING_INTERVAL_MS;
 
-interface ConnectionListener extends Omit<SubscriberListener, "onAllAnswered"> {
+interface ConnectionListener extends SubscriberListener {
   onGreeting(): void;
   /** The first tick or confirmation: CONNECTED alone does not prove that the token is valid. */
   onTokenAccepted(): void;
   onTick(source: "index" | "exchange", text: string): void;
   onUnexpectedMessage(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
-  /** Every subscription was answered or has timed out. */
-  onReady(): void;
   onHealthCheck(): void;
   onClosed(reason: CloseReason): void;
 }
@@ -54,11 +52,12 @@ export class LiveConnection {
   readonly #timers = new Set<Cancel>();
   readonly #startBoottime: number;
   readonly #startMonotonic: number;
-  #state: ConnectionState = "connecting";
+  #isClosed = false;
   #lastReceivedMs: number;
   /** When the last message arrived, by the service's clock. */
   lastReceivedTs: Micros;
   #lastPingMs: number;
+  /** When CONNECTED arrived. A second one changes nothing. */
   #greetingMs: number | undefined;
   hasReceivedTick = false;
   #isTokenAccepted = false;
@@ -67,25 +66,12 @@ export class LiveConnection {
   readonly #endConnectWork: Cancel;
 
   constructor(options: LiveConnectionOptions) {
-    const { url, clock, random, subscriptions, listener, server } = options;
+    const { url, clock, server } = options;
     this.#options = options;
     this.#startBoottime = clock.boottime();
     this.#startMonotonic = this.#lastReceivedMs = this.#lastPingMs = clock.monotonic();
     this.lastReceivedTs = server.nowMicros();
-    this.#subscriber = new Subscriber({
-      subscriptions,
-      clock,
-      random,
-      send: (text) => this.#send(text),
-      listener: {
-        ...listener,
-        onSubscribing: (tracked) => {
-          this.#transition("subscribe_sent");
-          listener.onSubscribing(tracked);
-        },
-        onAllAnswered: () => this.#transition("all_answered"),
-      },
-    });
+    this.#subscriber = new Subscriber({ ...options, send: (text) => this.#send(text) });
     this.#socket = new WebSocket(url, {
       perMessageDeflate: false,
       maxPayload: MAX_FRAME_BYTES,
@@ -98,10 +84,15 @@ export class LiveConnection {
     this.#endConnectWork = clock.beginWork();
     this.#setTimer(ANSWER_TIMEOUT_MS, () => {
       // Without any answer to the upgrade there was no connection.
-      if (this.#state === "connecting") this.close({ reason: "no_greeting", end: "refused" });
-      if (this.#state === "greeting") this.close({ reason: "no_greeting" });
+      const end = this.#isConnecting ? "refused" : "dropped";
+      if (!this.hasReceivedGreeting) this.close({ reason: "no_greeting", end });
     });
     this.#setTimer(HEALTH_CHECK_INTERVAL_MS, () => this.#checkHealth());
+  }
+
+  /** The upgrade has no answer yet. */
+  get #isConnecting(): boolean {
+    return !this.#isClosed && this.#socket.readyState === WebSocket.CONNECTING;
   }
 
   get hasReceivedGreeting(): boolean {
@@ -114,11 +105,12 @@ export class LiveConnection {
   }
 
   resubscribe(tracked: TrackedSubscription): void {
-    if (this.#state === "subscribing" || this.#state === "ready") this.#subscriber.resubscribe(tracked);
+    if (this.hasReceivedGreeting) this.#subscriber.resubscribe(tracked);
   }
 
   replaceSubscriptions(subscriptions: readonly TrackedSubscription[]): void {
     this.#subscriber.replaceSubscriptions(subscriptions);
+    if (this.hasReceivedGreeting) this.#subscriber.sendNext();
   }
 
   /** Stops reading the socket, for a short time only: a PING may be among the unread messages. */
@@ -142,13 +134,13 @@ export class LiveConnection {
 
   /** The service answers again: an upgrade that it has not answered so far may be lost. */
   retryUpgrade(): void {
-    if (this.#state === "connecting")
-      this.close({ reason: "no_greeting", end: "refused", isRecovered: true });
+    if (this.#isConnecting) this.close({ reason: "no_greeting", end: "refused", isRecovered: true });
   }
 
   close(reason: CloseReason): void {
-    if (this.#state === "closed") return;
-    this.#transition("closed");
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#endConnectWork();
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
     this.#subscriber.stop();
@@ -159,7 +151,7 @@ export class LiveConnection {
   }
 
   #listen(): void {
-    this.#socket.on("open", () => this.#transition("opened"));
+    this.#socket.on("open", () => this.#endConnectWork());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     this.#socket.on("ping", () => this.#recordReceived());
     this.#socket.on("pong", () => this.#recordReceived());
@@ -168,7 +160,7 @@ export class LiveConnection {
       response.destroy();
     });
     this.#socket.on("error", (error) => {
-      if (this.#state === "closed") return;
+      if (this.#isClosed) return;
       const closeReason = classifySocketError(error, new URL(this.#options.url));
       if (isProtocolError(error))
         this.#options.listener.onUnexpectedMessage({
@@ -182,21 +174,15 @@ export class LiveConnection {
     this.#socket.on("close", (code) => this.close(classifyCloseCode(code, this.hasReceivedGreeting)));
   }
 
-  #transition(event: ConnectionEvent): void {
-    const before = this.#state;
-    this.#state = transitions[before][event] ?? before;
-    if (this.#state === before) return;
-    if (before === "connecting") this.#endConnectWork();
-    if (this.#state === "ready") this.#options.listener.onReady();
-    if (this.#state === "subscribing" && before === "greeting") {
-      this.#greetingMs = this.#options.clock.monotonic();
-      this.#options.listener.onGreeting();
-      this.#subscriber.sendNext();
-    }
+  #receiveGreeting(): void {
+    if (this.hasReceivedGreeting) return;
+    this.#greetingMs = this.#options.clock.monotonic();
+    this.#options.listener.onGreeting();
+    this.#subscriber.sendNext();
   }
 
   #receive(data: RawData, isBinary: boolean): void {
-    if (this.#state === "closed") return;
+    if (this.#isClosed) return;
     this.#recordReceived();
     const frame = readFrame(toBuffer(data), isBinary);
     const { listener, server, redact } = this.#options;
@@ -220,7 +206,7 @@ export class LiveConnection {
         break;
       case "connected":
         server.recordMoment(frame.timestamp);
-        this.#transition("greeted");
+        this.#receiveGreeting();
         break;
       case "subscribed":
         this.#acceptToken();
@@ -274,7 +260,7 @@ export class LiveConnection {
       this.#lastPingMs = now;
       this.#send('{"event":"PING"}');
     }
-    if (this.#state === "ready" || this.#state === "subscribing") listener.onHealthCheck();
+    if (this.hasReceivedGreeting) listener.onHealthCheck();
     this.#setTimer(HEALTH_CHECK_INTERVAL_MS, () => this.#checkHealth());
   }
 
@@ -298,27 +284,3 @@ function toBuffer(data: RawData): Buffer {
   if (Buffer.isBuffer(data)) return data;
   return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
 }
-
-/** `greeting`: the socket is open, and CONNECTED has not arrived. */
-type ConnectionState = "connecting" | "greeting" | "subscribing" | "ready" | "closed";
-
-type ConnectionEvent =
-  /** The websocket is open. */
-  | "opened"
-  /** CONNECTED arrived. */
-  | "greeted"
-  /** Every subscription was answered or has timed out. */
-  | "all_answered"
-  /** A subscription is requested (again). */
-  | "subscribe_sent"
-  /** Either side closed the socket. */
-  | "closed";
-
-/** Every other event, such as a late or a second CONNECTED, changes nothing. */
-const transitions: Readonly<Record<ConnectionState, Partial<Record<ConnectionEvent, ConnectionState>>>> = {
-  connecting: { opened: "greeting", closed: "closed" },
-  greeting: { greeted: "subscribing", closed: "closed" },
-  subscribing: { all_answered: "ready", closed: "closed" },
-  ready: { subscribe_sent: "subscribing", closed: "closed" },
-  closed: {},
-};

@@ -1,13 +1,13 @@
 import { Agent } from "node:https";
 import { Failure } from "../../model/failure.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
-import { isLoopback, parseServiceUrl } from "../../model/service-url.ts";
+import { parseServiceUrl } from "../../model/service-url.ts";
 import type { Micros } from "../../model/time.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { AccessToken } from "../auth/access-tokens.ts";
 import type { ServiceClient } from "../client/client.ts";
-import { addressOf } from "../http/network-failures.ts";
+import { addressOf, findRoute } from "../http/network-failures.ts";
 import { percentEncode } from "../http/request.ts";
 import { HOUR_MS, TEN_MINUTES_MS, UNWANTED_BACKOFF } from "../limits.ts";
 import { type CloseReason, isUnwanted, reconnectDelayMs, remainingAttempts } from "./close-reason.ts";
@@ -23,11 +23,20 @@ import {
 } from "./subscription-states.ts";
 
 /** What the feed reports to the metrics. */
-export interface FeedEvent {
-  readonly kind: "feed";
-  readonly event: "attempt" | "connected" | "ended" | "swapped" | "silent";
-  /** Why the connection closed, or the remedy for a stale subscription. */
-  readonly reason?: string;
+export type FeedEvent =
+  | {
+      readonly kind: "feed";
+      readonly event: "attempt" | "connected" | "ended" | "swapped" | "silent";
+      /** Why the connection closed, or the remedy for a stale subscription. */
+      readonly reason?: string;
+    }
+  | { readonly kind: "unknown_event" };
+
+/** A message that this version does not know. */
+export interface UnknownMessage {
+  readonly event: string;
+  readonly reason: string;
+  readonly sample: string;
 }
 
 /** What the feed shares with REST. */
@@ -44,6 +53,8 @@ export interface FeedOptions {
   readonly random: Random;
   readonly log: Log;
   readonly onEvent: (event: FeedEvent) => void;
+  /** Thousands may arrive: they do not wait in the queue. */
+  readonly onUnknown?: (message: UnknownMessage) => void;
   /** The service's intraday cadence. */
   readonly refreshSeconds: number;
   readonly isMarketQuiet: QuietMarketCheck;
@@ -161,13 +172,8 @@ class LiveFeed {
         subscriptions.disconnect();
         this.queue.push({ kind: "disconnected", reason, since: last.lastReceivedTs });
       } else this.queue.push({ kind: "retrying", reason, attempt, inMs });
-      const address = addressOf(this.#url);
-      const details = {
-        ...(cause === undefined ? {} : { cause }),
-        ...(remedy === undefined ? {} : { remedy }),
-      };
-      const fields = { reason, address, ...details, attempt, inMs: Math.round(inMs) };
-      log.warn(fields, "live feed down, reconnecting");
+      const fields = { reason, address: addressOf(this.#url), cause, remedy, attempt };
+      log.warn({ ...fields, inMs: Math.round(inMs) }, "live feed down, reconnecting");
       if (await this.#waitToReconnect(inMs, closeReason, signal)) rejections = 0;
     }
     subscriptions.off("change", replaceSubscriptions);
@@ -294,7 +300,7 @@ class LiveFeed {
           if (tracked.park(code, until)) this.queue.push({ kind: "parked", subscription, code, message });
         },
         onUnconfirmed: (tracked, reason) => this.#reportUnconfirmed(tracked, reason),
-        onReady: () => ready.resolve(),
+        onAllAnswered: () => ready.resolve(),
         onHealthCheck: () => {
           if (connection === this.#current) void this.#watchdog.check();
         },
@@ -333,11 +339,14 @@ class LiveFeed {
   }
 
   #handleUnexpected(frame: Extract<Frame, { kind: "unknown" | "error" }>): void {
-    if (frame.kind === "error") this.queue.pushUnexpected({ ...frame, count: 1 });
-    else {
-      const { kind, event, reason, text } = frame;
-      this.queue.pushUnexpected({ kind, event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS), count: 1 });
+    if (frame.kind === "error") {
+      const { code, message } = frame;
+      this.#options.log.warn({ code, message }, "unexpected error from live feed");
+      return;
     }
+    const { event, reason, text } = frame;
+    this.#options.onEvent({ kind: "unknown_event" });
+    this.#options.onUnknown?.({ event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS) });
   }
 
   #reportSubscribed({ subscription }: TrackedSubscription): void {
@@ -388,9 +397,8 @@ export function buildFeedUrl(wsUrl: URL, token: string): string {
 
 /** Uses `HTTPS_PROXY` where the environment sets it; loopback addresses are always connected directly. */
 export function createProxyAgent(wsUrl: URL, env: NodeJS.ProcessEnv): Agent | undefined {
-  if (wsUrl.protocol !== "wss:" || (!env.HTTPS_PROXY && !env.https_proxy)) return undefined;
-  if (isLoopback(wsUrl)) return undefined;
-  return new Agent({ proxyEnv: env, keepAlive: false });
+  const isProxied = wsUrl.protocol === "wss:" && findRoute(wsUrl, env).proxy !== undefined;
+  return isProxied ? new Agent({ proxyEnv: env, keepAlive: false }) : undefined;
 }
 
 /**

@@ -17,7 +17,7 @@ interface SubscribeRequest {
   attempts: number;
   /** The id of the last attempt; 0 before the first. */
   requestId: number;
-  /** When to send it again, on the monotonic clock; infinite if it is queued, in flight or confirmed. */
+  /** When to send it, on the monotonic clock; infinite if it is in flight or confirmed. The soonest goes first. */
   sendAt: number;
   /** Confirmed, parked or given up for now. */
   isAnswered: boolean;
@@ -47,17 +47,14 @@ interface SubscriberOptions {
 
 /**
  * Subscribes one at a time: ERROR and SUBSCRIBED_EXCHANGE_TICKER do not name their request, so only one may
- * be in flight. A subscription that fails goes to the end of the queue.
+ * be in flight. A subscription that fails waits until the others had their turn.
  */
 export class Subscriber {
   readonly #options: SubscriberOptions;
   readonly #requests = new Map<TrackedSubscription, SubscribeRequest>();
-  /** To be sent now, in this order. */
-  #queue: SubscribeRequest[] = [];
   #toUnsubscribe: Subscription[] = [];
   #isUnsubscribing = false;
   #inFlight: SubscribeRequest | undefined;
-  #unansweredCount = 0;
   #consecutiveTimeouts = 0;
   #lastRequestId = 0;
   #cancelTimer: Cancel = () => {};
@@ -84,41 +81,36 @@ export class Subscriber {
       this.#sendUnsubscribes();
       return;
     }
+    const requests = [...this.#requests.values()];
+    const soonest = Math.min(...requests.map(({ sendAt }) => sendAt));
     const now = this.#options.clock.monotonic();
-    if (this.#queue.length === 0)
-      for (const request of this.#requests.values()) if (request.sendAt <= now) this.#enqueue(request);
-    const next = this.#queue.shift();
-    if (next) {
-      this.#sendSubscribe(next);
+    if (soonest <= now) {
+      const next = requests.find(({ sendAt }) => sendAt === soonest);
+      if (next) this.#sendSubscribe(next);
       return;
     }
-    if (this.#unansweredCount === 0) this.#options.listener.onAllAnswered();
-    const soonest = Math.min(...[...this.#requests.values()].map(({ sendAt }) => sendAt));
+    if (requests.every(({ isAnswered }) => isAnswered)) this.#options.listener.onAllAnswered();
     if (soonest < Number.POSITIVE_INFINITY) this.#setTimer(soonest - now, () => this.sendNext());
   }
 
-  /** Subscribes to additions and unsubscribes removals. */
+  /** Subscribes to additions and unsubscribes removals, with the next `sendNext`. */
   replaceSubscriptions(subscriptions: readonly TrackedSubscription[]): void {
     const desired = new Set(subscriptions);
     for (const [tracked, request] of this.#requests) {
       if (desired.has(tracked)) continue;
       this.#requests.delete(tracked);
-      if (!request.isAnswered) this.#unansweredCount--;
       if (request.requestId > 0 && request !== this.#inFlight) this.#toUnsubscribe.push(tracked.subscription);
     }
-    this.#queue = this.#queue.filter((request) => this.#isCurrent(request));
     for (const tracked of subscriptions) if (!this.#requests.has(tracked)) this.#add(tracked);
-    this.sendNext();
   }
 
   /** Requests a confirmed subscription again, because its ticks stopped. */
   resubscribe(tracked: TrackedSubscription): void {
     const request = this.#requests.get(tracked);
-    if (!request || request === this.#inFlight || this.#queue.includes(request)) return;
+    if (!request || request === this.#inFlight) return;
     request.attempts = 0;
-    if (request.isAnswered) this.#unansweredCount++;
     request.isAnswered = false;
-    this.#enqueue(request);
+    request.sendAt = Math.min(request.sendAt, this.#options.clock.monotonic());
     this.sendNext();
   }
 
@@ -128,10 +120,8 @@ export class Subscriber {
     const { tracked } = request;
     this.#consecutiveTimeouts = 0;
     this.#markAnswered(request, Number.POSITIVE_INFINITY);
-    if (this.#isCurrent(request)) {
-      this.#queue = this.#queue.filter((queued) => queued !== request);
-      this.#options.listener.onConfirmed(tracked);
-    } else this.#toUnsubscribe.push(tracked.subscription);
+    if (this.#isCurrent(request)) this.#options.listener.onConfirmed(tracked);
+    else this.#toUnsubscribe.push(tracked.subscription);
     this.sendNext();
   }
 
@@ -162,7 +152,6 @@ export class Subscriber {
     this.#cancelTimer();
     this.#inFlight = undefined;
     this.#isUnsubscribing = false;
-    this.#queue = [];
     this.#toUnsubscribe = [];
     this.#requests.clear();
   }
@@ -170,16 +159,7 @@ export class Subscriber {
   #add(tracked: TrackedSubscription): void {
     const { parkedUntil } = tracked;
     const isAnswered = parkedUntil > this.#options.clock.monotonic();
-    const request = { tracked, attempts: 0, requestId: 0, sendAt: parkedUntil, isAnswered };
-    this.#requests.set(tracked, request);
-    if (isAnswered) return;
-    this.#unansweredCount++;
-    this.#enqueue(request);
-  }
-
-  #enqueue(request: SubscribeRequest): void {
-    request.sendAt = Number.POSITIVE_INFINITY;
-    this.#queue.push(request);
+    this.#requests.set(tracked, { tracked, attempts: 0, requestId: 0, sendAt: parkedUntil, isAnswered });
   }
 
   /** The service does not confirm an unsubscribe: wait as long as it may still send an ERROR about it. */
@@ -196,6 +176,7 @@ export class Subscriber {
   #sendSubscribe(request: SubscribeRequest): void {
     const { clock, listener, send } = this.#options;
     this.#inFlight = request;
+    request.sendAt = Number.POSITIVE_INFINITY;
     request.attempts++;
     request.requestId = ++this.#lastRequestId;
     const timeoutMs = this.#consecutiveTimeouts >= REPEATED ? LATE_MS : ANSWER_TIMEOUT_MS;
@@ -224,7 +205,6 @@ export class Subscriber {
 
   #markAnswered(request: SubscribeRequest, sendAt: number): void {
     this.#clearInFlight(request);
-    if (!request.isAnswered && this.#isCurrent(request)) this.#unansweredCount--;
     request.isAnswered = true;
     request.sendAt = sendAt;
   }

@@ -189,16 +189,6 @@ export type FeedMessage =
     }
   /** Tick messages, verbatim: the ingest thread parses them. */
   | { readonly kind: "update"; readonly texts: readonly string[] }
-  /** An ERROR that belongs to no subscription. */
-  | { readonly kind: "error"; readonly code: string; readonly message: string; readonly count: number }
-  /** A message that this version does not know, with the first of its kind as a sample. */
-  | {
-      readonly kind: "unknown";
-      readonly event: string;
-      readonly reason: string;
-      readonly sample: string;
-      readonly count: number;
-    }
   /** The queue dropped ticks: REST has to fetch them. */
   | {
       readonly kind: "gap";

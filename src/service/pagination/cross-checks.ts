@@ -14,13 +14,11 @@ import type { WalkState } from "./walk-state.ts";
 export interface RowSpacing {
   /** Two neighbouring rows are at most this far apart. */
   maxDistance: Micros;
-  /** Longer distances that a probe has confirmed, for example weekends. */
-  confirmedHoles: Micros[];
 }
 
 /** The usual distance is the cadence, until a page shows that it is longer. */
 export function createRowSpacing(cadence: Micros): RowSpacing {
-  return { maxDistance: cadence, confirmedHoles: [] };
+  return { maxDistance: cadence };
 }
 
 /** The state of the walk when it requests a page. */
@@ -46,7 +44,6 @@ interface CrossCheckOptions {
 const PROBE_SIZE = 5;
 /** If two rows are further apart, rows may be missing between them. */
 const MAX_ROW_DISTANCE_PERIODS = 1.5;
-const MAX_KNOWN_HOLES = 8;
 
 const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId === undefined;
 
@@ -62,13 +59,7 @@ export function createCrossChecks(options: CrossCheckOptions) {
       return coverageEnd - newest > Math.min(maxDistance, maxSilence) ? anchor : undefined;
     // A page requested at the oldest row's timestamp starts with that row, unless the service deleted it.
     if (link === "timestamp") return newest < oldestTs ? anchor : undefined;
-    const distance = oldestTs - newest;
-    return distance > maxDistance && !isKnownHole(distance) ? floorToMillisecond(oldestTs - 1) : undefined;
-  }
-
-  /** Holes that recur, such as weekends, have the same length. Skipped pages would be as long only by chance. */
-  function isKnownHole(distance: Micros): boolean {
-    return spacing.confirmedHoles.some((hole) => Math.abs(hole - distance) <= spacing.maxDistance);
+    return oldestTs - newest > maxDistance ? floorToMillisecond(oldestTs - 1) : undefined;
   }
 
   /** An unordered page proves nothing anyway. */
@@ -102,11 +93,6 @@ export function createCrossChecks(options: CrossCheckOptions) {
       if (newest === undefined || !(await isRepeated("silence", ts, isEqual))) return true;
       // Learn only from a confirmed page: one that lacks rows would hide that the next page lacks some too.
       spacing.maxDistance = Math.max(spacing.maxDistance, rowDistance);
-      if (progress.oldestTs !== undefined)
-        spacing.confirmedHoles = [progress.oldestTs - newest, ...spacing.confirmedHoles].slice(
-          0,
-          MAX_KNOWN_HOLES,
-        );
       return false;
     },
 

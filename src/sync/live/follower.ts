@@ -11,7 +11,7 @@ import { streamTable } from "../../model/streams.ts";
 import { type Micros, parseServiceTimestamp } from "../../model/time.ts";
 import type { Cancel } from "../../runtime/clock.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { type FeedEvent, followFeed } from "../../service/live/feed.ts";
+import { type FeedEvent, followFeed, type UnknownMessage } from "../../service/live/feed.ts";
 import { MAX_BATCH_TICKS } from "../../service/live/message-queue.ts";
 import type {
   ExchangeSubscription,
@@ -59,6 +59,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
     random,
     log,
     onEvent: options.onEvent,
+    onUnknown: unknown.add,
     refreshSeconds: settings.refreshSeconds,
     isMarketQuiet: (subscription, lastTickTs) => checkQuietMarket(context, subscription, lastTickTs),
     signal,
@@ -79,10 +80,6 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
         continue;
       }
       options.onMessage(message);
-      if (message.kind === "unknown") {
-        unknown.add(message);
-        continue;
-      }
       logMessage(message, log);
       coverage.apply(message, serviceNow(context));
       if (await committer.commit(flush)) options.onCoverageChange();
@@ -98,10 +95,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
   }
 }
 
-function logMessage(
-  message: Exclude<FeedMessage, { kind: "update" | "unknown" }>,
-  log: SyncContext["log"],
-): void {
+function logMessage(message: Exclude<FeedMessage, { kind: "update" }>, log: SyncContext["log"]): void {
   switch (message.kind) {
     case "parked":
     case "unconfirmed":
@@ -109,9 +103,6 @@ function logMessage(
       return;
     case "gap":
       log.warn({ dropped: message.dropped }, "live ticks dropped, fetching from REST");
-      return;
-    case "error":
-      log.warn({ ...message }, "unexpected error from live feed");
       return;
     default:
       log.debug({ ...message }, "live feed message");
@@ -144,11 +135,11 @@ function createUnknownMessageStore({ clock, ingest, log, signal }: SyncContext) 
     lastStore = Promise.all([lastStore, storing]);
   };
   return {
-    add({ event, sample, count }: Extract<FeedMessage, { kind: "unknown" }>): void {
+    add({ event, sample }: UnknownMessage): void {
       if (names.size < MAX_UNKNOWN_NAMES) names.add(event);
       const name = names.has(event) ? event : OTHER_NAMES;
       const known = pending.get(name);
-      pending.set(name, { name, sample: known?.sample ?? sample, count: (known?.count ?? 0) + count });
+      pending.set(name, { name, sample: known?.sample ?? sample, count: (known?.count ?? 0) + 1 });
       cancelTimer ??= clock.after(UNKNOWN_FLUSH_INTERVAL_MS, store);
     },
     /** Never throws: if storage fails, the commits of ticks report it. */

@@ -1,50 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { exitCode, Failure } from "../../../src/model/failure.ts";
+import { describe, expect, it } from "vitest";
+import { exitCode } from "../../../src/model/failure.ts";
 import { requestPriority } from "../../../src/service/http/request.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  allScopes,
-  grantToken,
-  type StubService,
-  type StubServiceOptions,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { readPage, startServedClient } from "../../support/service/client-harness.ts";
+import { allScopes, grantToken, reply, sendGzip, sendJson } from "../../support/service/stub-service.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
 const asset = { endpoint: "/asset" };
 
-let clock: ManualClock;
-let stub: StubService | undefined;
-beforeEach(() => {
-  clock = new ManualClock();
-});
-afterEach(async () => stub?.stop());
-
-async function start(options: Omit<StubServiceOptions, "clock">) {
-  stub = await startStubService({ clock, ...options });
-  return { ...createTestClient(stub.baseUrl, clock), stub };
-}
-
-const failureOf = async (work: Promise<unknown>): Promise<Failure | undefined> => {
-  try {
-    await clock.runUntil(work);
-    return undefined;
-  } catch (error) {
-    if (error instanceof Failure) return error;
-    throw error;
-  }
-};
-const codeOf = async (work: Promise<unknown>) => (await failureOf(work))?.code;
-
 describe("access tokens", () => {
   it("sends one JSON token request with the audience for concurrent callers, and caches the token", async () => {
-    const { client, stub } = await start({});
+    const { client, clock, stub, send } = await startServedClient();
     await clock.runUntil(Promise.all([1, 2, 3].map(() => client.request(asset, readPage))));
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     expect(stub.tokenRequests.map(({ body }) => body)).toEqual([
       {
         grant_type: "client_credentials",
@@ -57,9 +25,9 @@ describe("access tokens", () => {
   });
 
   it("A1: an expired token is refreshed once, and the same requests are sent again", async () => {
-    const { client, stub } = await start({
+    const { client, clock, stub } = await startServedClient({
       respond: ({ token }, response) =>
-        token === "token-1" ? sendJson(response, {}, 401) : sendGzip(response, { content: [{ id: "a" }] }),
+        token === "token-1" ? reply(response, 401) : sendGzip(response, { content: [{ id: "a" }] }),
     });
     const requests = ["x", "y", "z"].map((id) =>
       client.request({ endpoint: "/ohlcv", query: { startAfter: id } }, readPage),
@@ -73,8 +41,10 @@ describe("access tokens", () => {
   });
 
   it("A2: a service that rejects every token gets two requests and one cross-check, then rare probes", async () => {
-    const { client, stub } = await start({ respond: (_, response) => sendJson(response, {}, 401) });
-    expect(await failureOf(client.request(asset, readPage))).toMatchObject({
+    const { client, clock, stub, failureOf, codeOf } = await startServedClient({
+      respond: (_, response) => reply(response, 401),
+    });
+    expect(await failureOf(asset)).toMatchObject({
       code: "auth_failed",
       exit: exitCode.credentials,
     });
@@ -85,7 +55,7 @@ describe("access tokens", () => {
     const times: number[] = [];
     for (let at = 0; at < 60; at++) {
       const before = stub.requests.length;
-      expect(await codeOf(client.request(asset, readPage))).toBe("auth_failed");
+      expect(await codeOf(asset)).toBe("auth_failed");
       if (stub.requests.length > before) times.push(clock.monotonic());
       await clock.advance(30_000);
     }
@@ -97,14 +67,13 @@ describe("access tokens", () => {
 
   it("A2: recovers at the next probe when the service accepts tokens again", async () => {
     let isBroken = true;
-    const { client } = await start({
-      respond: (_, response) =>
-        isBroken ? sendJson(response, {}, 401) : sendGzip(response, { content: [] }),
+    const { client, clock, codeOf } = await startServedClient({
+      respond: (_, response) => reply(response, isBroken ? 401 : 200),
     });
-    expect(await codeOf(client.request(asset, readPage))).toBe("auth_failed");
+    expect(await codeOf(asset)).toBe("auth_failed");
     isBroken = false;
     await clock.advance(2 * minute);
-    expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
+    expect(await codeOf(asset)).toBeUndefined();
     expect(client.health().authState).toBe("ok");
   });
 
@@ -116,16 +85,11 @@ describe("access tokens", () => {
 
   it("A2: an endpoint that rejects tokens which others accept is parked alone, probed at growing intervals, and recovers", async () => {
     let isBroken = true;
-    const { client, stub } = await start({
-      respond: ({ path }, response) =>
-        isBroken && path.includes("/ticker/")
-          ? sendJson(response, {}, 401)
-          : sendGzip(response, { content: [] }),
+    const { client, clock, stub, failureOf, codeOf } = await startServedClient({
+      respond: ({ path }, response) => reply(response, isBroken && path.includes("/ticker/") ? 401 : 200),
     });
     for (let at = 0; at < 120; at++) {
-      const [cap, ...others] = await Promise.all(
-        [caps, ...tickers].map((request) => failureOf(client.request(request, readPage))),
-      );
+      const [cap, ...others] = await Promise.all([caps, ...tickers].map(failureOf));
       expect([cap, client.health().authState]).toEqual([undefined, "ok"]);
       for (const failure of others)
         expect(failure).toMatchObject({ code: "auth_failed", exit: exitCode.incomplete });
@@ -140,7 +104,7 @@ describe("access tokens", () => {
     expect(stub.tokenRequests.length).toBeLessThan(12);
     isBroken = false;
     await clock.advance(40 * minute);
-    for (const request of tickers) expect(await codeOf(client.request(request, readPage))).toBeUndefined();
+    for (const request of tickers) expect(await codeOf(request)).toBeUndefined();
   });
 
   const gwa = { endpoint: "/index-ticker", query: { indexType: "GWA" } };
@@ -152,81 +116,71 @@ describe("access tokens", () => {
     ["together with another endpoint", [gwa, bars]],
   ])("A2: an endpoint that rejects tokens %s does not affect the others", async (_, rejecting) => {
     let brokenPaths: string[] = [];
-    const { client } = await start({
-      respond: ({ path }, response) =>
-        brokenPaths.includes(path) ? sendJson(response, {}, 401) : sendGzip(response, { content: [] }),
+    const { client, failureOf, codeOf } = await startServedClient({
+      respond: ({ path }, response) => reply(response, brokenPaths.includes(path) ? 401 : 200),
     });
     // The endpoints that will break succeeded last, so they would be the first cross-checks.
-    for (const request of [caps, asset, ...rejecting])
-      expect(await codeOf(client.request(request, readPage))).toBeUndefined();
+    for (const request of [caps, asset, ...rejecting]) expect(await codeOf(request)).toBeUndefined();
     brokenPaths = rejecting.map(({ endpoint }) => `/v3${endpoint}`);
     for (const request of rejecting)
-      expect(await failureOf(client.request(request, readPage))).toMatchObject({ exit: exitCode.incomplete });
-    expect([await codeOf(client.request(caps, readPage)), client.health().authState]).toEqual([
-      undefined,
-      "ok",
-    ]);
+      expect(await failureOf(request)).toMatchObject({ exit: exitCode.incomplete });
+    expect([await codeOf(caps), client.health().authState]).toEqual([undefined, "ok"]);
   });
 
   it("A2: one such endpoint does not stop the others from recovering after all rejected the token", async () => {
     let answering: string | undefined;
-    const { client } = await start({
+    const { client, clock, failureOf, codeOf } = await startServedClient({
       respond: ({ path }, response) =>
-        answering !== undefined && path.includes(answering)
-          ? sendGzip(response, { content: [] })
-          : sendJson(response, {}, 401),
+        reply(response, answering !== undefined && path.includes(answering) ? 200 : 401),
     });
     const [ticker = asset] = tickers;
-    expect(await codeOf(client.request(ticker, readPage))).toBe("auth_failed");
+    expect(await codeOf(ticker)).toBe("auth_failed");
     expect(client.health().authState).toBe("auth_failed");
     answering = "/asset";
     await clock.advance(2 * minute);
-    expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.incomplete);
+    expect((await failureOf(ticker))?.exit).toBe(exitCode.incomplete);
     expect(client.health().authState).toBe("ok");
-    expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
+    expect(await codeOf(asset)).toBeUndefined();
   });
 
   it("A2: a token revoked twice in a row does not park the endpoint that reports it", async () => {
     const revoked = new Set<string>();
     let revocations = 0;
-    const { client } = await start({
+    const { client, failureOf, codeOf } = await startServedClient({
       async respond({ path, token = "" }, response) {
         if (path.includes("/ticker/") && revocations < 2) {
           revocations++;
           // The token is valid until now.
-          expect(await codeOf(client.request(caps, readPage))).toBeUndefined();
+          expect(await codeOf(caps)).toBeUndefined();
           revoked.add(token);
         }
-        if (revoked.has(token)) sendJson(response, {}, 401);
-        else sendGzip(response, { content: [] });
+        if (revoked.has(token)) reply(response, 401);
+        else reply(response);
       },
     });
     const [ticker = asset] = tickers;
-    expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.credentials);
+    expect((await failureOf(ticker))?.exit).toBe(exitCode.credentials);
     expect(revocations).toBe(2);
-    expect([await codeOf(client.request(ticker, readPage)), client.health().authState]).toEqual([
-      undefined,
-      "ok",
-    ]);
+    expect([await codeOf(ticker), client.health().authState]).toEqual([undefined, "ok"]);
   });
 
   it("A2: a failed cross-check decides nothing", async () => {
     let down = true;
-    const { client } = await start({
+    const { client, failureOf } = await startServedClient({
       respond: ({ path }, response) => {
-        if (path.includes("/ticker/")) return sendJson(response, {}, 401);
-        return down ? sendJson(response, {}, 503) : sendJson(response, {}, 404);
+        if (path.includes("/ticker/")) return reply(response, 401);
+        return reply(response, down ? 503 : 404);
       },
     });
     const [ticker = asset] = tickers;
-    expect((await failureOf(client.request({ ...ticker, maxAttempts: 2 }, readPage)))?.family).toBe("retry");
+    expect((await failureOf({ ...ticker, maxAttempts: 2 }))?.family).toBe("retry");
     expect(client.health().authState).toBe("ok");
     down = false;
-    expect((await failureOf(client.request(ticker, readPage)))?.exit).toBe(exitCode.incomplete);
+    expect((await failureOf(ticker))?.exit).toBe(exitCode.incomplete);
   });
 
   it("A3: audiences do not share tokens", async () => {
-    const { client, stub } = await start({});
+    const { client, clock, stub } = await startServedClient();
     const ws = stub.baseUrl.replace("http", "ws");
     const [rest, feed] = await clock.runUntil(
       Promise.all([client.tokens.get(stub.baseUrl), client.tokens.get(ws)]),
@@ -240,7 +194,7 @@ describe("access tokens", () => {
   it.each([0, -5, 1, "3", "soon", null, undefined, 1e12, Number.NaN])(
     "A4: expires_in %s causes at most one token request per 30 seconds",
     async (expires_in) => {
-      const { client, stub } = await start({
+      const { client, clock, stub } = await startServedClient({
         respondToTokenRequest: (_, response, count) =>
           sendJson(response, { access_token: `token-${count}`, expires_in }),
       });
@@ -256,7 +210,7 @@ describe("access tokens", () => {
   );
 
   it("A4: a cached token returned with its remaining lifetime is used until it expires, with few requests", async () => {
-    const { client, stub } = await start({
+    const { client, clock, stub } = await startServedClient({
       respondToTokenRequest: (_, response) =>
         sendJson(response, {
           access_token: "cached",
@@ -273,52 +227,51 @@ describe("access tokens", () => {
   });
 
   it("A4: a 401 causes a refresh however new the token is, even if the service returns the same token", async () => {
-    const { client, stub } = await start({
+    const { stub, codeOf } = await startServedClient({
       respondToTokenRequest: (_, response) =>
         sendJson(response, { access_token: "cached", expires_in: 3600 }),
-      respond: (_, response, count) =>
-        count === 1 ? sendJson(response, {}, 401) : sendGzip(response, { content: [] }),
+      respond: (_, response, count) => reply(response, count === 1 ? 401 : 200),
     });
-    expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
+    expect(await codeOf(asset)).toBeUndefined();
     expect(stub.tokenRequests).toHaveLength(2);
   });
 
   it("A5: a four-hour outage of the token endpoint has no effect", async () => {
     let down = false;
-    const { client, stub } = await start({
+    const { client, clock, stub, send, codeOf } = await startServedClient({
       respondToTokenRequest: (request, response, count) =>
-        down ? sendJson(response, {}, 503) : grantToken(request, response, count),
+        down ? reply(response, 503) : grantToken(request, response, count),
     });
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     await clock.advance(19 * hour);
     down = true;
     const before = stub.tokenRequests.length;
     for (let at = 0; at < 4 * 60; at++) {
       await clock.advance(minute);
-      expect(await codeOf(client.request(asset, readPage))).toBeUndefined();
+      expect(await codeOf(asset)).toBeUndefined();
     }
     expect(stub.tokenRequests.length - before).toBeGreaterThan(10);
     expect(stub.tokenRequests.length - before).toBeLessThan(120);
     down = false;
     await clock.advance(10 * minute);
-    await clock.runUntil(client.request(asset, readPage));
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
+    await send(asset);
     expect(stub.requests.at(-1)?.token).not.toBe("token-1");
     expect(client.health().authState).toBe("ok");
   });
 
   it("A5: a token endpoint that hangs for 40 seconds is asked every three, and the first token counts", async () => {
     let isHanging = true;
-    const { client, stub } = await start({
+    const { client, clock, stub, pass } = await startServedClient({
       respondToTokenRequest: (request, response, count) => {
         if (isHanging) response.on("close", clock.beginWait());
         else grantToken(request, response, count);
       },
     });
     const answer = client.request(asset, readPage);
-    await clock.runUntil(clock.sleep(3_100));
+    await pass(3_100);
     expect(stub.tokenRequests).toHaveLength(2);
-    await clock.runUntil(clock.sleep(36_900));
+    await pass(36_900);
     isHanging = false;
     const back = clock.monotonic();
     await clock.runUntil(answer);
@@ -327,27 +280,27 @@ describe("access tokens", () => {
   });
 
   it("A5: a snapshot does not wait for a token without end", async () => {
-    const { client } = await start({ respondToTokenRequest: (_, response) => sendJson(response, {}, 503) });
+    const { clock, codeOf } = await startServedClient({
+      respondToTokenRequest: (_, response) => reply(response, 503),
+    });
     const snapshot = { ...asset, priority: requestPriority.snapshot };
-    expect(await codeOf(client.request(snapshot, readPage))).toBe("auth_unreachable");
+    expect(await codeOf(snapshot)).toBe("auth_unreachable");
     expect(clock.monotonic()).toBeGreaterThanOrEqual(20 * minute);
     expect(clock.monotonic()).toBeLessThan(40 * minute);
   });
 
   it("A2: after two revocations in a row the next token is asked for within 75 seconds", async () => {
-    const { client, stub } = await start({
+    const { clock, stub, codeOf } = await startServedClient({
       respond: ({ token }, response) =>
-        ["token-1", "token-2"].includes(token ?? "")
-          ? sendJson(response, {}, 401)
-          : sendGzip(response, { content: [] }),
+        reply(response, ["token-1", "token-2"].includes(token ?? "") ? 401 : 200),
     });
-    while ((await codeOf(client.request(asset, readPage))) !== undefined) await clock.advance(1_000);
+    while ((await codeOf(asset)) !== undefined) await clock.advance(1_000);
     expect(stub.tokenRequests).toHaveLength(3);
     expect(clock.monotonic()).toBeLessThanOrEqual(75_000);
   });
 
   it("A9: a wall clock step of a day does not change the lifetime of a token", async () => {
-    const { client, stub } = await start({});
+    const { client, clock, stub } = await startServedClient();
     const first = await clock.runUntil(client.tokens.get(stub.baseUrl));
     clock.stepWallClock(24 * hour);
     expect(await client.tokens.get(stub.baseUrl)).toBe(first);
@@ -358,15 +311,15 @@ describe("access tokens", () => {
   });
 
   it("A10: after 25 hours of suspension the old token is not sent any more", async () => {
-    const { client, stub } = await start({});
-    await clock.runUntil(client.request(asset, readPage));
+    const { clock, stub, send } = await startServedClient();
+    await send(asset);
     clock.suspend(25 * hour);
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     expect(stub.requests.map(({ token }) => token)).toEqual(["token-1", "token-2"]);
   });
 
   it("returns the scopes of the token, and undefined if the service lists none", async () => {
-    const { client, stub } = await start({
+    const { client, clock, stub } = await startServedClient({
       respondToTokenRequest: (_, response, count) =>
         sendJson(response, {
           access_token: `t${count}`,

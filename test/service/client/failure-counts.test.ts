@@ -1,33 +1,21 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  type StubService,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
-
-let stub: StubService | undefined;
-afterEach(async () => stub?.stop());
+import { describe, expect, it } from "vitest";
+import { startServedClient } from "../../support/service/client-harness.ts";
+import { reply } from "../../support/service/stub-service.ts";
 
 describe("requests that fail and are retried", () => {
   it("B17: are counted by their cause, and told in the log once a minute at most", async () => {
-    const clock = new ManualClock();
     let isFaulty = true;
-    stub = await startStubService({
-      clock,
+    const { client, clock, logLines, send, pass } = await startServedClient({
       respond: (_, response, count) => {
-        if (!isFaulty || count % 3 === 0) return sendGzip(response, { content: [] });
-        return count % 3 === 1 ? sendJson(response, {}, 429) : void response.end("<html>");
+        if (!isFaulty || count % 3 === 0) return reply(response);
+        return count % 3 === 1 ? reply(response, 429) : void response.end("<html>");
       },
     });
-    const { client, logLines } = createTestClient(stub.baseUrl, clock);
     const told = () => logLines.filter(({ message }) => message === "requests failed and were retried");
     const runMinutes = async (minutes: number) => {
       for (let second = 0; second < minutes * 60; second += 5) {
-        await clock.runUntil(client.request({ endpoint: "/asset" }, readPage));
-        await clock.runUntil(clock.sleep(5_000));
+        await send({ endpoint: "/asset" });
+        await pass(5_000);
       }
     };
     await runMinutes(5);
@@ -48,7 +36,7 @@ describe("requests that fail and are retried", () => {
     expect(client.health().condition.recent_failures).toEqual({});
     const before = told().length;
     isFaulty = true;
-    await clock.runUntil(client.request({ endpoint: "/asset" }, readPage));
+    await send({ endpoint: "/asset" });
     await client.close();
     // A run that ends tells what is left.
     expect(told().length).toBe(before + 1);

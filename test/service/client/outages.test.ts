@@ -3,21 +3,15 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { describeServiceCondition } from "../../../src/model/status/service-condition.ts";
 import { requestPriority } from "../../../src/service/http/request.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage, type TestClient } from "../../support/service/client-harness.ts";
-import {
-  type StubService,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { type ServedClient, startServedClient } from "../../support/service/client-harness.ts";
+import { hang, pause, reply, type StubServiceOptions } from "../../support/service/stub-service.ts";
 
 const minute = 60_000;
 const endpoints = ["/market-cap", "/exchange-ticker", "/asset"];
 type Respond = (response: ServerResponse, path: string) => void;
 
 /** Three streams without history, polled every five seconds. */
-interface Polls extends TestClient {
-  readonly stub: StubService;
+interface Polls extends ServedClient {
   /** When each endpoint got a page. */
   readonly pages: { readonly endpoint: string; readonly at: number }[];
 }
@@ -30,49 +24,41 @@ beforeEach(() => {
   respond = serve;
 });
 
-const serve: Respond = (response) => sendGzip(response, { content: [] });
-/** The manual clock does not wait for these responses. */
-const hang: Respond = (response) => void response.on("close", clock.beginWait());
+const serve: Respond = (response) => reply(response);
 const serveAfter =
   (ms: number): Respond =>
   async (response, path) => {
-    const release = clock.beginWait();
-    await clock.sleep(ms);
-    release();
+    await pause(clock, ms);
     serve(response, path);
   };
 const pauseFor =
   (seconds: number): Respond =>
   (response) => {
     response.setHeader("retry-after", String(seconds));
-    sendJson(response, {}, 503);
+    reply(response, 503);
   };
 
 async function startPolls(query?: { readonly size: number }): Promise<Polls> {
-  const stub = await startStubService({ clock, respond: ({ path }, response) => respond(response, path) });
-  const harness = createTestClient(stub.baseUrl, clock);
+  const answers: StubServiceOptions["respond"] = ({ path }, response) => respond(response, path);
+  const served = await startServedClient({ respond: answers }, {}, clock);
   const pages: Polls["pages"] = [];
   const stop = new AbortController();
-  const { signal } = stop;
-  const poll = async (endpoint: string) => {
-    while (!signal.aborted) {
-      const request = { endpoint, ...(query ? { query } : {}), priority: requestPriority.snapshot, signal };
-      await harness.client.request(request, readPage).then(
-        () => pages.push({ endpoint, at: clock.monotonic() }),
-        () => {},
-      );
-      await clock.sleep(5_000, signal).catch(() => {});
-    }
-  };
-  const polls = endpoints.map(poll);
+  const polls = endpoints.map((endpoint) => {
+    const request = { endpoint, ...(query ? { query } : {}), priority: requestPriority.snapshot };
+    return served.poll(
+      request,
+      5_000,
+      stop.signal,
+      () => void pages.push({ endpoint, at: clock.monotonic() }),
+    );
+  });
   onTestFinished(async () => {
     stop.abort();
     await clock.runUntil(Promise.all(polls));
-    await harness.client.close();
-    await stub.stop();
+    await served.client.close();
   });
-  await clock.runUntil(clock.sleep(5 * minute));
-  return { ...harness, stub, pages };
+  await served.pass(5 * minute);
+  return { ...served, pages };
 }
 
 const polledSince = ({ pages }: Polls, since: number) =>
@@ -82,22 +68,22 @@ describe("a service that stops answering", () => {
   it.each([10, 30, 60])("B13: for %i seconds is polled again in three", async (seconds) => {
     const polls = await startPolls();
     const before = polls.stub.requests.length;
-    respond = hang;
-    await clock.runUntil(clock.sleep(seconds * 1_000));
+    respond = (response) => hang(clock, response);
+    await polls.pass(seconds * 1_000);
     expect(polls.client.isDown()).toBe(true);
     expect(polls.stub.requests.length - before).toBeLessThanOrEqual(30);
     respond = serve;
     const since = clock.monotonic();
-    await clock.runUntil(clock.sleep(3_000));
+    await polls.pass(3_000);
     expect(polledSince(polls, since)).toEqual(new Set(endpoints));
   });
 
   it("B15: at one endpoint gives it its time", async () => {
-    const { client, stub } = await startPolls();
+    const { client, stub, pass } = await startPolls();
     respond = (response, path) =>
       path.endsWith("/asset") ? serveAfter(8_000)(response, path) : serve(response, path);
     const before = stub.requests.length;
-    await clock.runUntil(clock.sleep(8_000));
+    await pass(8_000);
     expect(client.isDown()).toBe(false);
     expect(stub.requests.slice(before).filter(({ path }) => path.endsWith("/asset"))).toHaveLength(1);
   });
@@ -105,10 +91,10 @@ describe("a service that stops answering", () => {
   it("B15: but answers after eight seconds gets each request once", async () => {
     const polls = await startPolls();
     respond = serveAfter(8_000);
-    await clock.runUntil(clock.sleep(minute));
+    await polls.pass(minute);
     expect(polls.client.isDown()).toBe(false);
     const [sent, received] = [polls.stub.requests.length, polls.pages.length];
-    await clock.runUntil(clock.sleep(10 * minute));
+    await polls.pass(10 * minute);
     expect(polls.pages.length - received).toBeGreaterThan(3 * 10 * 4);
     expect(polls.stub.requests.length - sent - (polls.pages.length - received)).toBeLessThanOrEqual(3);
   });
@@ -123,7 +109,7 @@ describe("503 with Retry-After for everything", () => {
     const polls = await startPolls();
     const before = polls.stub.requests.length;
     respond = pauseFor(seconds);
-    await clock.runUntil(clock.sleep(minute - 1));
+    await polls.pass(minute - 1);
     expect(polls.stub.requests.length - before).toBeLessThanOrEqual(atMost);
     const { condition } = polls.client.health();
     expect(describeServiceCondition(condition)).toBe(
@@ -131,17 +117,17 @@ describe("503 with Retry-After for everything", () => {
     );
     respond = serve;
     const since = clock.monotonic();
-    await clock.runUntil(clock.sleep(Math.min(seconds, 900) * 1_000 + 3_000));
+    await polls.pass(Math.min(seconds, 900) * 1_000 + 3_000);
     expect(polledSince(polls, since)).toEqual(new Set(endpoints));
   });
 });
 
 it("B4: an outage does not make the pages smaller", async () => {
   const polls = await startPolls({ size: 2_000 });
-  respond = (response) => sendJson(response, {}, 502);
-  await clock.runUntil(clock.sleep(minute));
+  respond = (response) => reply(response, 502);
+  await polls.pass(minute);
   respond = serve;
-  await clock.runUntil(clock.sleep(minute));
+  await polls.pass(minute);
   expect(polls.logLines.map(({ message }) => message)).not.toContain("service refuses larger pages");
   expect(polls.stub.requests.at(-1)?.query.size).toBe("2000");
 });

@@ -1,44 +1,19 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Failure } from "../../../src/model/failure.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  type StubService,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
-
-let clock: ManualClock;
-const stubs: StubService[] = [];
-beforeEach(() => {
-  clock = new ManualClock("2026-03-01T12:00:00Z");
-});
-afterEach(async () => {
-  for (const stub of stubs.splice(0)) await stub.stop();
-});
+import { describe, expect, it } from "vitest";
+import { startServedClient } from "../../support/service/client-harness.ts";
+import { reply, sendJson } from "../../support/service/stub-service.ts";
 
 type Query = Readonly<Record<string, string>>;
 
 /** A service that answers 400 to the queries for which `objection` names a field; "" names none in its answer. */
 async function startService(objection: (query: Query) => string | undefined) {
-  const stub = await startStubService({
-    clock,
+  const { stub, codeOf } = await startServedClient({
     respond: ({ query }, response) => {
       const field = objection(query);
-      if (field === undefined) sendGzip(response, { content: [] });
+      if (field === undefined) reply(response);
       else sendJson(response, { message: "no", errors: field === "" ? [] : [{ field, message: "no" }] }, 400);
     },
   });
-  stubs.push(stub);
-  const { client } = createTestClient(stub.baseUrl, clock);
-  const send = (query: Record<string, string | number>) =>
-    clock.runUntil(
-      client.request({ endpoint: "/index-ticker", query }, readPage).then(
-        () => undefined,
-        (error: unknown) => (error as Failure).code,
-      ),
-    );
+  const send = (query: Record<string, string | number>) => codeOf({ endpoint: "/index-ticker", query });
   const sent = (name: string) => stub.requests.splice(0).map(({ query }) => query[name]);
   return { send, sent };
 }
@@ -46,7 +21,7 @@ async function startService(objection: (query: Query) => string | undefined) {
 const now = "2026-03-01T12:00:00.000Z";
 const past = "2026-02-01T00:00:00.000Z";
 const future = "2026-03-01T12:00:05.000Z";
-const isFuture = ({ timestamp = "" }: Query) => Date.parse(timestamp) > clock.now();
+const isFuture = ({ timestamp = "" }: Query) => Date.parse(timestamp) > Date.parse(now);
 
 describe("a service that refuses", () => {
   it("H12: the future is never asked for it, whatever field it would name", async () => {
@@ -120,11 +95,10 @@ type Answer = "page" | "413" | "502" | "503" | "504" | "cut" | "truncated" | "50
 /** A service whose answer depends on the size of the page. */
 async function startSizedService(answer: (size: number) => Answer) {
   const body = JSON.stringify({ content: [] });
-  const stub = await startStubService({
-    clock,
+  const served = await startServedClient({
     respond: ({ query }, response) => {
       const how = answer(Number(query.size));
-      if (how === "page") sendGzip(response, { content: [] });
+      if (how === "page") reply(response);
       else if (how === "truncated") response.writeHead(200).end(body.slice(0, -3));
       else if (how === "cut") {
         response.writeHead(200, { "content-length": body.length + 100 }).write(body);
@@ -132,11 +106,9 @@ async function startSizedService(answer: (size: number) => Answer) {
       } else response.writeHead(Number(how)).end("<html></html>");
     },
   });
-  stubs.push(stub);
-  const { client } = createTestClient(stub.baseUrl, clock);
   const send = (size: number, endpoint = "/index-ticker") =>
-    clock.runUntil(client.request({ endpoint, query: { timestamp: past, size } }, readPage));
-  const sizes = () => stub.requests.splice(0).map(({ query }) => Number(query.size));
+    served.send({ endpoint, query: { timestamp: past, size } });
+  const sizes = () => served.stub.requests.splice(0).map(({ query }) => Number(query.size));
   return { send, sizes };
 }
 

@@ -1,12 +1,11 @@
 import type { ServerResponse } from "node:http";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { failureCode } from "../../../src/model/failure.ts";
 import { noListFailure } from "../../../src/model/response-body.ts";
 import { RetryBudget } from "../../../src/service/client/failure-counts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
-import { createTestClient } from "../../support/service/client-harness.ts";
-import { sendGzip, sendJson, startStubService } from "../../support/service/stub-service.ts";
+import { startServedClient } from "../../support/service/client-harness.ts";
+import { reply, sendGzip } from "../../support/service/stub-service.ts";
 
 describe("retry budget", () => {
   it("B4: lets retries wait milliseconds while one request in ten succeeds", () => {
@@ -37,24 +36,16 @@ describe("retry budget", () => {
 });
 
 describe("an answer that the service must repeat", () => {
-  it.each<
-    [
-      code: string,
-      respond: (response: ServerResponse) => void,
-      requests: number,
-      minMs: number,
-      maxMs: number,
-    ]
-  >([
+  type Respond = (response: ServerResponse) => void;
+  it.each<[code: string, respond: Respond, requests: number, minMs: number, maxMs: number]>([
     ["no_list", (response) => sendGzip(response, {}), 2, 1_000, 1_500],
-    ["forbidden", (response) => sendJson(response, {}, 403), 3, 4_000, 5_000],
+    ["forbidden", (response) => reply(response, 403), 3, 4_000, 5_000],
   ])(
     "%s: counts after so many requests, and so long a time",
     async (code, respond, requests, minMs, maxMs) => {
-      const clock = new ManualClock();
-      const stub = await startStubService({ clock, respond: (_, response) => respond(response) });
-      onTestFinished(() => stub.stop());
-      const { client } = createTestClient(stub.baseUrl, clock);
+      const { client, clock, stub } = await startServedClient({
+        respond: (_, response) => respond(response),
+      });
       const readList = async () => {
         throw noListFailure("an object");
       };

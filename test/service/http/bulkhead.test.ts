@@ -1,60 +1,45 @@
 import type { ServerResponse } from "node:http";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { requestPriority } from "../../../src/service/http/request.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  type StubService,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { readPage, startServedClient } from "../../support/service/client-harness.ts";
+import { hang, pause, reply } from "../../support/service/stub-service.ts";
 
 const asset = { endpoint: "/asset" };
-let clock: ManualClock;
-let stub: StubService | undefined;
-beforeEach(() => {
-  clock = new ManualClock();
-});
-afterEach(async () => stub?.stop());
-
 /** A server that counts its concurrent requests and answers each after a second. */
-async function slowServer(answer: (response: ServerResponse, count: number) => void) {
+async function startSlowService(concurrency: number, answer: (response: ServerResponse) => void = reply) {
   let current = 0;
   const load = { max: 0 };
-  stub = await startStubService({
-    clock,
-    respond: (_, response, count) => {
-      const release = clock.beginWait();
-      load.max = Math.max(load.max, ++current);
-      clock.after(1_000, () => {
-        release();
+  const served = await startServedClient(
+    {
+      respond: async (_, response) => {
+        load.max = Math.max(load.max, ++current);
+        await pause(served.clock, 1_000);
         current--;
-        answer(response, count);
-      });
+        answer(response);
+      },
     },
-  });
-  return { load, stub };
+    { concurrency },
+  );
+  return { load, ...served };
 }
 
 describe("bulkhead", () => {
   it("raises the limit with successes, up to the configured maximum", async () => {
-    const { load, stub } = await slowServer((response) => sendGzip(response, { content: [] }));
-    const { client, events } = createTestClient(stub.baseUrl, clock, { concurrency: 5 });
+    const limits = new Set<number>();
+    const { load, client, clock } = await startSlowService(5, (response) => {
+      limits.add(client.health().condition.concurrency);
+      reply(response);
+    });
     await clock.runUntil(Promise.all(Array.from({ length: 60 }, () => client.request(asset, readPage))));
     expect(load.max).toBe(5);
-    const limits = events.flatMap((each) => (each.kind === "limits" ? [each.limits.concurrency] : []));
-    expect([...new Set(limits)]).toEqual([2, 3, 4, 5]);
+    expect([...limits]).toEqual([2, 3, 4, 5]);
   });
 
   it("B12: lowers the limit after timeouts, never below one, and raises it again", async () => {
     let isHanging = false;
-    const { stub } = await slowServer((response) => {
-      if (!isHanging) return sendGzip(response, { content: [] });
-      const release = clock.beginWait();
-      response.on("close", release);
-    });
-    const { client } = createTestClient(stub.baseUrl, clock, { concurrency: 8 });
+    const { client, clock } = await startSlowService(8, (response) =>
+      isHanging ? hang(clock, response) : reply(response),
+    );
     const limit = () => client.health().condition.concurrency;
     const many = (count: number) =>
       clock.runUntil(
@@ -75,24 +60,21 @@ describe("bulkhead", () => {
   it("B15: reserves a slot for polls after slow history pages delayed one, as long as polls keep coming", async () => {
     const inFlight = new Map<string, number>();
     let maxInFlight = 0;
-    stub = await startStubService({
-      clock,
-      respond: ({ path }, response) => {
-        inFlight.set(path, (inFlight.get(path) ?? 0) + 1);
-        maxInFlight = Math.max(maxInFlight, inFlight.get("/v3/ohlcv") ?? 0);
-        const release = clock.beginWait();
-        clock.after(40_000, () => {
-          release();
+    const { client, clock, stub, pass } = await startServedClient(
+      {
+        respond: async ({ path }, response) => {
+          inFlight.set(path, (inFlight.get(path) ?? 0) + 1);
+          maxInFlight = Math.max(maxInFlight, inFlight.get("/v3/ohlcv") ?? 0);
+          await pause(clock, 40_000);
           inFlight.set(path, (inFlight.get(path) ?? 0) - 1);
-          sendGzip(response, { content: [] });
-        });
+          reply(response);
+        },
       },
-    });
-    const { client } = createTestClient(stub.baseUrl, clock, { concurrency: 4 });
+      { concurrency: 4 },
+    );
     const ended = new AbortController();
     const history = { endpoint: "/ohlcv", priority: requestPriority.history, signal: ended.signal };
     const pages = Array.from({ length: 200 }, () => client.request(history, readPage).catch(() => {}));
-    const pass = (ms: number) => clock.runUntil(clock.sleep(ms));
     await pass(410_000);
     expect(maxInFlight).toBe(4);
     const waits: number[] = [];
@@ -116,27 +98,21 @@ describe("bulkhead", () => {
   it("B15: completes all requests to a server that handles one at a time, 30 seconds each", async () => {
     const waiting: ServerResponse[] = [];
     let busy = false;
-    const next = () => {
+    const next = async () => {
       const response = waiting.shift();
       busy = response !== undefined;
       if (!response) return;
-      const release = clock.beginWait();
-      clock.after(30_000, () => {
-        release();
-        if (!response.destroyed) sendGzip(response, { content: [] });
-        next();
-      });
+      await pause(clock, 30_000);
+      if (!response.destroyed) reply(response);
+      void next();
     };
-    stub = await startStubService({
-      clock,
+    const { client, clock, stub } = await startServedClient({
       respond: (_, response) => {
-        const release = clock.beginWait();
-        response.on("close", release);
+        hang(clock, response);
         waiting.push(response);
-        if (!busy) next();
+        if (!busy) void next();
       },
     });
-    const { client } = createTestClient(stub.baseUrl, clock);
     const pages = await clock.runUntil(
       Promise.all(Array.from({ length: 20 }, () => client.request(asset, readPage))),
     );
@@ -145,36 +121,33 @@ describe("bulkhead", () => {
   });
 
   it("H8: requests that an open breaker holds back take no turn from the others", async () => {
-    stub = await startStubService({
-      clock,
-      respond: ({ path }, response) =>
-        path === "/v3/market" ? sendJson(response, {}, 500) : sendGzip(response, { content: [] }),
-    });
-    const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 4 });
+    const { client, clock, stub, send, pass } = await startServedClient(
+      { respond: ({ path }, response) => reply(response, path === "/v3/market" ? 500 : 200) },
+      { maxRequestsPerSecond: 4 },
+    );
     // All wait for the rate when the breaker opens; those left over must not be counted as started.
     const failing = Array.from({ length: 200 }, () =>
       client.request({ endpoint: "/market", maxAttempts: 1, priority: requestPriority.head }, readPage),
     );
     const failed = Promise.allSettled(failing);
-    await clock.runUntil(clock.sleep(10_300));
+    await pass(10_300);
     const sentBefore = stub.requests.length;
     expect(sentBefore).toBeGreaterThanOrEqual(16);
     const startedAt = clock.monotonic();
-    await clock.runUntil(client.request({ ...asset, priority: requestPriority.head }, readPage));
+    await send({ ...asset, priority: requestPriority.head });
     expect(clock.monotonic() - startedAt).toBeLessThan(1_000);
     await clock.runUntil(failed);
   });
 
   it("C18: orders snapshots first, then heads, then expiring gaps, then history", async () => {
-    const { stub } = await slowServer((response) => sendGzip(response, { content: [] }));
-    const { client } = createTestClient(stub.baseUrl, clock, { concurrency: 1 });
-    await clock.runUntil(client.request(asset, readPage));
-    const send = (name: keyof typeof requestPriority) =>
+    const { client, clock, stub, send } = await startSlowService(1);
+    await send(asset);
+    const ask = (name: keyof typeof requestPriority) =>
       client.request({ endpoint: `/${name}`, priority: requestPriority[name] }, readPage);
     const order = ["history", "history", "expiring", "head", "expiring", "head", "snapshot"] as const;
     const first = [client.request({ endpoint: "/first" }, readPage)];
     await clock.advance(0);
-    await clock.runUntil(Promise.all([...first, ...order.map(send)]));
+    await clock.runUntil(Promise.all([...first, ...order.map(ask)]));
     expect(stub.requests.slice(2).map(({ path }) => path.slice(4))).toEqual([
       "snapshot",
       "head",
@@ -187,14 +160,12 @@ describe("bulkhead", () => {
   });
 
   it("applies the rate limit to polls too", async () => {
-    stub = await startStubService({ clock });
-    const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 4 });
-    const send = (n: number) =>
-      client.request(
-        { ...asset, priority: n % 2 === 0 ? requestPriority.head : requestPriority.history },
-        readPage,
-      );
-    await clock.runUntil(Promise.all(Array.from({ length: 40 }, (_, n) => send(n))));
+    const { client, clock, stub } = await startServedClient({}, { maxRequestsPerSecond: 4 });
+    const requests = Array.from({ length: 40 }, (_, n) => {
+      const priority = n % 2 === 0 ? requestPriority.head : requestPriority.history;
+      return client.request({ ...asset, priority }, readPage);
+    });
+    await clock.runUntil(Promise.all(requests));
     const times = stub.requests.map(({ at }) => at).sort((a, b) => a - b);
     for (const [n, at] of times.entries()) expect(at).toBeGreaterThanOrEqual(n * 250 - 1);
     expect(times.at(-1)).toBeLessThan(11_000);
@@ -202,22 +173,22 @@ describe("bulkhead", () => {
 
   it("B17: snapshots go before history, even if they use most of the rate, and so do their retries", async () => {
     let rejected = 0;
-    stub = await startStubService({
-      clock,
-      respond: ({ path }, response) => {
-        // Rejects history and a few polls: the retries of history must not spend the budget of the polls.
-        const isRejected = path === "/v3/asset" || (path === "/v3/market-cap" && ++rejected % 5 === 0);
-        if (isRejected) sendJson(response, {}, 503);
-        else sendGzip(response, { content: [] });
+    const { client, clock, stub, pass } = await startServedClient(
+      {
+        respond: ({ path }, response) => {
+          // Rejects history and a few polls: the retries of history must not spend the budget of the polls.
+          const isRejected = path === "/v3/asset" || (path === "/v3/market-cap" && ++rejected % 5 === 0);
+          reply(response, isRejected ? 503 : 200);
+        },
       },
-    });
-    const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 2 });
+      { maxRequestsPerSecond: 2 },
+    );
     const ended = new AbortController();
     const { signal } = ended;
     const pages = Array.from({ length: 30 }, () =>
       client.request({ ...asset, signal }, readPage).catch(() => {}),
     );
-    await clock.runUntil(clock.sleep(5_000));
+    await pass(5_000);
     const waits: number[] = [];
     const poll = async () => {
       const startedAt = clock.monotonic();
@@ -227,7 +198,7 @@ describe("bulkhead", () => {
     };
     for (let second = 0; second < 60; second++) {
       const polls = [poll(), poll()];
-      await clock.runUntil(clock.sleep(1_000));
+      await pass(1_000);
       await clock.runUntil(Promise.all(polls));
     }
     ended.abort();
@@ -242,17 +213,10 @@ describe("bulkhead", () => {
   it.each(["head", "snapshot"] as const)(
     "leaves every fourth turn to history, however fast a %s falls due",
     async (kind) => {
-      stub = await startStubService({ clock });
-      const { client } = createTestClient(stub.baseUrl, clock, { maxRequestsPerSecond: 1 });
+      const { client, clock, stub, poll } = await startServedClient({}, { maxRequestsPerSecond: 1 });
       const ended = new AbortController();
-      const { signal } = ended;
-      const pollOn = async () => {
-        while (!signal.aborted)
-          await client
-            .request({ endpoint: "/market", priority: requestPriority[kind], signal }, readPage)
-            .catch(() => {});
-      };
-      const polls = Array.from({ length: 12 }, pollOn);
+      const request = { endpoint: "/market", priority: requestPriority[kind] };
+      const polls = Array.from({ length: 12 }, () => poll(request, 0, ended.signal));
       const pages = Array.from({ length: 12 }, (_, n) =>
         client.request(
           { ...asset, priority: n % 2 === 0 ? requestPriority.expiring : requestPriority.history },
@@ -271,11 +235,10 @@ describe("bulkhead", () => {
   );
 
   it("frees the slot while the caller reads the page", async () => {
-    stub = await startStubService({ clock });
-    const { client } = createTestClient(stub.baseUrl, clock, { concurrency: 1 });
+    const { client, stub, send } = await startServedClient({}, { concurrency: 1 });
     let finish = () => {};
     const reading = client.request(asset, () => new Promise<void>((resolve) => (finish = resolve)));
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     expect(stub.requests).toHaveLength(2);
     finish();
     await reading;

@@ -1,20 +1,11 @@
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
-import { Failure } from "../../../src/model/failure.ts";
+import { describe, expect, it } from "vitest";
 import { parseHttpDate, parseRetryAfter } from "../../../src/service/http/transport.ts";
 import { MAX_SILENCE_MS } from "../../../src/service/limits.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  type StubService,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { readPage, startServedClient } from "../../support/service/client-harness.ts";
+import { reply } from "../../support/service/stub-service.ts";
 
 const respondedAt = Date.UTC(1994, 10, 6, 8, 49, 0);
-let stub: StubService | undefined;
-afterEach(async () => stub?.stop());
 
 describe("Retry-After", () => {
   it.each([
@@ -71,29 +62,24 @@ describe("Retry-After", () => {
 describe("too many requests", () => {
   const asset = { endpoint: "/asset" };
 
-  async function rateLimited(header: (answeredAt: number) => string | undefined, times = 1) {
-    const clock = new ManualClock();
-    stub = await startStubService({
-      clock,
+  const startLimited = (header: string | undefined, times = 1) =>
+    startServedClient({
       respond: (_, response, count) => {
-        if (count > times) return sendGzip(response, { content: [] });
-        const text = header(clock.now());
-        if (text !== undefined) response.setHeader("retry-after", text);
-        sendJson(response, {}, 429);
+        if (count > times) return reply(response);
+        if (header !== undefined) response.setHeader("retry-after", header);
+        reply(response, 429);
       },
     });
-    return { clock, stub, ...createTestClient(stub.baseUrl, clock) };
-  }
 
   it.each([
     [1, ["market", "exchange", "asset"]],
     [2, ["exchange", "market", "asset"]],
   ])("B1: Retry-After: 7 from %i endpoints: one pauses alone, two pause everything", async (times, order) => {
-    const { clock, stub, client } = await rateLimited(() => "7", times);
+    const { client, clock, stub, pass } = await startLimited("7", times);
     const requests: Promise<unknown>[] = [];
     for (const endpoint of ["/asset", "/market", "/exchange"]) {
       requests.push(client.request({ endpoint }, readPage));
-      await clock.runUntil(clock.sleep(1_000));
+      await pass(1_000);
     }
     await clock.runUntil(Promise.all(requests));
     const answered = stub.requests.slice(times);
@@ -104,10 +90,10 @@ describe("too many requests", () => {
   });
 
   it("B1: an endpoint that asks for a day of silence is asked again after a minute, while others answer", async () => {
-    const { clock, stub, client } = await rateLimited(() => "86400");
+    const { client, clock, stub, send, pass } = await startLimited("86400");
     const first = client.request(asset, readPage);
-    await clock.runUntil(clock.sleep(1_000));
-    await clock.runUntil(client.request({ endpoint: "/market" }, readPage));
+    await pass(1_000);
+    await send({ endpoint: "/market" });
     await clock.runUntil(first);
     const [refused, , again] = stub.requests.map(({ at }) => at);
     expect(stub.requests).toHaveLength(3);
@@ -115,34 +101,31 @@ describe("too many requests", () => {
   });
 
   it("B2: a Retry-After date is compared with the server's clock, which is a day off here", async () => {
-    const clock = new ManualClock();
     const day = 86_400_000;
-    stub = await startStubService({
-      clock,
+    const { clock, stub, send } = await startServedClient({
       respond: (_, response, count) => {
         response.setHeader("date", new Date(clock.now() + day).toUTCString());
-        if (count > 1) return sendGzip(response, { content: [] });
+        if (count > 1) return reply(response);
         response.setHeader("retry-after", new Date(clock.now() + day + 20_000).toUTCString());
-        sendJson(response, {}, 503);
+        reply(response, 503);
       },
     });
-    const { client } = createTestClient(stub.baseUrl, clock);
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     expect(stub.requests[1]?.at).toBeGreaterThanOrEqual(20_000);
     expect(stub.requests[1]?.at).toBeLessThan(30_000);
   });
 
   it("B2: a wait of years is limited to 15 minutes", async () => {
-    const { clock, stub, client } = await rateLimited(() => "1000000000");
-    await clock.runUntil(client.request(asset, readPage));
+    const { stub, send } = await startLimited("1000000000");
+    await send(asset);
     expect(stub.requests.map(({ at }) => Math.round(at / 60_000))).toEqual([0, 15]);
   });
 
   it.each(["garbage", "-7", undefined])(
     "B3: Retry-After %s is ignored in favour of the client's backoff",
     async (text) => {
-      const { clock, stub, client } = await rateLimited(() => text, 5);
-      await clock.runUntil(client.request(asset, readPage));
+      const { stub, send } = await startLimited(text, 5);
+      await send(asset);
       const waits = stub.requests.map(({ at }, n) => at - (stub.requests[n - 1]?.at ?? at)).slice(1);
       expect(waits).toHaveLength(5);
       for (const [n, wait] of waits.entries()) expect(wait).toBeLessThanOrEqual(1_500 * 2 ** n);
@@ -151,10 +134,8 @@ describe("too many requests", () => {
   );
 
   it("B3: fails with a retry failure after sixteen attempts", async () => {
-    const { clock, stub, client } = await rateLimited(() => undefined, 100);
-    const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
-    expect(failure).toBeInstanceOf(Failure);
-    expect(failure).toMatchObject({ code: "too_many_requests", family: "retry" });
+    const { stub, failureOf } = await startLimited(undefined, 100);
+    expect(await failureOf(asset)).toMatchObject({ code: "too_many_requests", family: "retry" });
     expect(stub.requests).toHaveLength(16);
   });
 });

@@ -1,19 +1,15 @@
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Failure } from "../../../src/model/failure.ts";
 import { findRoute, toNetworkFailure } from "../../../src/service/http/network-failures.ts";
 import { UNUSED_PORT } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import { type StubService, startStubService } from "../../support/service/stub-service.ts";
+import { createTestClient, readPage, startServedClient } from "../../support/service/client-harness.ts";
+import { hang } from "../../support/service/stub-service.ts";
 
 const asset = { endpoint: "/asset" };
-let stub: StubService | undefined;
-afterEach(async () => {
-  vi.unstubAllEnvs();
-  await stub?.stop();
-});
+afterEach(() => void vi.unstubAllEnvs());
 
 describe("network failures", () => {
   it.each([
@@ -82,22 +78,15 @@ describe("network failures", () => {
     expect(refused?.message).toContain(`127.0.0.1:${UNUSED_PORT} refused the connection (ECONNREFUSED)`);
     expect(refused?.remedy).toContain("check the address and port");
 
-    const clock = new ManualClock();
-    const respond = (_: unknown, response: ServerResponse) => {
-      const release = clock.beginWait();
-      response.on("close", release);
-    };
-    stub = await startStubService({ clock, respond });
-    const { client, logLines } = createTestClient(stub.baseUrl, clock);
+    const { clock, stub, logLines, failureOf } = await startServedClient({
+      respond: (_, response) => hang(clock, response),
+    });
     const { host } = new URL(stub.baseUrl);
     const plain = await failureFrom(`https://${host}`);
     expect(plain).toMatchObject({ code: "tls_failed" });
     expect(plain?.summary).toMatch(new RegExp(`${host}: the TLS handshake failed .*speak TLS`));
 
-    const request = client.request({ ...asset, maxAttempts: 8 }, readPage);
-    const slow = await clock.runUntil(
-      request.then(() => undefined).catch((error: unknown) => error as Failure),
-    );
+    const slow = await failureOf({ ...asset, maxAttempts: 8 });
     expect(slow?.message).toBe(`${host} did not answer within 60 seconds`);
     const opened = logLines.find(({ message }) => message === "circuit breaker opened");
     expect(opened?.fields).toMatchObject({

@@ -1,75 +1,57 @@
 import type { ServerResponse } from "node:http";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { networkSign } from "../../../src/service/http/outage.ts";
 import { requestPriority } from "../../../src/service/http/request.ts";
 import { reconnectDelayMs } from "../../../src/service/live/close-reason.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  type StubService,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { readPage, startServedClient } from "../../support/service/client-harness.ts";
+import { hang, pause, reply } from "../../support/service/stub-service.ts";
 
+const snapshots = ["/market-cap", "/exchange-ticker", "/asset"].map((endpoint) => ({
+  endpoint,
+  priority: requestPriority.snapshot,
+}));
 /** The websocket tries once, and then waits for REST. */
 const CONNECTIONS_A_MINUTE = 1;
 
 describe("an outage while a stream without history is synced", () => {
-  let stub: StubService | undefined;
-  afterEach(async () => stub?.stop());
-
   it("B4: costs 30 requests in the first minute, and is over three seconds after the service is back", async () => {
-    const clock = new ManualClock();
     let isDown = false;
-    stub = await startStubService({
-      clock,
-      respond: (_, response) => (isDown ? sendJson(response, {}, 503) : sendGzip(response, { content: [] })),
+    const { client, clock, stub, pass, poll } = await startServedClient({
+      respond: (_, response) => reply(response, isDown ? 503 : 200),
     });
-    const { client } = createTestClient(stub.baseUrl, clock);
-    let [isOver, rings] = [false, 0];
+    let rings = 0;
     client.bell.on("ring", () => void rings++);
-    const poll = async (endpoint: string) => {
-      while (!isOver) {
-        await client.request({ endpoint, priority: requestPriority.snapshot }, readPage).catch(() => {});
-        await clock.sleep(5_000);
-      }
-    };
-    const polls = ["/market-cap", "/exchange-ticker", "/asset"].map(poll);
-    await clock.runUntil(clock.sleep(120_000));
+    const ended = new AbortController();
+    const polls = snapshots.map((request) => poll(request, 5_000, ended.signal));
+    await pass(120_000);
     isDown = true;
     const before = stub.requests.length;
-    await clock.runUntil(clock.sleep(60_000));
+    await pass(60_000);
     expect(stub.requests.length - before).toBeLessThanOrEqual(30);
-    await clock.runUntil(clock.sleep(9 * 60_000));
+    await pass(9 * 60_000);
     expect(stub.requests.length - before).toBeLessThanOrEqual(230);
     expect(stub.requests.length - before).toBeGreaterThan(180);
     expect(stub.tokenRequests).toHaveLength(1);
     expect([client.isDown(), rings]).toEqual([true, 0]);
     expect(client.health().condition.open_breakers).toEqual(["host"]);
     isDown = false;
-    await clock.runUntil(clock.sleep(3_000));
+    await pass(3_000);
     expect([client.isDown(), rings]).toEqual([false, 1]);
     expect(client.health().condition.open_breakers).toEqual([]);
     const paths = new Set(stub.requests.slice(-3).map(({ path }) => path.split("/").at(-1)));
     expect(paths).toEqual(new Set(["market-cap", "exchange-ticker", "asset"]));
-    isOver = true;
+    ended.abort();
     await clock.runUntil(Promise.all(polls));
   });
 
-  const faults: Record<string, (response: ServerResponse) => void> = {
-    "503": (response) => sendJson(response, {}, 503),
-    "reset connections": (response) => void response.socket?.resetAndDestroy(),
-  };
-
-  it.each(Object.keys(faults))("B4: %s, as a round of twelve begins", async (fault) => {
-    const clock = new ManualClock();
+  it.each<[string, (response: ServerResponse) => void]>([
+    ["503", (response) => reply(response, 503)],
+    ["reset connections", (response) => void response.socket?.resetAndDestroy()],
+  ])("B4: %s, as a round of twelve begins", async (_, fail) => {
     let isDown = false;
-    stub = await startStubService({
-      clock,
-      respond: (_, response) => (isDown ? faults[fault]?.(response) : sendGzip(response, { content: [] })),
+    const { client, clock, stub, pass } = await startServedClient({
+      respond: (_, response) => (isDown ? fail(response) : reply(response)),
     });
-    const { client } = createTestClient(stub.baseUrl, clock);
     let isOver = false;
     const ask = async (derivativeType: string) => {
       const endpoint = "/derivatives/ticker/{derivativeType}";
@@ -84,32 +66,26 @@ describe("an outage while a stream without history is synced", () => {
       }
     };
     const polls = poll();
-    await clock.runUntil(clock.sleep(100_000 - 1));
+    await pass(100_000 - 1);
     isDown = true;
     const before = stub.requests.length;
-    await clock.runUntil(clock.sleep(60_000));
+    await pass(60_000);
     expect(stub.requests.length - before).toBeLessThanOrEqual(30 - CONNECTIONS_A_MINUTE);
     isDown = false;
-    await clock.runUntil(clock.sleep(3_000));
+    await pass(3_000);
     expect(client.isDown()).toBe(false);
     isOver = true;
     await clock.runUntil(polls);
   });
 
   it("B4: nothing is sent while a probe asks whether everything is down", async () => {
-    const clock = new ManualClock();
     let isDown = false;
-    stub = await startStubService({
-      clock,
+    const { client, clock, stub, pass } = await startServedClient({
       respond: async (_, response) => {
-        const release = clock.beginWait();
-        await clock.sleep(30);
-        release();
-        if (isDown) sendJson(response, {}, 503);
-        else sendGzip(response, { content: [] });
+        await pause(clock, 30);
+        reply(response, isDown ? 503 : 200);
       },
     });
-    const { client } = createTestClient(stub.baseUrl, clock);
     const ask = (endpoint: string) =>
       client.request({ endpoint, priority: requestPriority.snapshot, maxAttempts: 1 }, readPage);
     for (let at = 0; at < 100; at++) await clock.runUntil(ask("/market-cap"));
@@ -119,9 +95,9 @@ describe("an outage while a stream without history is synced", () => {
     const polls: Promise<unknown>[] = [];
     for (let at = 0; at < 12; at++) {
       polls.push(ask("/market-cap").catch(() => {}));
-      await clock.runUntil(clock.sleep(10));
+      await pass(10);
     }
-    await clock.runUntil(clock.sleep(1_000));
+    await pass(1_000);
     // Three fail, as many are on their way, and the probe.
     expect(stub.requests.length - before).toBeLessThanOrEqual(7);
     isDown = false;
@@ -129,30 +105,18 @@ describe("an outage while a stream without history is synced", () => {
   });
 
   it("B4: a probe that hangs delays the next one by seconds, and the websocket gets every other turn", async () => {
-    const clock = new ManualClock();
-    let mode: "503" | "hang" | "ok" = "ok";
-    stub = await startStubService({
-      clock,
+    let mode: 503 | "hang" | 200 = 200;
+    const { client, clock, stub, pass, poll } = await startServedClient({
       respond: (_, response) => {
-        if (mode === "ok") return sendGzip(response, { content: [] });
-        if (mode === "503") return sendJson(response, {}, 503);
-        const release = clock.beginWait();
-        response.on("close", release);
+        if (mode === "hang") hang(clock, response);
+        else reply(response, mode);
       },
     });
-    const { client } = createTestClient(stub.baseUrl, clock);
     const stopped = new AbortController();
-    const poll = async (endpoint: string) => {
-      while (!stopped.signal.aborted) {
-        const request = { endpoint, priority: requestPriority.snapshot, signal: stopped.signal };
-        await client.request(request, readPage).catch(() => {});
-        await clock.sleep(5_000, stopped.signal).catch(() => {});
-      }
-    };
-    const polls = ["/market-cap", "/exchange-ticker", "/asset"].map(poll);
-    await clock.runUntil(clock.sleep(300_000));
-    mode = "503";
-    await clock.runUntil(clock.sleep(30_000));
+    const polls = snapshots.map((request) => poll(request, 5_000, stopped.signal));
+    await pass(300_000);
+    mode = 503;
+    await pass(30_000);
     expect(client.isDown()).toBe(true);
     const turns: number[] = [];
     const before = stub.requests.length;
@@ -165,24 +129,21 @@ describe("an outage while a stream without history is synced", () => {
     expect(turns.length + stub.requests.length - before).toBeLessThanOrEqual(23);
 
     mode = "hang";
-    await clock.runUntil(clock.sleep(20_000));
-    mode = "ok";
-    await clock.runUntil(clock.sleep(7_000));
+    await pass(20_000);
+    mode = 200;
+    await pass(7_000);
     expect(client.isDown()).toBe(false);
     stopped.abort();
     await clock.runUntil(Promise.all(polls));
   });
 
   it("the greeting of the websocket makes REST probe at once", async () => {
-    const clock = new ManualClock();
     let isDown = true;
-    stub = await startStubService({
-      clock,
-      respond: (_, response) => (isDown ? sendJson(response, {}, 503) : sendGzip(response, { content: [] })),
+    const { client, clock, pass } = await startServedClient({
+      respond: (_, response) => reply(response, isDown ? 503 : 200),
     });
-    const { client } = createTestClient(stub.baseUrl, clock);
     const request = client.request({ endpoint: "/asset", maxAttempts: 100 }, readPage);
-    await clock.runUntil(clock.sleep(600_000));
+    await pass(600_000);
     expect(client.isDown()).toBe(true);
     isDown = false;
     const before = clock.monotonic();

@@ -1,37 +1,25 @@
 import type { ServerResponse } from "node:http";
 import { brotliCompressSync, gzipSync } from "node:zlib";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { decodeBody } from "../../../src/model/response-body.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  type ReceivedRequest,
-  type StubService,
-  sendGzip,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { startServedClient } from "../../support/service/client-harness.ts";
+import { type ReceivedRequest, sendGzip } from "../../support/service/stub-service.ts";
 
 const asset = { endpoint: "/asset" };
 const good = { content: [{ id: "é" }] };
 const text = JSON.stringify(good);
-let stub: StubService | undefined;
-afterEach(async () => stub?.stop());
 
 type BadResponse = (response: ServerResponse, request: ReceivedRequest) => void;
 
 /** Sends the bad response `times` times, then a good one. */
-async function startBadStub(bad: BadResponse, times = 1) {
-  const clock = new ManualClock();
-  stub = await startStubService({
-    clock,
+const startBadService = (bad: BadResponse, times = 1) =>
+  startServedClient({
     respond: (request, response, count) =>
       count > times ? sendGzip(response, good) : bad(response, request),
   });
-  return { clock, stub, ...createTestClient(stub.baseUrl, clock) };
-}
 
-const send =
+const respondWith =
   (body: Uint8Array | string, headers: Record<string, string> = {}, status = 200): BadResponse =>
   (response) => {
     response.writeHead(status, headers);
@@ -45,10 +33,10 @@ badCrc.writeUInt8(badCrc.readUInt8(badCrc.length - 6) ^ 0xff, badCrc.length - 6)
 
 describe("requests again when the body is unreadable", () => {
   const cases: [string, BadResponse][] = [
-    ["B8: cut JSON, close-delimited", send(text.slice(0, -3), { connection: "close" })],
+    ["B8: cut JSON, close-delimited", respondWith(text.slice(0, -3), { connection: "close" })],
     [
       "B8: cut within a UTF-8 character",
-      send(Buffer.from(text).subarray(0, Buffer.from(text).indexOf(0xa9))),
+      respondWith(Buffer.from(text).subarray(0, Buffer.from(text).indexOf(0xa9))),
     ],
     [
       "B8: fewer bytes than Content-Length",
@@ -64,45 +52,43 @@ describe("requests again when the body is unreadable", () => {
         response.write(text.slice(0, 5), () => socket.resetAndDestroy());
       },
     ],
-    ["B9: truncated gzip", send(whole.subarray(0, whole.length - 9), gzip)],
-    ["B9: gzip without its trailer", send(whole.subarray(0, whole.length - 8), gzip)],
-    ["B10: gzip with a wrong checksum", send(badCrc, gzip)],
-    ["B10: brotli without a content-encoding header", send(brotliCompressSync(text))],
+    ["B9: truncated gzip", respondWith(whole.subarray(0, whole.length - 9), gzip)],
+    ["B9: gzip without its trailer", respondWith(whole.subarray(0, whole.length - 8), gzip)],
+    ["B10: gzip with a wrong checksum", respondWith(badCrc, gzip)],
+    ["B10: brotli without a content-encoding header", respondWith(brotliCompressSync(text))],
     [
       "B10: brotli that the client did not accept",
-      send(brotliCompressSync(text), { "content-encoding": "br" }),
+      respondWith(brotliCompressSync(text), { "content-encoding": "br" }),
     ],
-    ["B11: HTML of a captive portal", send("<html>sign in</html>", { "content-type": "text/html" })],
-    ["B11: an empty body", send("")],
-    ["B11: 204", send("", {}, 204)],
-    ["B11: JSON without content", send("{}")],
-    ["B11: content is not an array", send('{"content":{}}')],
-    ["B11: null", send("null")],
+    ["B11: HTML of a captive portal", respondWith("<html>sign in</html>", { "content-type": "text/html" })],
+    ["B11: an empty body", respondWith("")],
+    ["B11: 204", respondWith("", {}, 204)],
+    ["B11: JSON without content", respondWith("{}")],
+    ["B11: content is not an array", respondWith('{"content":{}}')],
+    ["B11: null", respondWith("null")],
   ];
   it.each(cases)("%s", async (_, bad) => {
-    const { clock, stub, client } = await startBadStub(bad);
-    const page = await clock.runUntil(client.request(asset, readPage));
-    expect(page.content).toEqual(good.content);
+    const { stub, send } = await startBadService(bad);
+    expect((await send(asset)).content).toEqual(good.content);
     expect(stub.requests).toHaveLength(2);
   });
 
   it("B11: a permanent captive portal ends in an error, never in an end of data", async () => {
-    const { clock, client } = await startBadStub(send("<html>sign in</html>"), 100);
-    const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
-    expect(failure).toMatchObject({ code: "malformed_body", family: "retry" });
+    const { failureOf } = await startBadService(respondWith("<html>sign in</html>"), 100);
+    expect(await failureOf(asset)).toMatchObject({ code: "malformed_body", family: "retry" });
   });
 });
 
 describe("bodies whose headers are wrong", () => {
   const cases: [string, BadResponse][] = [
-    ["B10: content-encoding gzip, body plain", send(text, gzip)],
-    ["gzip body without content-encoding", send(whole)],
-    ["B11: starts with a byte order mark", send(`\ufeff${text}`)],
-    ["B11: JSON with content-type text/html", send(text, { "content-type": "text/html" })],
+    ["B10: content-encoding gzip, body plain", respondWith(text, gzip)],
+    ["gzip body without content-encoding", respondWith(whole)],
+    ["B11: starts with a byte order mark", respondWith(`\ufeff${text}`)],
+    ["B11: JSON with content-type text/html", respondWith(text, { "content-type": "text/html" })],
   ];
   it.each(cases)("%s: is read anyway", async (_, bad) => {
-    const { clock, stub, client } = await startBadStub(bad);
-    expect((await clock.runUntil(client.request(asset, readPage))).content).toEqual(good.content);
+    const { stub, send } = await startBadService(bad);
+    expect((await send(asset)).content).toEqual(good.content);
     expect(stub.requests).toHaveLength(1);
   });
 });
@@ -123,7 +109,7 @@ describe("decodeBody", () => {
   });
 
   it("the bytes of a body own their buffer, so that it can be transferred to another thread", async () => {
-    const { clock, client } = await startBadStub(() => {}, 0);
+    const { client, clock } = await startBadService(() => {}, 0);
     const sizes = await clock.runUntil(
       client.request(asset, async ({ bytes }) => [
         bytes.byteOffset,

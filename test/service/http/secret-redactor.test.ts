@@ -6,6 +6,7 @@ import { walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import {
+  reply,
   type StubService,
   sendGzip,
   sendJson,
@@ -138,10 +139,7 @@ describe("logs, events and errors contain neither secret nor token when", () => 
 
   it.each(Object.keys(badTokenResponses))("the token endpoint answers with %s", async (name) => {
     expect(
-      await collectOutput(
-        (response) => sendGzip(response, { content: [] }),
-        badTokenResponses[name] as BadResponse,
-      ),
+      await collectOutput((response) => reply(response), badTokenResponses[name] as BadResponse),
     ).not.toMatch(canary);
   });
 

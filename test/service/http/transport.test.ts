@@ -6,39 +6,18 @@ import { exitCode, Failure } from "../../../src/model/failure.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
 import { UNUSED_PORT } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  type StubService,
-  type StubServiceOptions,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { createTestClient, readPage, startServedClient } from "../../support/service/client-harness.ts";
+import { reply, type StubServiceOptions, sendJson } from "../../support/service/stub-service.ts";
 
 const asset = { endpoint: "/asset" };
-let stub: StubService | undefined;
-afterEach(async () => {
-  vi.unstubAllEnvs();
-  await stub?.stop();
-});
+afterEach(() => void vi.unstubAllEnvs());
 
-async function start(answer: StubServiceOptions["respond"]) {
-  const clock = new ManualClock();
-  stub = await startStubService({ clock, ...(answer ? { respond: answer } : {}) });
-  const testClient = createTestClient(stub.baseUrl, clock);
-  const failureOf = (work: Promise<unknown>) =>
-    clock.runUntil(
-      work.then(
-        () => undefined,
-        (error: unknown) => error as Failure,
-      ),
-    );
-  return { clock, stub, failureOf, ...testClient };
-}
+const start = (respond: NonNullable<StubServiceOptions["respond"]> = (_, response) => reply(response)) =>
+  startServedClient({ respond });
 
 describe("error statuses", () => {
   it("B5: a 400 is not retried, and the failure quotes its field errors", async () => {
-    const { client, stub, failureOf } = await start((_, response) =>
+    const { stub, failureOf } = await start((_, response) =>
       sendJson(
         response,
         {
@@ -49,95 +28,85 @@ describe("error statuses", () => {
         400,
       ),
     );
-    const failure = await failureOf(client.request(asset, readPage));
+    const failure = await failureOf(asset);
     expect(failure).toMatchObject({ code: "rejected", exit: exitCode.incomplete });
     expect(failure?.message).toContain("size: must be a number");
     expect(stub.requests).toHaveLength(1);
   });
 
   it("B6: a 404 is not retried, and one missing record raises no alarm", async () => {
-    const { client, stub, failureOf } = await start((_, response) => sendJson(response, {}, 404));
+    const { stub, failureOf } = await start((_, response) => reply(response, 404));
     const one = { endpoint: "/asset/{id}", params: { id: "gone" } };
-    for (let at = 0; at < 5; at++)
-      expect((await failureOf(client.request(one, readPage)))?.code).toBe("not_found");
+    for (let at = 0; at < 5; at++) expect((await failureOf(one))?.code).toBe("not_found");
     expect(stub.requests).toHaveLength(5);
   });
 
   it("B6: when every path answers 404, the failure is upstream_version", async () => {
-    const { client, failureOf } = await start((_, response) => sendJson(response, {}, 404));
+    const { failureOf } = await start((_, response) => reply(response, 404));
     const codes: (string | undefined)[] = [];
     for (const endpoint of ["/asset", "/market", "/exchange", "/ohlcv"]) {
-      codes.push((await failureOf(client.request({ endpoint }, readPage)))?.code);
+      codes.push((await failureOf({ endpoint }))?.code);
     }
     expect(codes).toEqual(["not_found", "not_found", "upstream_version", "upstream_version"]);
   });
 
   it("B6: a path that answers 404 for a hundred records is reported, although others succeed", async () => {
     let isBroken = true;
-    const { client, failureOf } = await start(({ path }, response) =>
-      path.endsWith("/ohlcv") && isBroken ? sendJson(response, {}, 404) : sendGzip(response, { content: [] }),
+    const { client, failureOf, codeOf } = await start(({ path }, response) =>
+      reply(response, path.endsWith("/ohlcv") && isBroken ? 404 : 200),
     );
-    const codeOf = async (indexId: string, startAfter?: string) =>
-      (await failureOf(client.request({ endpoint: "/ohlcv", query: { indexId, startAfter } }, readPage)))
-        ?.code;
+    const codeOfIndex = (indexId: string) => codeOf({ endpoint: "/ohlcv", query: { indexId } });
     const codes: (string | undefined)[] = [];
     for (let at = 0; at < 120; at++) {
-      codes.push(await codeOf(`index-${at}`));
+      codes.push(await codeOfIndex(`index-${at}`));
       await client.request(asset, readPage);
     }
     expect(codes.slice(0, 100).every((code) => code === "not_found")).toBe(true);
     expect(codes.slice(100).every((code) => code === "upstream_version")).toBe(true);
-    expect(await failureOf(client.request({ endpoint: "/ohlcv" }, readPage))).toMatchObject({
-      family: "retry",
-    });
+    expect(await failureOf({ endpoint: "/ohlcv" })).toMatchObject({ family: "retry" });
     isBroken = false;
-    expect(await codeOf("index-0")).toBeUndefined();
+    expect(await codeOfIndex("index-0")).toBeUndefined();
     isBroken = true;
-    expect(await codeOf("index-1")).toBe("not_found");
+    expect(await codeOfIndex("index-1")).toBe("not_found");
   });
 
   it("B6: hundreds of missing records raise no alarm while the path still finds a known one", async () => {
     let isGone = false;
-    const { client, stub, failureOf } = await start(({ query }, response) =>
-      query.indexId === "known" && !isGone
-        ? sendGzip(response, { content: [] })
-        : sendJson(response, {}, 404),
+    const { stub, codeOf } = await start(({ query }, response) =>
+      reply(response, query.indexId === "known" && !isGone ? 200 : 404),
     );
-    const codeOf = async (indexId: string) =>
-      (await failureOf(client.request({ endpoint: "/ohlcv", query: { indexId } }, readPage)))?.code;
-    expect(await codeOf("known")).toBeUndefined();
+    const codeOfIndex = (indexId: string) => codeOf({ endpoint: "/ohlcv", query: { indexId } });
+    expect(await codeOfIndex("known")).toBeUndefined();
     const codes = new Set<string | undefined>();
-    for (let at = 0; at < 250; at++) codes.add(await codeOf(`index-${at}`));
+    for (let at = 0; at < 250; at++) codes.add(await codeOfIndex(`index-${at}`));
     expect(codes).toEqual(new Set(["not_found"]));
     expect(stub.requests).toHaveLength(1 + 250 + 2);
     isGone = true;
-    for (let at = 250; at < 370; at++) codes.add(await codeOf(`index-${at}`));
+    for (let at = 250; at < 370; at++) codes.add(await codeOfIndex(`index-${at}`));
     expect(codes).toContain("upstream_version");
   });
 
   it("B6: repeated 404s of one record count as one record", async () => {
-    const { client, failureOf } = await start((_, response) => sendJson(response, {}, 404));
+    const { failureOf } = await start((_, response) => reply(response, 404));
     for (let at = 0; at < 120; at++) {
       const query = { indexId: "one", timestamp: `2026-03-01T12:00:${at % 60}Z`, startAfter: `c${at}` };
-      expect((await failureOf(client.request({ endpoint: "/ohlcv", query }, readPage)))?.code).toBe(
-        "not_found",
-      );
+      expect((await failureOf({ endpoint: "/ohlcv", query }))?.code).toBe("not_found");
     }
   });
 
   it("B4: an error body that cannot be converted to text does not end the retries", async () => {
-    const { client, stub, failureOf } = await start((_, response, count) =>
+    const { stub, failureOf } = await start((_, response, count) =>
       count < 3
         ? sendJson(response, { errors: [{ field: { toString: 1, valueOf: 1 } }, null, 7] }, 500)
-        : sendGzip(response, { content: [] }),
+        : reply(response),
     );
-    expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
+    expect(await failureOf(asset)).toBeUndefined();
     expect(stub.requests).toHaveLength(3);
   });
 
   it("B7: a 409 is retried three times, then the request fails", async () => {
-    const { client, stub, failureOf } = await start((_, response) => sendJson(response, {}, 409));
-    expect((await failureOf(client.request(asset, readPage)))?.code).toBe("conflict");
+    const { client, stub, failureOf } = await start((_, response) => reply(response, 409));
+    expect((await failureOf(asset))?.code).toBe("conflict");
     expect(stub.requests).toHaveLength(4);
     expect(client.health().condition.open_breakers).toEqual([]);
   });
@@ -145,19 +114,19 @@ describe("error statuses", () => {
 
 describe("connections", () => {
   it("B12: a response without headers times out", async () => {
-    const { clock, client, stub } = await start((_, response, count) => {
-      if (count > 1) return sendGzip(response, { content: [] });
+    const { clock, stub, send } = await start((_, response, count) => {
+      if (count > 1) return reply(response);
       clock.beginWait();
     });
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     expect(stub.requests).toHaveLength(2);
     expect(stub.requests[1]?.at).toBeGreaterThanOrEqual(60_000);
     expect(stub.requests[1]?.at).toBeLessThan(62_000);
   });
 
   it("B12: a body with one byte every five seconds times out", async () => {
-    const { clock, client, stub, events } = await start((_, response, count) => {
-      if (count > 1) return sendGzip(response, { content: [] });
+    const { clock, stub, events, send } = await start((_, response, count) => {
+      if (count > 1) return reply(response);
       clock.beginWait();
       response.writeHead(200);
       const drip = () => {
@@ -166,7 +135,7 @@ describe("connections", () => {
       };
       drip();
     });
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     expect(stub.requests[1]?.at).toBeGreaterThanOrEqual(60_000);
     const outcomes = events
       .filter(({ kind }) => kind === "request")
@@ -179,8 +148,8 @@ describe("connections", () => {
     ["a body that becomes too slow times out soon after", 500, 560_000, 1_000, 70_000],
     ["an endless body is aborted at the maximum timeout", 500, 100_000, 100_000, 600_000],
   ])("B12: %s", async (_name, chunks, early, late, endsAt) => {
-    const { clock, client, stub } = await start((_, response, count) => {
-      if (count > 1) return sendGzip(response, { content: [] });
+    const { clock, stub, send } = await start((_, response, count) => {
+      if (count > 1) return reply(response);
       response.writeHead(200);
       response.write('{"content":[]');
       const more = (sent: number): void => {
@@ -197,7 +166,7 @@ describe("connections", () => {
       };
       more(0);
     });
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     const ended = stub.requests[1]?.at ?? clock.monotonic();
     expect(ended).toBeGreaterThanOrEqual(endsAt);
     expect(ended).toBeLessThan(endsAt + 30_000);
@@ -232,27 +201,27 @@ describe("connections", () => {
   });
 
   it("B14: a stale keep-alive connection is replaced at once", async () => {
-    const { clock, client, stub } = await start(({ socket }, response, count) =>
-      count === 2 ? void socket.destroy() : sendGzip(response, { content: [] }),
+    const { clock, stub, send } = await start(({ socket }, response, count) =>
+      count === 2 ? void socket.destroy() : reply(response),
     );
-    await clock.runUntil(client.request(asset, readPage));
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
+    await send(asset);
     expect(stub.requests).toHaveLength(3);
     expect(clock.monotonic()).toBe(0);
   });
 
   it("B14: a server that resets every connection is retried with backoff", async () => {
-    const { clock, client, stub, failureOf } = await start(({ socket }) => void socket.resetAndDestroy());
-    expect((await failureOf(client.request(asset, readPage)))?.code).toBe("connection_lost");
+    const { clock, stub, failureOf } = await start(({ socket }) => void socket.resetAndDestroy());
+    expect((await failureOf(asset))?.code).toBe("connection_lost");
     expect(stub.requests).toHaveLength(17);
     expect(clock.monotonic()).toBeGreaterThan(500);
   });
 
   it("B16: reports the age of a cached response from its Age or Date header", async () => {
-    const { clock, client, events } = await start((_, response, count) => {
+    const { client, clock, events } = await start((_, response, count) => {
       if (count === 3) response.setHeader("age", "90");
       if (count === 4) response.setHeader("date", new Date(clock.now() - 120_000).toUTCString());
-      sendGzip(response, { content: [] });
+      reply(response);
     });
     const ages: [number, number][] = [];
     for (let at = 0; at < 5; at++) {
@@ -279,7 +248,7 @@ describe("connections", () => {
   });
 
   it("counts the bytes of a body whose memory the reader transferred", async () => {
-    const { clock, client, events } = await start((_, response) => sendGzip(response, { content: [] }));
+    const { client, clock, events } = await start((_, response) => reply(response));
     const transfer = async ({ bytes }: ResponseBody) =>
       void structuredClone(bytes, { transfer: [bytes.buffer] });
     await clock.runUntil(client.request(asset, transfer));
@@ -291,9 +260,9 @@ describe("connections", () => {
   });
 
   it("G3: estimates the service's time, whatever the local clock does", async () => {
-    const { clock, client } = await start(undefined);
+    const { client, clock, send } = await start();
     expect(client.serverNow()).toBeUndefined();
-    await clock.runUntil(client.request(asset, readPage));
+    await send(asset);
     const serverTime = clock.now();
     clock.stepWallClock(-300_000);
     expect(client.serverNow()).toBe(serverTime);
@@ -303,7 +272,7 @@ describe("connections", () => {
   });
 
   it("an aborted request rejects at once", async () => {
-    const { clock, client } = await start(() => {});
+    const { client, clock } = await start(() => {});
     const controller = new AbortController();
     const work = client.request({ ...asset, signal: controller.signal }, readPage);
     await clock.advance(1_000);
@@ -315,8 +284,8 @@ describe("connections", () => {
 
 describe("clean-up", () => {
   it("leaves no listener on a long-lived signal, no timer and no hold", async () => {
-    const { clock, client } = await start((_, response, count) =>
-      count % 3 === 0 ? sendJson(response, {}, 503) : sendGzip(response, { content: [] }),
+    const { client, clock } = await start((_, response, count) =>
+      reply(response, count % 3 === 0 ? 503 : 200),
     );
     const { signal } = new AbortController();
     const requests = Array.from({ length: 40 }, () => client.request({ ...asset, signal }, readPage));
@@ -345,12 +314,12 @@ describe("addresses", () => {
   );
 
   it("D2: keeps the path of the base URL and percent-encodes every character of opaque ids", async () => {
-    const { clock, stub, failureOf } = await start((_, response) => sendGzip(response, { content: [] }));
+    const { clock, stub } = await start();
     const { client } = createTestClient(`${stub.baseUrl}/market/data/`, clock, { authUrl: stub.baseUrl });
     const ids = ["a/b", "100%", "x?y#z", "naïve €", "..;q", "MiXed", "9".repeat(300), "\ud800"];
     for (const id of ids) {
       const request = { endpoint: "/asset/{id}", params: { id }, query: { "odd name": id } };
-      expect(await failureOf(client.request(request, readPage))).toBeUndefined();
+      await clock.runUntil(client.request(request, readPage));
     }
     const expected = ids.map((id) => encodeURIComponent(id.toWellFormed()));
     expect(stub.requests.map(({ target }) => target)).toEqual(
@@ -370,13 +339,12 @@ describe("addresses", () => {
     vi.stubEnv("https_proxy", undefined);
     vi.stubEnv("NO_PROXY", "");
     vi.stubEnv("no_proxy", undefined);
-    const { clock, client, failureOf } = await start(undefined);
+    const { clock, failureOf } = await start();
     const remote = createTestClient("https://service.example", clock).client;
-    expect(await failureOf(remote.request({ ...asset, maxAttempts: 1 }, readPage))).toMatchObject({
-      family: "retry",
-    });
+    const failure = remote.request({ ...asset, maxAttempts: 1 }, readPage).catch((error: unknown) => error);
+    expect(await clock.runUntil(failure)).toMatchObject({ family: "retry" });
     expect(proxied).toEqual(["service.example:443"]);
-    expect(await failureOf(client.request(asset, readPage))).toBeUndefined();
+    expect(await failureOf(asset)).toBeUndefined();
     expect(proxied).toHaveLength(1);
     proxy.closeAllConnections();
     proxy.close();

@@ -1,32 +1,15 @@
-import { EventEmitter } from "node:events";
 import { describe, expect, it } from "vitest";
 import { parseTimestamp } from "../../../src/model/time.ts";
-import { systemClock } from "../../../src/runtime/clock.ts";
-import { silentLog } from "../../../src/runtime/log.ts";
-import { ServerClock } from "../../../src/service/http/server-clock.ts";
-import { followFeed } from "../../../src/service/live/feed.ts";
-import { SubscriptionStates } from "../../../src/service/live/subscription-states.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { FakeTokens, gwa, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
+import {
+  FakeTokens,
+  FeedReader,
+  gwa,
+  startFeed,
+  startSubscribedFeed,
+} from "../../support/service/feed-harness.ts";
 
 const tick = (n: number) => ({ indexType: "GWA", indexId: "btc", price: String(n) });
-
-const defaults = {
-  client: {
-    tokens: new FakeTokens(new ManualClock()),
-    server: new ServerClock(systemClock),
-    bell: new EventEmitter<{ ring: [] }>(),
-    isDown: () => false,
-    waitForTurn: () => new Promise<void>(() => {}),
-  },
-  subscriptions: new SubscriptionStates([gwa]),
-  clock: systemClock,
-  random: () => 0,
-  log: silentLog,
-  onEvent: () => {},
-  refreshSeconds: 30,
-  isMarketQuiet: async () => true,
-};
 
 describe("the live feed", () => {
   it("reports connected, then subscribed, and passes ticks on verbatim and in order", async () => {
@@ -79,8 +62,9 @@ describe("the live feed", () => {
   });
 
   it("never sends a token unencrypted to another machine", async () => {
-    const feed = followFeed({ ...defaults, wsUrl: "ws://feed.example/v3" });
-    await expect(feed.next()).rejects.toMatchObject({ code: "bad_address", family: "operator" });
+    const clock = new ManualClock();
+    const feed = new FeedReader(clock, { wsUrl: "ws://feed.example/v3", tokens: new FakeTokens(clock) });
+    await expect(feed.stop()).rejects.toMatchObject({ code: "bad_address", family: "operator" });
   });
 });
 

@@ -8,7 +8,7 @@ import { buildFeedUrl, connectionLifetimeMs, createProxyAgent } from "../../../s
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage } from "../../support/service/client-harness.ts";
 import { FeedHarness, gwa, lx, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
-import { grantToken, sendJson, startStubService } from "../../support/service/stub-service.ts";
+import { grantToken, reply, startStubService } from "../../support/service/stub-service.ts";
 import {
   type Json,
   type ServerConnection,
@@ -116,10 +116,10 @@ describe("E15: a token with special characters", () => {
       url: `?access_token=${encodeURIComponent(connection.token ?? "")}`,
     });
     connection.socket.send(`nonsense ${connection.token}`);
-    await feed.waitUntil(() => feed.messagesOf("unknown").length === 2);
+    await feed.waitUntil(() => feed.unknown.length === 2);
     connection.socket.close(4000, `${connection.token}`);
     await feed.advanceUntil(() => feed.messagesOf("connected").length === 2, 5_000);
-    const everything = JSON.stringify([feed.messages, feed.logLines, feed.events]);
+    const everything = JSON.stringify([feed.messages, feed.unknown, feed.logLines, feed.events]);
     expect(everything).toContain("[secret]");
     expect(everything).not.toContain("canary");
   });
@@ -191,7 +191,7 @@ describe("without a token", () => {
       respondToTokenRequest: (request, response, count) =>
         request.body.client_secret === "the-new-one"
           ? grantToken(request, response, count)
-          : sendJson(response, {}, 401),
+          : reply(response, 401),
     });
     onTestFinished(() => stub.stop());
     const { client } = createTestClient(stub.baseUrl, clock, { readSecret: async () => secret });

@@ -48,7 +48,7 @@ class SimulatedFeed extends FeedReader {
       await client.close();
       await simulator.stop();
       const messages = this.messages.filter(({ kind }) => kind !== "update");
-      const everything = JSON.stringify([messages, this.logLines, this.events, clientReports]);
+      const everything = JSON.stringify([messages, this.unknown, this.logLines, this.events, clientReports]);
       expect(tokens.size).toBeGreaterThan(0);
       for (const token of tokens) expect(everything).not.toContain(token);
     });
@@ -212,7 +212,7 @@ const rows: [string, Fault | readonly Fault[], (feed: SimulatedFeed) => void][] 
   [
     "E8: binary garbage",
     Fault.message("garbage", { when: "tick", total: 9 }),
-    (s) => expect(s.messagesOf("unknown")).not.toEqual([]),
+    (s) => expect(s.unknown).not.toEqual([]),
   ],
   ["E8: ticks in binary frames", Fault.binaryTick(), (s) => expect(s.ticks.length).toBeGreaterThan(9)],
   [
@@ -295,7 +295,7 @@ function expectReason(feed: SimulatedFeed, kind: "disconnected" | "retrying", re
 }
 
 function expectUnknown(feed: SimulatedFeed, reason: string): void {
-  expect(feed.messagesOf("unknown").map((message) => message.reason)).toContain(reason);
+  expect(feed.unknown.map((message) => message.reason)).toContain(reason);
 }
 
 function tokenRequests({ simulator }: SimulatedFeed): number {

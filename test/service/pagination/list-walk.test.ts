@@ -1,20 +1,11 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import { walkListPages } from "../../../src/service/pagination/list-walk.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  type ReceivedRequest,
-  type StubService,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { readPage, startServedClient } from "../../support/service/client-harness.ts";
+import { type ReceivedRequest, reply, sendGzip } from "../../support/service/stub-service.ts";
 
 const rows = Array.from({ length: 25 }, (_, at) => ({ id: `id/${at}` }));
-let stub: StubService | undefined;
-afterEach(async () => stub?.stop());
 
 type PageHandler = (
   request: ReceivedRequest,
@@ -30,16 +21,18 @@ const correctPage: PageHandler = ({ query }) => {
 };
 
 async function walkList(handler: PageHandler = correctPage) {
-  const clock = new ManualClock();
-  stub = await startStubService({
+  const {
+    client,
     clock,
+    stub,
+    events: observed,
+  } = await startServedClient({
     respond: (request, response, count) => {
       const page = handler(request, count);
-      if (typeof page === "number") sendJson(response, {}, page);
+      if (typeof page === "number") reply(response, page);
       else sendGzip(response, page);
     },
   });
-  const { client, events: observed } = createTestClient(stub.baseUrl, clock);
   const ids: string[] = [];
   const pages: number[] = [];
   const list = { endpoint: "/exchange-ticker", filters: { exchangeId: "x" } };
@@ -132,7 +125,6 @@ describe("a list", () => {
     const healed = await walkList((request, count) => (count === 3 ? status : correctPage(request, count)));
     expect(new Set(healed.ids)).toEqual(new Set(allIds));
     expect(healed.events).toEqual(["restarted"]);
-    await stub?.stop();
     const broken = await walkList((request, count) =>
       request.query.startAfter === "id/19" ? status : correctPage(request, count),
     );
@@ -153,7 +145,6 @@ describe("a list", () => {
     const healed = await walkList((request, count) => (count === 3 ? 400 : correctPage(request, count)));
     expect(healed.pages).toHaveLength(6);
     expect(healed.ids.slice(healed.pages.slice(0, 2).reduce((sum, rows) => sum + rows, 0))).toEqual(allIds);
-    await stub?.stop();
     // Without a cursor there is nothing to restart.
     const first = await walkList(() => 400);
     expect(first).toMatchObject({ failure: { code: "rejected" }, events: [] });

@@ -1,3 +1,5 @@
+import { onTestFinished } from "vitest";
+import { Failure } from "../../../src/model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../src/model/response-body.ts";
 import { parseTimestamp } from "../../../src/model/time.ts";
 import type { Log } from "../../../src/runtime/log.ts";
@@ -7,10 +9,12 @@ import {
   type ServiceClientOptions,
 } from "../../../src/service/client/client.ts";
 import type { ClientEvent } from "../../../src/service/http/client-events.ts";
+import type { ServiceRequest } from "../../../src/service/http/request.ts";
 import type { PageSummary } from "../../../src/service/pagination/page.ts";
-import type { ManualClock } from "../manual-clock.ts";
+import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
+import { type StubService, type StubServiceOptions, startStubService } from "./stub-service.ts";
 
 export interface TestClient {
   readonly client: ServiceClient;
@@ -41,6 +45,56 @@ export function createTestClient(
     ...options,
   });
   return { client, logLines, events };
+}
+
+/** A service, a client of it, and the clock of both. They end with the test. */
+export interface ServedClient extends TestClient {
+  readonly clock: ManualClock;
+  readonly stub: StubService;
+  /** Sends the request; time passes until it has its page. */
+  send(request: ServiceRequest): Promise<ParsedPage>;
+  /** Why the request fails; undefined: it does not. */
+  failureOf(request: ServiceRequest): Promise<Failure | undefined>;
+  codeOf(request: ServiceRequest): Promise<string | undefined>;
+  pass(ms: number): Promise<void>;
+  /** Sends the request again and again, `everyMs` after each answer, until `ended` aborts. */
+  poll(request: ServiceRequest, everyMs: number, ended: AbortSignal, onPage?: () => void): Promise<void>;
+}
+
+export async function startServedClient(
+  answers: Omit<StubServiceOptions, "clock"> = {},
+  options: Partial<ServiceClientOptions> = {},
+  clock = new ManualClock(),
+): Promise<ServedClient> {
+  const stub = await startStubService({ clock, ...answers });
+  onTestFinished(() => stub.stop());
+  const testClient = createTestClient(stub.baseUrl, clock, options);
+  const { client } = testClient;
+  const failureOf = (request: ServiceRequest) =>
+    clock.runUntil(
+      client.request(request, readPage).then(
+        () => undefined,
+        (error: unknown) => {
+          if (error instanceof Failure) return error;
+          throw error;
+        },
+      ),
+    );
+  return {
+    ...testClient,
+    clock,
+    stub,
+    send: (request) => clock.runUntil(client.request(request, readPage)),
+    failureOf,
+    codeOf: async (request) => (await failureOf(request))?.code,
+    pass: (ms) => clock.runUntil(clock.sleep(ms)),
+    async poll(request, everyMs, signal, onPage = () => {}) {
+      while (!signal.aborted) {
+        await client.request({ ...request, signal }, readPage).then(onPage, () => {});
+        await clock.sleep(everyMs, signal).catch(() => {});
+      }
+    },
+  };
 }
 
 interface PageRecord {

@@ -3,7 +3,12 @@ import { onTestFinished } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
 import { ServerClock } from "../../../src/service/http/server-clock.ts";
-import { type FeedClient, type FeedOptions, followFeed } from "../../../src/service/live/feed.ts";
+import {
+  type FeedClient,
+  type FeedOptions,
+  followFeed,
+  type UnknownMessage,
+} from "../../../src/service/live/feed.ts";
 import {
   type FeedMessage,
   type Subscription,
@@ -69,8 +74,9 @@ type FeedReaderOptions = Pick<FeedOptions, "wsUrl"> &
 export class FeedReader {
   readonly clock: ManualClock;
   readonly messages: FeedMessage[] = [];
+  readonly unknown: UnknownMessage[] = [];
   readonly events: Parameters<FeedOptions["onEvent"]>[0][] = [];
-  readonly logLines: unknown[] = [];
+  readonly logLines: [fields: unknown, message: string][] = [];
   /** Set to false to stall the reader. */
   isReading = true;
   readonly #stop = new AbortController();
@@ -95,6 +101,7 @@ export class FeedReader {
         random: seededRandom(1),
         log: { ...silentLog, info: record, warn: record, error: record },
         onEvent: (event) => this.events.push(event),
+        onUnknown: (message) => this.unknown.push(message),
         refreshSeconds: 30,
         isMarketQuiet: async () => true,
         signal: this.#stop.signal,

@@ -65,7 +65,8 @@ export async function startStubService({
       socket: message.socket,
     };
     requests.push(request);
-    (respond ?? sendEmptyPage)(request, response, requests.length);
+    if (respond) respond(request, response, requests.length);
+    else reply(response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
@@ -91,6 +92,24 @@ export function sendGzip(response: ServerResponse, value: unknown): void {
   response.end(gzipSync(JSON.stringify(value)));
 }
 
+/** An empty page, or another status with a body that has no list. */
+export function reply(response: ServerResponse, status = 200): void {
+  if (status === 200) sendGzip(response, { content: [] });
+  else sendJson(response, {}, status);
+}
+
+/** No response until the client gives up; the manual clock does not wait for it. */
+export function hang(clock: ManualClock, response: ServerResponse): void {
+  response.on("close", clock.beginWait());
+}
+
+/** Time that a response takes; the manual clock goes on meanwhile. */
+export async function pause(clock: ManualClock, ms: number): Promise<void> {
+  const release = clock.beginWait();
+  await clock.sleep(ms);
+  release();
+}
+
 export function grantToken({ body }: TokenRequest, response: ServerResponse, count: number): void {
   sendJson(response, {
     access_token: `token-${count}`,
@@ -102,10 +121,6 @@ export function grantToken({ body }: TokenRequest, response: ServerResponse, cou
 
 export const allScopes =
   "read:exchange-ticker read:index-ticker read:ohlcv read:market-cap read:LX read:derivatives";
-
-function sendEmptyPage(_: ReceivedRequest, response: ServerResponse): void {
-  sendGzip(response, { content: [] });
-}
 
 async function readBody(message: IncomingMessage): Promise<string> {
   let text = "";

@@ -118,9 +118,9 @@ function checkFeed(
       refreshSeconds,
       isMarketQuiet: async () => true,
       signal: AbortSignal.any([signal, done.signal]),
-      onEvent: ({ event, reason }) => {
-        if (event !== "ended") return;
-        ending ??= reason;
+      onEvent: (event) => {
+        if (event.kind !== "feed" || event.event !== "ended") return;
+        ending ??= event.reason;
         done.abort();
       },
     });
