@@ -58,15 +58,17 @@ export class PriceModel {
     );
   }
 
-  /** Writes the logarithms of the asset's USD price at the `segments + 1` anchors of a day into `anchors`. */
-  readAnchors(asset: number, day: number, segments: number, anchors: Float64Array): void {
+  /** The logarithms of the asset's USD price at the `segments + 1` anchors of a day. */
+  readAnchors(asset: number, day: number, segments: number): Float64Array {
     const path = this.#paths[asset];
     if (!path) throw new RangeError(`no asset ${asset}`);
     const lastStep = path.tickDeviation * drawFromHash(hashCell(path.salt, LAST_TICK_LEVEL, day));
+    const anchors = new Float64Array(segments + 1);
     anchors[0] = computeOpen(path, day);
     anchors[segments] = computeOpen(path, day + 1) + lastStep;
     anchorVolatilities[0] = 1;
     divide(path, day, segments, anchors, anchorVolatilities);
+    return anchors;
   }
 }
 
