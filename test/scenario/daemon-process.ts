@@ -37,8 +37,8 @@ export class AcceleratedScene {
   readonly data: ReturnType<typeof createData>;
   readonly #clockPace: ClockPace;
   readonly #children = new Set<ChildProcess>();
-  #simulator: RemoteSimulator | undefined;
-  #simulatorProcess: ChildProcess | undefined;
+  #serviceEnv: Readonly<Record<string, string>> = {};
+  #service: ChildProcess | undefined;
 
   constructor({ factor, refreshSeconds = 30 }: { factor: number; refreshSeconds?: number }) {
     const since = Date.now();
@@ -59,17 +59,12 @@ export class AcceleratedScene {
   }
 
   async startService(): Promise<void> {
-    this.#simulatorProcess = this.#spawn([simulatorEntry], ["ignore", "pipe", "inherit"]);
-    this.#simulator = await RemoteSimulator.connect(this.#simulatorProcess);
-  }
-
-  get service(): RemoteSimulator {
-    if (!this.#simulator) throw new Error("the service is not started");
-    return this.#simulator;
+    this.#service = this.#spawn([simulatorEntry], ["ignore", "pipe", "inherit"]);
+    this.#serviceEnv = (await RemoteSimulator.connect(this.#service)).env;
   }
 
   signalService(signal: NodeJS.Signals): void {
-    this.#simulatorProcess?.kill(signal);
+    this.#service?.kill(signal);
   }
 
   writeSettings(yaml: string): void {
@@ -133,7 +128,7 @@ export class AcceleratedScene {
         ...compileCacheEnv(),
         MDS_TEST_PACE: JSON.stringify(this.#clockPace),
         MDS_WAREHOUSE: this.path,
-        ...this.#simulator?.env,
+        ...this.#serviceEnv,
       },
     });
     this.#children.add(child);
