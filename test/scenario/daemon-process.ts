@@ -25,8 +25,8 @@ export interface DaemonProcess {
 }
 
 /** What the service serves, which depends on the seed alone. */
-function createData(refreshSeconds: number) {
-  const world = createQuirkyWorld({ seed: 1, size: "demo", tickMs: refreshSeconds * 1000 }, defaultQuirks);
+function createData() {
+  const world = createQuirkyWorld({ seed: 1, size: "demo", tickMs: 30_000 }, defaultQuirks);
   return { universe: world.universe, oracle: new Oracle(world) };
 }
 
@@ -34,18 +34,17 @@ function createData(refreshSeconds: number) {
 export class AcceleratedScene {
   readonly folder = mkdtempSync(join(tmpdir(), "mds-sync-scene-"));
   readonly path = join(this.folder, "mds.sqlite");
-  readonly data: ReturnType<typeof createData>;
+  readonly data = createData();
   readonly #clockPace: ClockPace;
   readonly #children = new Set<ChildProcess>();
   #serviceEnv: Readonly<Record<string, string>> = {};
   #service: ChildProcess | undefined;
 
-  constructor({ factor, refreshSeconds = 30 }: { factor: number; refreshSeconds?: number }) {
+  constructor({ factor }: { factor: number }) {
     const since = Date.now();
     // Yesterday at noon: no scene meets a midnight, whose jobs come minutes later, at some hours of the day only.
     const from = Math.floor(since / DAY_MS) * DAY_MS - DAY_MS / 2;
     this.#clockPace = { factor, since, from, stepFile: join(this.folder, "step") };
-    this.data = createData(refreshSeconds);
   }
 
   /** Scenario time, milliseconds since 1970. */
