@@ -102,15 +102,19 @@ function respondExchangeTickers({ state, query, choices }: EndpointRequest): Api
   if (base !== undefined && named.length === 0) throw new ApiError(404, `No market ${base}/${quote}`);
   if (named.length > 1)
     throw new ApiError(400, `Duplicate symbols: ${named.length} markets are ${base}/${quote}`);
-  const page = state.exchangeTickers({
+  const position = startAfter === undefined ? -1 : state.findListing(startAfter);
+  if (position === undefined) throw new ApiError(404, `No record ${startAfter}`);
+  const limit = choices.exchangeTickerPage || Number.MAX_SAFE_INTEGER;
+  const found = state.exchangeTickers({
     exchangeId,
     marketIds: [...named, ...(marketId === undefined ? [] : [marketId])],
-    startAfter,
-    limit: choices.exchangeTickerPage || Number.MAX_SAFE_INTEGER,
+    firstKey: position + (choices.cursor === "exclusive" ? 1 : 0),
+    limit: limit + 1,
   });
-  if (!page) throw new ApiError(404, `No record ${startAfter}`);
-  const { records, hasMore, lastId } = page;
-  return okResponse(formatPage(records, nextIdOf(choices, hasMore, lastId)));
+  const page = found.slice(0, limit);
+  const nextId = nextIdOf(choices, found.length > limit, page.at(-1)?.id);
+  const texts = page.map(({ text }) => text);
+  return okResponse(formatPage(texts, nextId));
 }
 
 function respondMarketCaps({ state, query, choices }: EndpointRequest): ApiResponse {

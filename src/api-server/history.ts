@@ -6,7 +6,7 @@ import type { ApiResponse } from "./interceptor.ts";
 import { DEFAULT_PAGE_SIZE, QueryParams } from "./query-params.ts";
 import { parseRecordId } from "./record-ids.ts";
 import { type EndpointRequest, formatPage, nextIdOf, okResponse } from "./responses.ts";
-import type { CoverageSegment, HistorySeries } from "./source.ts";
+import type { CoverageSegment, HistoryRecord, HistorySeries } from "./source.ts";
 
 const COVERAGE_HEADER = "x-mds-coverage";
 /** Reason of the time before the first range that a warehouse was asked to sync. */
@@ -46,10 +46,7 @@ export function respondHistory(stream: keyof typeof endpoints, request: Endpoint
     throw new ApiError(Number(choices.noData), `No data for index ${indexId ?? indexType}`);
 
   if (timestamp === undefined && startAfter === undefined) {
-    const latest = selected.flatMap((series) => {
-      const row = series.latest();
-      return row === undefined ? [] : (series.write(row) ?? []);
-    });
+    const latest = selected.flatMap((series) => series.latest()?.text ?? []);
     return okResponse(formatPage(latest, nextIdOf(choices, false, undefined)));
   }
   const hasOwnSize =
@@ -64,11 +61,11 @@ export function respondHistory(stream: keyof typeof endpoints, request: Endpoint
   const headers: Record<string, string> = header === undefined ? {} : { [COVERAGE_HEADER]: header };
   if (mustBeComplete && page.notes.some(isIncomplete))
     throw new ApiError(503, `The page is not complete: ${header}`, { headers });
-  const { rows, hasMore } = page;
-  const last = rows.at(-1);
-  const lastId = last?.series.cursorAt(last.series.tsOf(last.row));
-  const records = rows.flatMap(({ series, row }) => series.write(row) ?? []);
-  return okResponse(formatPage(records, nextIdOf(choices, hasMore, lastId)), headers);
+  const { records, hasMore } = page;
+  const last = records.at(-1);
+  const nextId = nextIdOf(choices, hasMore, last?.series.cursorAt(last.ts));
+  const texts = records.map(({ text }) => text);
+  return okResponse(formatPage(texts, nextId), headers);
 }
 
 /** The place of a record: pages go back in time, and by rank within a timestamp. */
@@ -106,13 +103,12 @@ function findEnd(
   return isServed ? position.ts : position.ts + 1;
 }
 
-interface PageRow {
+interface PageRecord extends HistoryRecord {
   readonly series: HistorySeries;
-  readonly row: unknown;
 }
 
 interface Page {
-  readonly rows: readonly PageRow[];
+  readonly records: readonly PageRecord[];
   readonly hasMore: boolean;
   /** What is not proven to have records, as far as the page goes. */
   readonly notes: readonly CoverageSegment[];
@@ -133,18 +129,19 @@ const isIncomplete = (segment: CoverageSegment) =>
  * range has the records that are stored there, and names the range too.
  */
 function readPage(series: HistorySeries, end: Micros, limit: number): Page {
-  const rows: PageRow[] = [];
+  const records: PageRecord[] = [];
   const notes: CoverageSegment[] = [];
-  const page = (hasMore: boolean) => ({ rows, hasMore, notes });
+  const page = (hasMore: boolean) => ({ records, hasMore, notes });
   for (const segment of series.segments?.(end) ?? [covered(end)]) {
     const { from, to } = segment;
     const isStop = isUnproven(segment) || notes.length >= MAX_NOTES;
     if (segment.state !== "covered") addNote(notes, segment);
     // The next page begins below the last record, so that it also names what lies between both.
-    if (isStop && rows.length > 0 && series.read(0, to, 1).length > 0) return page(true);
-    for (const row of series.read(from, to, limit + 1 - rows.length)) rows.push({ series, row });
-    if (rows.length <= limit) continue;
-    rows.pop();
+    if (isStop && records.length > 0 && series.read(0, to, 1).length > 0) return page(true);
+    for (const { ts, text } of series.read(from, to, limit + 1 - records.length))
+      records.push({ series, ts, text });
+    if (records.length <= limit) continue;
+    records.pop();
     return page(true);
   }
   return page(false);
@@ -161,7 +158,7 @@ function addNote(notes: CoverageSegment[], segment: CoverageSegment): void {
 
 interface MergeSource {
   readonly series: HistorySeries;
-  rows: readonly unknown[];
+  records: readonly HistoryRecord[];
   at: number;
 }
 
@@ -176,26 +173,29 @@ function readMergedPage(
 ): Page {
   const perSeries = Math.max(MIN_MERGED_READ, Math.ceil((2 * limit) / Math.max(1, list.length)));
   const sources = list.map(
-    (series): MergeSource => ({ series, rows: series.read(0, endOf(series), perSeries), at: 0 }),
+    (series): MergeSource => ({ series, records: series.read(0, endOf(series), perSeries), at: 0 }),
   );
-  const nextTs = ({ series, rows, at }: MergeSource) =>
-    at < rows.length ? series.tsOf(rows[at]) : Number.NEGATIVE_INFINITY;
-  const rows: PageRow[] = [];
+  const nextTs = ({ records, at }: MergeSource) => records[at]?.ts ?? Number.NEGATIVE_INFINITY;
+  const records: PageRecord[] = [];
   const end = list.reduce((highest, series) => Math.max(highest, endOf(series)), 0);
+  const page = (hasMore: boolean, bottom: Micros) => ({
+    ...{ records, hasMore },
+    notes: findOpenEnvelope(list, bottom, end),
+  });
   for (;;) {
     const newest = sources.reduce((ts, source) => Math.max(ts, nextTs(source)), Number.NEGATIVE_INFINITY);
-    if (newest === Number.NEGATIVE_INFINITY)
-      return { rows, hasMore: false, notes: findOpenEnvelope(list, 0, end) };
+    if (newest === Number.NEGATIVE_INFINITY) return page(false, 0);
     // All series of one timestamp, in the order of their ranks.
     for (const source of sources) {
       const { series } = source;
-      if (nextTs(source) !== newest) continue;
-      const last = rows.at(-1);
-      if (rows.length === limit && last)
-        return { rows, hasMore: true, notes: findOpenEnvelope(list, last.series.tsOf(last.row), end) };
-      rows.push({ series, row: source.rows[source.at++] });
-      if (source.at < source.rows.length || source.rows.length < perSeries) continue;
-      source.rows = series.read(0, newest, perSeries);
+      const next = source.records[source.at];
+      if (next?.ts !== newest) continue;
+      const last = records.at(-1);
+      if (records.length === limit && last) return page(true, last.ts);
+      records.push({ series, ...next });
+      source.at++;
+      if (source.at < source.records.length || source.records.length < perSeries) continue;
+      source.records = series.read(0, newest, perSeries);
       source.at = 0;
     }
   }

@@ -10,8 +10,6 @@ export interface Source {
   readonly choices: Choices;
   /** Runs `read` on one state of the data. `nowMs`: now by the clock of this server. */
   read<T>(nowMs: number, read: (state: SourceState) => T): T;
-  /** Answers about the present hold while it stays the same. Without it they are never kept. */
-  version?(): string;
   /** Sends ticks to the audience from its first subscription on. */
   follow(audience: Audience): Feed;
   /** The feed of one connection, if its query requests a replay. Throws an ApiError. */
@@ -39,8 +37,10 @@ export interface SourceState {
   findMarkets(name: string): readonly string[];
   /** By rank. Without a selected index it has those with records. */
   findSeries(stream: HistoryStream, filter: SeriesFilter): readonly HistorySeries[];
-  /** The newest ticker of each listing; undefined if the cursor names none. */
-  exchangeTickers(request: ExchangeTickersRequest): ExchangeTickersPage | undefined;
+  /** The key of the listing whose ticker has this id; undefined: none. */
+  findListing(tickerId: string): number | undefined;
+  /** The newest ticker of each listing, by key. */
+  exchangeTickers(request: ExchangeTickersRequest): readonly ExchangeTicker[];
   marketCaps(assetId: string | undefined, withChanges: boolean): readonly string[];
   /** One that is selected by its id may have been delisted. */
   contracts(type: DerivativeType, include: ContractFilter, filter: ContractsFilter): readonly string[];
@@ -53,23 +53,27 @@ export interface ContractsFilter {
   readonly contractId?: string | undefined;
 }
 
-interface ExchangeTickersRequest {
+export interface ExchangeTickersRequest {
   readonly exchangeId: string | undefined;
   /** Each must equal that of the listing. */
   readonly marketIds: readonly string[];
-  readonly startAfter: string | undefined;
+  /** The smallest key. */
+  readonly firstKey: number;
   readonly limit: number;
 }
 
-export interface ExchangeTickersPage {
-  readonly records: readonly string[];
-  /** The id of the last record. */
-  readonly lastId: string | undefined;
-  readonly hasMore: boolean;
+export interface ExchangeTicker {
+  readonly id: string;
+  readonly text: string;
+}
+
+export interface HistoryRecord {
+  readonly ts: Micros;
+  readonly text: string;
 }
 
 /** One index in one history. */
-export interface HistorySeries<Row = unknown> {
+export interface HistorySeries {
   readonly indexType: string;
   /** The order of records with the same timestamp. Their ids contain it. */
   readonly rank: number;
@@ -77,13 +81,10 @@ export interface HistorySeries<Row = unknown> {
   readonly isEmpty?: boolean;
   /** `timestamp` is compared with a time this long after that of a record. */
   readonly bound?: Micros;
-  /** The rows of `[from, to)`, newest first. */
-  read(from: Micros, to: Micros, limit: number): readonly Row[];
+  /** The records of `[from, to)`, newest first. */
+  read(from: Micros, to: Micros, limit: number): readonly HistoryRecord[];
   /** The newest one; one from the future is not the latest. */
-  latest(): Row | undefined;
-  tsOf(row: Row): Micros;
-  /** Undefined: the row has no record. */
-  write(row: Row): string | undefined;
+  latest(): HistoryRecord | undefined;
   /** The id, of the form of `RowIds`, that names the record at a timestamp. */
   cursorAt(ts: Micros): string;
   /** The timestamp of a record with an id that is no cursor. */

@@ -16,7 +16,6 @@ interface LiveServerOptions {
   readonly interceptor: Interceptor;
   /** The caller of an upgrade request; throws an ApiError if it must be refused. */
   readonly identify: (request: IncomingMessage, query: URLSearchParams) => Caller;
-  /** The answer to an error that is no ApiError. */
   readonly toApiError: (error: unknown) => ApiError;
   readonly onSlow: (session: Session) => void;
   /** Interval of PINGs. A client that has not replied by the next one is disconnected. 0: no PINGs. */
@@ -124,8 +123,7 @@ export class LiveServer implements Audience {
       });
       return status;
     } catch (error) {
-      const { status, message, headers } =
-        error instanceof ApiError ? error : this.#options.toApiError(error);
+      const { status, message, headers } = this.#options.toApiError(error);
       rejectUpgrade(socket, status, message, this.#options.clock.now(), headers);
       return status;
     }
@@ -171,8 +169,8 @@ export class LiveServer implements Audience {
       if (!message) throw new ApiError(400, "a message is a JSON object");
       this.#handle(session, message);
     } catch (error) {
-      const known = error instanceof ApiError ? error : this.#options.toApiError(error);
-      session.sendEvent("ERROR", { code: String(known.status), message: known.message });
+      const { status, message } = this.#options.toApiError(error);
+      session.sendEvent("ERROR", { code: String(status), message });
     }
   }
 

@@ -11,6 +11,7 @@ import { findHistorySeries } from "./records/history.ts";
 import { findMarkets, readEntities } from "./records/lookups.ts";
 import { findWindowStart } from "./records/page-coverage.ts";
 import {
+  findListing,
   readContracts,
   readDerivativeTickers,
   readExchangeTickers,
@@ -53,7 +54,6 @@ export function createWarehouseSource(options: WarehouseSourceOptions): Source {
         read({ ...readState(connection, now), headers: readWindow(connection, dataVersion) }),
       );
     },
-    version: () => warehouse.dataVersion,
     follow: (audience) => new TickPublisher({ ...options, audience }),
     openReplay(query) {
       const range = parseReplayOptions(query, () => warehouse.now);
@@ -69,6 +69,7 @@ export function readState(connection: Connection, now: Micros): SourceState {
     entities: (kind, filter) => readEntities(connection, kind, filter),
     findMarkets: (name) => findMarkets(connection, name),
     findSeries: (stream, filter) => findHistorySeries(connection, stream, filter, now),
+    findListing: (tickerId) => findListing(connection, tickerId),
     exchangeTickers: (request) => readExchangeTickers(connection, now, request),
     marketCaps: (assetId, withChanges) => readMarketCaps(connection, now, assetId, withChanges),
     contracts: (type, include, filter) => readContracts(connection, now, type, include, filter),

@@ -22,12 +22,12 @@ import type { World } from "./world.ts";
 export function createMarketSource(world: World, clock: Clock, choices: Choices): Source {
   return {
     choices,
-    read: (nowMs, read) => read(readMarket(world, nowMs, choices)),
+    read: (nowMs, read) => read(readMarket(world, nowMs)),
     follow: (audience) => new MarketFeed(world, clock, audience),
   };
 }
 
-function readMarket(world: World, nowMs: number, { cursor }: Choices): SourceState {
+function readMarket(world: World, nowMs: number): SourceState {
   const { universe, table, calendar, ids, exchangeTickers } = world;
   const tick = calendar.newestTick(nowMs);
   const historyOf = (stream: "index_ticks" | "ohlcv"): History =>
@@ -62,24 +62,18 @@ function readMarket(world: World, nowMs: number, { cursor }: Choices): SourceSta
         .filter(({ base, quote }) => `${base.symbol}_${quote.symbol}` === name)
         .map(({ id }) => id),
     findSeries: (stream, filter) => findSeries(filter).map((series) => historyOf(stream).open(series, nowMs)),
-    exchangeTickers({ exchangeId, marketIds, startAfter, limit }) {
-      const position = startAfter === undefined ? undefined : ids.decode("exchange tick", startAfter);
-      if (startAfter !== undefined && !position) return undefined;
-      const from = position ? position.key + (cursor === "exclusive" ? 1 : 0) : 0;
-      const selected = exchangeTickers.records(
-        tick,
-        ({ ordinal, exchange, market }) =>
-          ordinal >= from &&
-          (exchangeId ?? exchange.id) === exchange.id &&
-          marketIds.every((id) => id === market.id),
-      );
-      const page = selected.slice(0, limit);
-      return {
-        records: page.map((record) => JSON.stringify(record)),
-        lastId: page.at(-1)?.id,
-        hasMore: selected.length > limit,
-      };
-    },
+    findListing: (tickerId) => ids.decode("exchange tick", tickerId)?.key,
+    exchangeTickers: ({ exchangeId, marketIds, firstKey, limit }) =>
+      exchangeTickers
+        .records(
+          tick,
+          ({ ordinal, exchange, market }) =>
+            ordinal >= firstKey &&
+            (exchangeId ?? exchange.id) === exchange.id &&
+            marketIds.every((id) => id === market.id),
+        )
+        .slice(0, limit)
+        .map((record) => ({ id: record.id, text: JSON.stringify(record) })),
     marketCaps: (assetId, withChanges) =>
       rankMarketCaps(world, nowMs, withChanges)
         .filter((record) => (assetId ?? record.assetId) === record.assetId)

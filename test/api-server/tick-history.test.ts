@@ -137,7 +137,7 @@ describe("the intraday window", () => {
     expect(await oldest()).toBe("12:01:30");
   });
 
-  it("drops records that leave the window from cached pages", async () => {
+  it("drops records that leave the window", async () => {
     const ownClient = await startRestClient();
     const query = { indexId: btc, timestamp: iso(ownClient.now - 200 * DAY_MS + 300_000), size: 5 };
     const before = (await ownClient.get("/index-ticker", query)).body;

@@ -118,12 +118,15 @@ export function crashAt(point: CrashPoint): Promise<{ problems: string[]; isKill
 export function findProblems(path: string, reported: string, polls: readonly string[] = []): string[] {
   const problems: string[] = [];
   const warehouse = openTestWriter(path);
+  const audit = (after: string) => {
+    for (const { rule, text } of auditLedger(warehouse.connection, auditedAt).findings)
+      problems.push(`audit after ${after}: ${rule}: ${text}`);
+  };
   try {
     for (const { reason } of warehouse.quarantined) problems.push(`the file was quarantined: ${reason}`);
     const integrity = warehouse.connection.database.pragma("integrity_check", { simple: true });
     if (integrity !== "ok") problems.push(`integrity check failed: ${String(integrity)}`);
-    for (const { rule, text } of auditLedger(warehouse.connection, auditedAt).findings)
-      problems.push(`audit after the crash: ${rule}: ${text}`);
+    audit("the crash");
     const pages = (reported.match(/^page /gm) ?? []).length;
     const stored = readStoredTimestamps(warehouse);
     const settled = readSettledTimestamps(warehouse);
@@ -143,8 +146,7 @@ export function findProblems(path: string, reported: string, polls: readonly str
       problems.push("the gap is still open");
     if (readGaps(warehouse.connection, "index_ticks", gap.to).length > 0)
       problems.push("readGaps reports gaps");
-    for (const { rule, text } of auditLedger(warehouse.connection, auditedAt).findings)
-      problems.push(`audit after the resume: ${rule}: ${text}`);
+    audit("the resume");
     const left = readPolls(warehouse);
     moveParts(warehouse);
     for (const rows of [left, readPolls(warehouse)])
@@ -155,28 +157,23 @@ export function findProblems(path: string, reported: string, polls: readonly str
   return problems;
 }
 
-function readStoredTimestamps(warehouse: WarehouseWriter): Set<number> {
-  return new Set(
-    warehouse.connection.database.prepare("SELECT ts FROM index_ticks").pluck().all() as number[],
-  );
+function readStoredTimestamps({ connection }: WarehouseWriter): Set<number> {
+  return new Set(connection.values<number>("SELECT ts FROM index_ticks"));
 }
 
-function readPolls(warehouse: WarehouseWriter): unknown[] {
-  const sql = "SELECT market_id || ' ' || ts FROM exchange_ticks ORDER BY market_id, ts";
-  return warehouse.connection.database.prepare(sql).pluck().all();
+function readPolls({ connection }: WarehouseWriter): string[] {
+  return connection.values("SELECT market_id || ' ' || ts FROM exchange_ticks ORDER BY market_id, ts");
 }
 
 function countRestRows(warehouse: WarehouseWriter): number {
   return warehouse.connection.value("SELECT count(*) FROM index_tick_rows WHERE source = 0");
 }
 
-function readSettledTimestamps(warehouse: WarehouseWriter): number[] {
-  const series = warehouse.connection.database
-    .prepare("SELECT series FROM series WHERE index_type = ? AND index_id = ?")
-    .pluck()
-    .get(btc.indexType, btc.indexId) as number | undefined;
+function readSettledTimestamps({ connection }: WarehouseWriter): number[] {
+  const sql = "SELECT series FROM series WHERE index_type = ? AND index_id = ?";
+  const series = connection.findValue<number>(sql, [btc.indexType, btc.indexId]);
   if (series === undefined) return [];
-  const ranges = readSettledRanges(warehouse.connection, { stream: "index_ticks", series });
+  const ranges = readSettledRanges(connection, { stream: "index_ticks", series });
   return expectedTimestamps.filter((ts) => ranges.some(({ from, to }) => from <= ts && ts < to));
 }
 

@@ -31,19 +31,16 @@ function historyEndpoint(draw: SeededDraw): Conditions {
   return { on: draw.one(historyEndpoints) };
 }
 
-const onAnyEndpoint =
+/** One of the faults, for a short time. */
+const brieflyOn =
+  (endpointOf: (draw: SeededDraw) => Conditions) =>
   (...faults: readonly CreateFault[]): DrawFault =>
   (draw) => {
-    const endpoint = anyEndpoint(draw);
+    const endpoint = endpointOf(draw);
     return draw.one(faults)({ ...endpoint, ...shortLived(draw) });
   };
-
-const onHistoryEndpoint =
-  (...faults: readonly CreateFault[]): DrawFault =>
-  (draw) => {
-    const endpoint = historyEndpoint(draw);
-    return draw.one(faults)({ ...endpoint, ...shortLived(draw) });
-  };
+const onAnyEndpoint = brieflyOn(anyEndpoint);
+const onHistoryEndpoint = brieflyOn(historyEndpoint);
 
 /** One fault with each of these values. */
 function each<Value>(
@@ -55,10 +52,11 @@ function each<Value>(
 
 /** A. Tokens. */
 const tokens: readonly DrawFault[] = [
-  (draw) => {
-    const create = draw.one([...each(Fault.status, 500, 503), Fault.html, Fault.reset, Fault.noContent]);
-    return create({ on: TOKEN, times: 2 });
-  },
+  (draw) =>
+    draw.one([...each(Fault.status, 500, 503), Fault.html, Fault.reset, Fault.noContent])({
+      on: TOKEN,
+      times: 2,
+    }),
   (draw) => Fault.tokenLife(draw.one([31, 120, 600]), { p: 0.7 }),
   (draw) => Fault.expiresIn(draw.one([0, -5, "string", "missing", 1]), { times: 3 }),
   () => Fault.sameToken({ p: 0.5 }),
@@ -70,10 +68,7 @@ const tokens: readonly DrawFault[] = [
 
 /** B. HTTP and bodies. */
 const http: readonly DrawFault[] = [
-  (draw) => {
-    const endpoint = anyEndpoint(draw);
-    return Fault.status(draw.one([500, 502, 503, 504, 409, 429]), { ...endpoint, ...shortLived(draw) });
-  },
+  onAnyEndpoint(...each(Fault.status, 500, 502, 503, 504, 409, 429)),
   (draw) => {
     const endpoint = anyEndpoint(draw);
     const retryAfter = draw.one([...retryAfterForms, undefined]);
@@ -126,9 +121,8 @@ const http: readonly DrawFault[] = [
   ),
   // No list counts as an empty one if the next response has none either.
   (draw) => {
-    const endpoint = anyEndpoint(draw);
     const create = draw.one([Fault.noContent, ...each(Fault.envelope, "content-null")]);
-    return create({ ...endpoint, p: draw.one([0.1, 0.3, 1]), times: 1 });
+    return create({ ...anyEndpoint(draw), p: draw.one([0.1, 0.3, 1]), times: 1 });
   },
   (draw) => Fault.encoding("bomb", { ...anyEndpoint(draw), megabytes: 70, total: 1 }),
   onHistoryEndpoint(...each(Fault.stale, HOUR_MS, 10 * MINUTE_MS, 3 * DAY_MS)),
@@ -147,19 +141,10 @@ const paging: readonly DrawFault[] = [
     ...each(Fault.foreignRows, 0),
     ...each(Fault.duplicateRow, "first", "last"),
   ),
-  (draw) => {
-    const endpoint = historyEndpoint(draw);
-    return Fault.sizeCap(draw.integer(10, 400), { ...endpoint, p: 0.5 });
-  },
-  (draw) => {
-    const on = draw.one(listEndpoints);
-    return Fault.shrink(draw.one([0.5, 0.9, 1]), { on, times: 1 });
-  },
+  (draw) => Fault.sizeCap(draw.integer(10, 400), { ...historyEndpoint(draw), p: 0.5 }),
+  (draw) => Fault.shrink(draw.one([0.5, 0.9, 1]), { on: draw.one(listEndpoints), times: 1 }),
   (draw) => Fault.status(404, { ...historyEndpoint(draw), p: 0.1, total: 1 }),
-  (draw) => {
-    const endpoint = historyEndpoint(draw);
-    return Fault.foreignRows(draw.integer(1, 2), endpoint);
-  },
+  (draw) => Fault.foreignRows(draw.integer(1, 2), historyEndpoint(draw)),
 ];
 
 /** D. The same records in another notation. */
@@ -229,11 +214,11 @@ const otherImplementations: readonly DrawFault[] = [
     return dead.map((on) => Fault.status(500, { on, to }));
   },
   // The service accepts so many requests in a second, or so many at once.
-  (draw) => {
-    const rate = draw.integer(2, 40);
-    const window = draw.one(["second", "sliding", "bucket"] as const);
-    return Fault.requestLimit(rate, { window, to: draw.integer(1, 30) * MINUTE_MS });
-  },
+  (draw) =>
+    Fault.requestLimit(draw.integer(2, 40), {
+      window: draw.one(["second", "sliding", "bucket"]),
+      to: draw.integer(1, 30) * MINUTE_MS,
+    }),
   (draw) => Fault.overload(draw.integer(1, 4), { to: draw.integer(1, 30) * MINUTE_MS }),
   // Most requests exceed a limit.
   (draw) =>
@@ -266,9 +251,8 @@ const falsifiedRecords: readonly DrawFault[] = [
   (draw) => Fault.shrink(0.3, { ...historyEndpoint(draw), p: 0.1, total: 2 }),
   // Records that appear late, and records that the service no longer serves until the faults end.
   (draw) => {
-    const endpoint = historyEndpoint(draw);
     const ms = draw.one([5 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS]);
-    return Fault.lateRows(ms, draw.one([0.02, 0.2]), endpoint);
+    return Fault.lateRows(ms, draw.one([0.02, 0.2]), historyEndpoint(draw));
   },
   (draw) => {
     const day = draw.integer(1, 3);
@@ -279,10 +263,7 @@ const falsifiedRecords: readonly DrawFault[] = [
   // On a first run nothing shows that a day's bar is an earlier state of it.
   (draw) => Fault.lag(draw.one([90_000, 10 * MINUTE_MS, 3 * HOUR_MS]), { on: "/ohlcv" }),
   // The service drops its oldest records until the faults end.
-  (draw) => {
-    const endpoint = historyEndpoint(draw);
-    return Fault.retention(draw.one([90 * MINUTE_MS, 12 * HOUR_MS, 3 * DAY_MS]), endpoint);
-  },
+  (draw) => Fault.retention(draw.one([90 * MINUTE_MS, 12 * HOUR_MS, 3 * DAY_MS]), historyEndpoint(draw)),
 ];
 
 /** One of two backends has only the newest records, or none has loaded older ones yet. */

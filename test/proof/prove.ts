@@ -18,7 +18,6 @@ import { seededRandom } from "../support/seeded-random.ts";
 import { expectCoverageCorrect, expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";
 import { copyEmptyWarehouse } from "../support/warehouse/empty-warehouse.ts";
-import { type CrashedFiles, captureFiles } from "./crashed-files.ts";
 import { isFault } from "./draw-faults.ts";
 import { HiddenRecords } from "./hidden-rows.ts";
 import { drawSchedule, type FaultSchedule, type StopPoint } from "./schedule.ts";
@@ -102,18 +101,18 @@ async function playSchedule(
       continue;
     }
     const stopping = new AbortController();
-    let crash: CrashedFiles | undefined;
+    let restore = () => {};
     const stop = () => {
       // A thread of its own may be in the middle of a commit: a copy of its files would not be what a kill leaves.
       if (step.signal === "kill" && !schedule.hasIngestThread)
-        crash = captureFiles(join(folder, WAREHOUSE_FILE));
+        restore = captureFiles(join(folder, WAREHOUSE_FILE));
       stopping.abort(stoppedFailure());
     };
     const cancel = step.stop ? scheduleStop(step.stop, clock, simulator, stop) : () => {};
     const startedAt = clock.monotonic();
     const end = await engine.run(stopping.signal);
     cancel();
-    crash?.restore();
+    restore();
     if (clock.monotonic() - startedAt > MAX_RUN_MS) problems.push("a run took too long");
     problems.push(...describeBug(end.error), ...engine.findFalseCoverage());
     exits.push(end.exit);
@@ -158,6 +157,20 @@ async function playSchedule(
     problems.push(`${requests} requests, at most ${maxRequests} allowed`);
   problems.push(...findLeakedSecrets(folder, output));
   return { seed: schedule.seed, problems, struck, requests, rows, exits };
+}
+
+/**
+ * The files of a warehouse at this moment, between two operations of the ingest: then no commit is half done. Returns a function that
+ * puts them in the place of those that the run has left, as if it had been killed at that moment.
+ */
+function captureFiles(path: string): () => void {
+  const contents = ["", "-wal"].flatMap((suffix) =>
+    existsSync(path + suffix) ? [{ file: path + suffix, bytes: readFileSync(path + suffix) }] : [],
+  );
+  return () => {
+    for (const suffix of ["", "-wal", "-shm", ".end"]) rmSync(path + suffix, { force: true });
+    for (const { file, bytes } of contents) writeFileSync(file, bytes);
+  };
 }
 
 /** No behaviour of the service may end a run with a bug. */

@@ -113,12 +113,7 @@ describe("after all these faults", () => {
       expect(rows).toBeGreaterThan(5 * 2880);
       expect(findIndexDifference(reader, oracle, outages[0]?.from ?? 0, end - TICK_MS)).toBe(undefined);
       const future = "SELECT count(*) FROM index_ticks WHERE ts > ?";
-      expect(
-        reader.database
-          .prepare(future)
-          .pluck()
-          .get(endedAt * 1000),
-      ).toBe(0);
+      expect(reader.value(future, [endedAt * 1000])).toBe(0);
 
       const snapshots = expectSnapshotGapsCorrect(reader, oracle, end);
       expect(snapshots.map(({ label }) => label).sort()).toEqual([

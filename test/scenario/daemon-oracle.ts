@@ -13,19 +13,15 @@ export function findIndexDifference(
   fromMs: number,
   toMs: number,
 ): string | undefined {
-  const targets = reader
-    .statement(
-      `SELECT s.index_type AS type, s.index_id AS id, s.name FROM targets w JOIN series s ON s.series = w.series
-        WHERE w.stream = 'index_ticks'`,
-    )
-    .all() as { type: IndexType; id: string; name: string }[];
-  assert.notEqual(targets.length, 0);
-  const stored = reader.database.prepare(
-    `SELECT ts || ' ' || price_exact || ' ' || volume_exact FROM index_ticks
-      WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ?`,
+  const targets = reader.rows<{ type: IndexType; id: string; name: string }>(
+    `SELECT s.index_type AS type, s.index_id AS id, s.name FROM targets w JOIN series s ON s.series = w.series
+      WHERE w.stream = 'index_ticks'`,
   );
+  assert.notEqual(targets.length, 0);
+  const storedSql = `SELECT ts || ' ' || price_exact || ' ' || volume_exact FROM index_ticks
+    WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ?`;
   for (const { type, id, name } of targets) {
-    const rows = new Set(stored.pluck().all(type, id, fromMs * 1000, toMs * 1000) as string[]);
+    const rows = new Set(reader.values<string>(storedSql, [type, id, fromMs * 1000, toMs * 1000]));
     const served = oracle
       .indexTicks(type, id, fromMs, toMs, toMs)
       .map(
@@ -63,20 +59,17 @@ export function expectSnapshotGapsCorrect(
   oracle: Oracle,
   endMs: number,
 ): SnapshotResult[] {
-  const targets = reader
-    .statement(
-      `SELECT w.stream, nullif(s.index_id, '') AS exchangeId, nullif(s.name, '') AS name, w.from_ts AS "from",
+  const targets = reader.rows<SnapshotTarget>(
+    `SELECT w.stream, nullif(s.index_id, '') AS exchangeId, nullif(s.name, '') AS name, w.from_ts AS "from",
         w.settle_delay / 2 AS cadence
       FROM targets w JOIN series s ON s.series = w.series WHERE w.is_snapshot = 1`,
-    )
-    .all() as SnapshotTarget[];
+  );
   return targets.map((target) => {
     const label = `${target.stream} ${target.name ?? "all"}`;
     const end = Math.floor((endMs * 1000) / target.cadence) * target.cadence;
-    const ranges = (sql: string) => {
-      const rows = reader.database
-        .prepare(`SELECT from_ts AS "from", to_ts AS "to" FROM ${sql} AND stream = ? AND index_id IS ?`)
-        .all(target.stream, target.exchangeId) as TimeRange[];
+    const ranges = (relation: string) => {
+      const sql = `SELECT from_ts AS "from", to_ts AS "to" FROM ${relation} AND stream = ? AND index_id IS ?`;
+      const rows = reader.rows<TimeRange>(sql, [target.stream, target.exchangeId]);
       return intersect(normalise(rows), [{ from: target.from, to: end }]);
     };
     const covered = ranges("coverage WHERE proof <> 'lost'");
@@ -105,16 +98,12 @@ function findMissingRecords(
   { from, to }: TimeRange,
 ): string[] {
   const stored = (sql: string, ...more: unknown[]) =>
-    new Map(
-      reader.database
-        .prepare(sql)
-        .raw()
-        .all(from, to, ...more) as [string, string][],
-    );
+    new Map(reader.tuples<[string, string]>(sql, [from, to, ...more]));
+  const at = from / 1000;
   if (stream === "market_caps") {
     const rows = stored("SELECT asset_id, price_exact FROM market_caps WHERE ts >= ? AND ts < ?");
     return oracle
-      .marketCaps(from / 1000)
+      .marketCaps(at)
       .filter(({ assetId, price }) => rows.get(assetId) !== toPlainNotation(price))
       .map(({ assetId }) => assetId);
   }
@@ -124,10 +113,9 @@ function findMissingRecords(
       exchangeId,
     );
     return oracle
-      .exchangeTicks(from / 1000)
-      .filter(
-        (tick) => tick.exchangeId === exchangeId && rows.get(tick.marketId) !== toPlainNotation(tick.last),
-      )
+      .exchangeTicks(at)
+      .filter((tick) => tick.exchangeId === exchangeId)
+      .filter(({ marketId, last }) => rows.get(marketId) !== toPlainNotation(last))
       .map(({ marketId }) => marketId);
   }
   // The daemon polls once per period, in which the service refreshes several times: accept any timestamp of the period.
@@ -135,8 +123,6 @@ function findMissingRecords(
     "SELECT contract_id, max(price_exact) FROM derivative_ticks WHERE ts >= ? AND ts < ? AND exchange_id = ? GROUP BY 1",
     exchangeId,
   );
-  return oracle
-    .derivativeTicks("perpetuals", exchangeId ?? "", from / 1000)
-    .filter(({ contractId }) => !rows.has(contractId))
-    .map(({ contractId }) => contractId);
+  const ids = oracle.derivativeTicks("perpetuals", exchangeId ?? "", at).map(({ contractId }) => contractId);
+  return ids.filter((id) => !rows.has(id));
 }

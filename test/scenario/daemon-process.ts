@@ -25,8 +25,8 @@ export interface DaemonProcess {
 }
 
 /** What the service serves, which depends on the seed alone. */
-function createData(refreshSeconds: number) {
-  const world = createQuirkyWorld({ seed: 1, size: "demo", tickMs: refreshSeconds * 1000 }, defaultQuirks);
+function createData() {
+  const world = createQuirkyWorld({ seed: 1, size: "demo", tickMs: 30_000 }, defaultQuirks);
   return { universe: world.universe, oracle: new Oracle(world) };
 }
 
@@ -34,18 +34,17 @@ function createData(refreshSeconds: number) {
 export class AcceleratedScene {
   readonly folder = mkdtempSync(join(tmpdir(), "mds-sync-scene-"));
   readonly path = join(this.folder, "mds.sqlite");
-  readonly data: ReturnType<typeof createData>;
+  readonly data = createData();
   readonly #clockPace: ClockPace;
   readonly #children = new Set<ChildProcess>();
-  #simulator: RemoteSimulator | undefined;
-  #simulatorProcess: ChildProcess | undefined;
+  #serviceEnv: Readonly<Record<string, string>> = {};
+  #service: ChildProcess | undefined;
 
-  constructor({ factor, refreshSeconds = 30 }: { factor: number; refreshSeconds?: number }) {
+  constructor({ factor }: { factor: number }) {
     const since = Date.now();
     // Yesterday at noon: no scene meets a midnight, whose jobs come minutes later, at some hours of the day only.
     const from = Math.floor(since / DAY_MS) * DAY_MS - DAY_MS / 2;
     this.#clockPace = { factor, since, from, stepFile: join(this.folder, "step") };
-    this.data = createData(refreshSeconds);
   }
 
   /** Scenario time, milliseconds since 1970. */
@@ -59,17 +58,12 @@ export class AcceleratedScene {
   }
 
   async startService(): Promise<void> {
-    this.#simulatorProcess = this.#spawn([simulatorEntry], ["ignore", "pipe", "inherit"]);
-    this.#simulator = await RemoteSimulator.connect(this.#simulatorProcess);
-  }
-
-  get service(): RemoteSimulator {
-    if (!this.#simulator) throw new Error("the service is not started");
-    return this.#simulator;
+    this.#service = this.#spawn([simulatorEntry], ["ignore", "pipe", "inherit"]);
+    this.#serviceEnv = (await RemoteSimulator.connect(this.#service)).env;
   }
 
   signalService(signal: NodeJS.Signals): void {
-    this.#simulatorProcess?.kill(signal);
+    this.#service?.kill(signal);
   }
 
   writeSettings(yaml: string): void {
@@ -133,7 +127,7 @@ export class AcceleratedScene {
         ...compileCacheEnv(),
         MDS_TEST_PACE: JSON.stringify(this.#clockPace),
         MDS_WAREHOUSE: this.path,
-        ...this.#simulator?.env,
+        ...this.#serviceEnv,
       },
     });
     this.#children.add(child);

@@ -1,8 +1,15 @@
-import { describe, expect, it } from "vitest";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { withReader } from "../../src/warehouse/reader.ts";
 import { Fault } from "../simulator/faults.ts";
+import { startSimulator } from "../simulator/simulator.ts";
+import { startProgram } from "../support/program-process.ts";
 import { startDenseHarness } from "../support/sync/backfill-harness.ts";
+import { expectWarehouseMatches } from "../support/sync/oracle.ts";
+import { serviceEnv } from "../support/sync/sync-session.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { installBackfill } from "./backfill-process.ts";
+import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
 const settings = `service: { concurrency: 4 }
@@ -14,13 +21,21 @@ describe("F3: the disk becomes full during a backfill", () => {
   it("pauses with one log line, continues when there is space, and matches the service in the end", async () => {
     const disk = mountSmallDisk("a full disk during a backfill");
     if (!disk) return;
-    const installation = await installBackfill(settings, { faults: smallPages }, disk.folder);
-    const requestCount = () => installation.simulator.requests.count("/v3/index-ticker");
-    const { result: ended, output } = installation.start("--json");
+    const simulator = await startSimulator({ faults: smallPages });
+    onTestFinished(() => simulator.stop());
+    const path = join(disk.folder, "mds.sqlite");
+    onTestFinished(() => expectSoundFile(path, Date.now()));
+    writeFileSync(join(disk.folder, "mds-sync.yaml"), settings);
+    const { result: ended, output } = startProgram(["backfill", "--no-progress", "--json"], {
+      cwd: disk.folder,
+      env: { ...serviceEnv(simulator), MDS_WAREHOUSE: path },
+    });
+    const requestCount = () => simulator.requests.count("/v3/index-ticker");
+    const ask = (sql: string) => withReader(path, (reader) => reader.value<number>(sql));
     await waitUntil(() => requestCount() >= 20, 5);
     disk.fill();
     await waitUntil(() => output.stderr.includes("disk_full"));
-    const rows = () => installation.query("SELECT count(*) AS rows FROM index_ticks")[0]?.rows;
+    const rows = () => ask("SELECT count(*) FROM index_ticks");
     // Requests in flight end. After that the run sends no requests, because it could not store the responses.
     await waitUntil(async () => {
       const before = [requestCount(), rows()];
@@ -38,7 +53,15 @@ describe("F3: the disk becomes full during a backfill", () => {
       { msg: expect.stringMatching(/MiB are free on the disk of .*: free some space/) },
     ]);
     expect(lines.filter(({ msg }) => msg === "storage recovered")).toHaveLength(1);
-    expect(installation.expectMatchesService().rows).toBeGreaterThan(2.9 * 2880);
+    // The time of the run: the end of the coverage plus the settle delay.
+    const asOf = ask(
+      `SELECT max(s.to_ts) + max(w.settle_delay) FROM settled_ranges s
+        JOIN targets w ON w.stream = s.stream AND w.series = s.series WHERE s.stream = 'index_ticks'`,
+    );
+    const compared = withReader(path, (reader) =>
+      expectWarehouseMatches(reader, simulator, Date.now(), asOf),
+    );
+    expect(compared.rows).toBeGreaterThan(2.9 * 2880);
   });
 
   it("ends after 15 minutes with exit 75 and keeps the stored rows; a later run completes them", async () => {

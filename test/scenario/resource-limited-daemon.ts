@@ -4,12 +4,11 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { withReader } from "../../src/warehouse/reader.ts";
-import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import type { Fault } from "../simulator/faults.ts";
-import { type Simulator, startSimulator } from "../simulator/simulator.ts";
+import { startSimulator } from "../simulator/simulator.ts";
 import { programEntry } from "../support/build-program.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
-import { type ComparisonResult, expectWarehouseMatches, readCoveredUntil } from "../support/sync/oracle.ts";
+import { expectWarehouseMatches, readCoveredUntil } from "../support/sync/oracle.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { timeLimit } from "../support/time-limit.ts";
@@ -18,27 +17,13 @@ import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 /** /proc counts CPU time in hundredths of a second on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** A simulator, a settings file and a warehouse, for daemons with limited resources. */
-export interface LimitedInstallation {
-  readonly simulator: Simulator;
-  readonly folder: string;
-  readonly warehouse: string;
-  readonly settingsFile: string;
-  /** The environment of the program. */
-  readonly env: Readonly<Record<string, string>>;
-  start(options?: StartOptions): LimitedDaemon;
-  query(sql: string): Record<string, unknown>[];
-  /** Compares the index ticks with the service, up to where all series are covered. */
-  expectMatchesService(): ComparisonResult;
-}
-
-export interface StartOptions {
+interface StartOptions {
   /** A command that runs the program by `exec`, for example `["prlimit", "--nofile=64"]`. */
   readonly wrapper?: readonly string[];
   readonly nodeFlags?: readonly string[];
 }
 
-export interface LimitedDaemon {
+interface LimitedDaemon {
   readonly child: ChildProcess;
   readonly pid: number;
   readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
@@ -52,15 +37,18 @@ export interface LimitedDaemon {
   waitFor<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T>;
 }
 
+interface InstallationOptions {
+  readonly refreshSeconds?: number;
+  readonly days?: number;
+  readonly faults?: readonly Fault[];
+}
+
+/** A simulator, a settings file and a warehouse, for daemons with limited resources. */
 export async function installLimited({
   refreshSeconds = 1,
   days = 1,
   faults = [],
-}: {
-  refreshSeconds?: number;
-  days?: number;
-  faults?: readonly Fault[];
-} = {}): Promise<LimitedInstallation> {
+}: InstallationOptions = {}) {
   const simulator = await startSimulator({ refreshSeconds, faults });
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
@@ -80,22 +68,13 @@ http: { port: 0 }
 `,
   );
   const env = { MDS_CONFIG: settingsFile, MDS_WAREHOUSE: warehouse, ...serviceEnv(simulator) };
-  const read = <T>(work: (reader: Connection) => T): T => withReader(warehouse, work);
   return {
-    simulator,
-    folder,
-    warehouse,
-    settingsFile,
+    ...{ simulator, folder },
+    /** Of the program. */
     env,
-    start({ wrapper = [], nodeFlags = [] } = {}) {
-      const [command = "", ...args] = [
-        ...wrapper,
-        process.execPath,
-        ...nodeFlags,
-        programEntry,
-        "run",
-        "--no-progress",
-      ];
+    start({ wrapper = [], nodeFlags = [] }: StartOptions = {}) {
+      const program = [process.execPath, ...nodeFlags, programEntry, "run", "--no-progress"];
+      const [command = "", ...args] = [...wrapper, ...program];
       return watchDaemon(
         spawn(command, args, {
           cwd: folder,
@@ -104,9 +83,12 @@ http: { port: 0 }
         }),
       );
     },
-    query: (sql) => read(({ database }) => database.prepare(sql).all() as Record<string, unknown>[]),
+    query: (sql: string) => withReader(warehouse, (reader) => reader.rows<Record<string, unknown>>(sql)),
+    /** Compares the index ticks with the service, up to where all series are covered. */
     expectMatchesService: () =>
-      read((reader) => expectWarehouseMatches(reader, simulator, Date.now(), readCoveredUntil(reader))),
+      withReader(warehouse, (reader) =>
+        expectWarehouseMatches(reader, simulator, Date.now(), readCoveredUntil(reader)),
+      ),
   };
 }
 

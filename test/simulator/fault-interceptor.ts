@@ -4,7 +4,15 @@ import { encodeFrame } from "../../src/api-server/frames.ts";
 import type { HttpExchange, Interceptor, LiveMessage } from "../../src/api-server/interceptor.ts";
 import type { Session } from "../../src/api-server/session.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
-import type { Fault, FaultEvent, HttpStrike, LiveStrike, RowChoice, Strike } from "./fault.ts";
+import type {
+  Fault,
+  FaultEvent,
+  HttpStrike,
+  LiveStrike,
+  RowChoice,
+  SimulatedService,
+  Strike,
+} from "./fault.ts";
 import { hashText } from "./fault.ts";
 import {
   capSize,
@@ -17,7 +25,6 @@ import {
   TOKEN_PATH,
 } from "./faults/page.ts";
 import { waitWhileConnected, writeResponse } from "./faults/responses.ts";
-import type { MarketServer } from "./market-server.ts";
 import { encodeResponse, type PlainResponse, toPlainResponse } from "./plain-response.ts";
 
 /** A fault has changed a response. */
@@ -53,7 +60,7 @@ interface Event {
 interface FaultInterceptorOptions {
   readonly seed: number;
   readonly clock: Clock;
-  readonly simulator: () => MarketServer;
+  readonly service: () => SimulatedService;
   readonly onChanged: ((change: ChangedResponse) => void) | undefined;
 }
 
@@ -268,18 +275,9 @@ export class FaultInterceptor implements Required<Interceptor> {
   }
 
   #context({ chance }: Struck): LiveStrike {
-    const { clock } = this.#options;
-    const { tokens, settings, newestTokens, world } = this.#options.simulator();
-    const secrets = [settings.clientSecret, ...newestTokens.values()];
-    return {
-      clock,
-      tokens,
-      settings,
-      secrets,
-      world,
-      chance,
-      silence: (session, what) => this.#silence(session, what),
-    };
+    const { clock, service } = this.#options;
+    const silence: LiveStrike["silence"] = (session, what) => this.#silence(session, what);
+    return { clock, service: service(), chance, silence };
   }
 
   #silence(session: Session, what: "ticks" | "everything"): void {
@@ -335,9 +333,9 @@ export class FaultInterceptor implements Required<Interceptor> {
     this.#isPortClosed = shouldClose;
     // Holds a manual clock until the port has changed.
     const release = this.#options.clock.beginWork();
-    const simulator = this.#options.simulator();
+    const { server } = this.#options.service();
     this.#portChange = this.#portChange
-      .then(() => (shouldClose ? simulator.close() : simulator.listen()))
+      .then(() => (shouldClose ? server.close() : server.listen()))
       .finally(release);
   }
 }

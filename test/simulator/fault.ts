@@ -1,12 +1,11 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { ApiServer } from "../../src/api-server/api-server.ts";
 import type { Session } from "../../src/api-server/session.ts";
-import type { Tokens } from "../../src/api-server/tokens.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { mixBits } from "../../src/simulator/market/hash.ts";
 import type { World } from "../../src/simulator/world.ts";
 import type { JsonFields, Page, PageMemory, Query } from "./faults/page.ts";
-import type { MarketServer } from "./market-server.ts";
 import type { PlainResponse } from "./plain-response.ts";
 
 /** When a fault strikes; all conditions must hold. */
@@ -36,14 +35,28 @@ export interface Conditions {
 /** On what a fault strikes: an HTTP request, an event of the websocket, or the moment at which the faults are set. */
 export type FaultEvent = "request" | "upgrade" | "accept" | "subscribe" | "unsubscribe" | "tick" | "port";
 
+/** The only client of the service. Changes apply to later tokens. */
+export interface ClientSettings {
+  clientId: string;
+  clientSecret: string;
+  scopes: readonly string[];
+  tokenSeconds: number;
+}
+
+/** The simulated service, as faults see and change it. */
+export interface SimulatedService {
+  readonly server: ApiServer;
+  readonly settings: ClientSettings;
+  /** The client secret and the newest token of each audience. */
+  readonly secrets: readonly string[];
+  /** The data that it serves. */
+  readonly world: World;
+}
+
 /** One strike of a fault. */
 export interface Strike {
   readonly clock: Clock;
-  readonly world: World;
-  readonly tokens: Tokens;
-  readonly settings: MarketServer["settings"];
-  /** The client's secret and its newest tokens. */
-  readonly secrets: readonly string[];
+  readonly service: SimulatedService;
   /** A fraction in [0, 1) for further choices, which depends on the seed, the fault and the request alone. */
   chance(...about: (string | number)[]): number;
 }

@@ -35,18 +35,19 @@ export class Oracle {
   indexTicks(type: IndexType, id: string, fromMs: number, toMs: number, nowMs: number): IndexTickRecord[] {
     const { ticks } = this.#world;
     const series = this.#findSeries(type, id);
-    return listSteps(ticks, series, fromMs, toMs, nowMs)
-      .filter((tick) => ticks.isPublished(series, tick, nowMs))
-      .flatMap((tick) => ticks.record(series, tick, nowMs) ?? []);
+    const published = listSteps(ticks, series, fromMs, toMs, nowMs);
+    return published.flatMap((tick) => ticks.record(series, tick, nowMs) ?? []);
   }
 
   /** The same ticks without ids and texts of times. */
   indexTickFigures(type: IndexType, id: string, fromMs: number, toMs: number, nowMs: number) {
     const { ticks } = this.#world;
     const series = this.#findSeries(type, id);
-    return listSteps(ticks, series, fromMs, toMs, nowMs)
-      .filter((tick) => ticks.isPublished(series, tick, nowMs))
-      .map((tick) => ({ ...ticks.content(series, tick, nowMs), ts: tick * ticks.stepMs * 1000 }));
+    const published = listSteps(ticks, series, fromMs, toMs, nowMs);
+    return published.map((tick) => ({
+      ...ticks.content(series, tick, nowMs),
+      ts: tick * ticks.stepMs * 1000,
+    }));
   }
 
   /** Whether REST serves any record of [fromMs, toMs) at `nowMs`. */
@@ -60,10 +61,8 @@ export class Oracle {
   ): boolean {
     const { ticks, bars } = this.#world;
     const series = this.#findSeries(type, id);
-    if (stream === "ohlcv")
-      return listSteps(bars, series, fromMs, toMs, nowMs).some((day) => this.#dailyBar(series, day, nowMs));
-    const steps = listSteps(ticks, series, fromMs, toMs, nowMs);
-    return steps.some((tick) => ticks.isPublished(series, tick, nowMs));
+    if (stream === "index_ticks") return listSteps(ticks, series, fromMs, toMs, nowMs).length > 0;
+    return listSteps(bars, series, fromMs, toMs, nowMs).some((day) => this.#dailyBar(series, day, nowMs));
   }
 
   /** The bars that REST serves at `nowMs` for the days that begin in [fromMs, toMs). */
@@ -127,7 +126,7 @@ export class Oracle {
   }
 }
 
-/** The steps of a history that begin in [fromMs, toMs) and can have a record at `nowMs`. */
+/** The published steps of a history that begin in [fromMs, toMs). */
 function listSteps(
   history: History,
   series: IndexSeries,
@@ -138,5 +137,6 @@ function listSteps(
   const { oldest, newest } = history.stepRange(series, nowMs);
   const first = Math.max(oldest, Math.ceil(fromMs / history.stepMs));
   const end = Math.min(newest + 1, Math.ceil(toMs / history.stepMs));
-  return Array.from({ length: Math.max(0, end - first) }, (_, at) => first + at);
+  const steps = Array.from({ length: Math.max(0, end - first) }, (_, at) => first + at);
+  return steps.filter((step) => history.isPublished(series, step, nowMs));
 }

@@ -1,13 +1,13 @@
 import { DAY_MS, formatDecimal, formatUtc } from "../../src/simulator/market/format.ts";
 import { hashFraction } from "../../src/simulator/market/hash.ts";
-import type { IndexSeries } from "../../src/simulator/market/indexes.ts";
+import type { DaySummary, IndexSeries } from "../../src/simulator/market/indexes.ts";
 import {
   createMarketModel,
   type MarketModel,
   type MarketModelOptions,
 } from "../../src/simulator/market/market-model.ts";
 import { TickCalendar } from "../../src/simulator/market/tick-calendar.ts";
-import { type BarContent, BarHistory, type PriceSummary } from "../../src/simulator/records/bar-history.ts";
+import { type BarContent, BarHistory } from "../../src/simulator/records/bar-history.ts";
 import { ExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
 import { type TickContent, TickHistory } from "../../src/simulator/records/tick-history.ts";
 import type { Quirks } from "./quirks.ts";
@@ -137,31 +137,19 @@ class QuirkyBars extends BarHistory {
     return content && { ...content, endTimestamp: formatUtc(start + this.#endMs), ...timestamp };
   }
 
-  protected override summarize(series: IndexSeries, day: number, nowMs: number): PriceSummary | undefined {
+  protected override summarize(series: IndexSeries, day: number, nowMs: number): DaySummary | undefined {
     const { calendar } = this.#market;
-    const first = calendar.firstTickOfDay(day);
-    const end = Math.min(calendar.firstTickOfDay(day + 1), calendar.newestTick(nowMs) + 1);
-    if (end <= first || calendar.isClosed(first)) return undefined;
-    const summary = this.#market.indexValues.summarizeDay(series, day, end);
-    if (!calendar.hasChangingTicks) return summary;
-    const { highTick, lowTick, lastTick } = summary;
-    // It holds if the four ticks that it names are published, and no tick of the day still has an error.
-    const isPublishedAsIs =
-      this.isSettled(day, nowMs) &&
-      [first, highTick, lowTick, lastTick].every((tick) => calendar.isPublished(series, tick, nowMs));
-    return isPublishedAsIs ? summary : this.#summarizePublished(series, first, end, nowMs);
+    return calendar.hasChangingTicks
+      ? this.#summarizePublished(series, day, nowMs)
+      : super.summarize(series, day, nowMs);
   }
 
   /** Reads every tick that is published by `nowMs`, with its uncorrected error. */
-  #summarizePublished(
-    series: IndexSeries,
-    first: number,
-    end: number,
-    nowMs: number,
-  ): PriceSummary | undefined {
+  #summarizePublished(series: IndexSeries, day: number, nowMs: number): DaySummary | undefined {
     const { calendar, indexValues } = this.#market;
-    let summary: PriceSummary | undefined;
-    for (let tick = first; tick < end; tick++) {
+    const end = Math.min(calendar.firstTickOfDay(day + 1), calendar.newestTick(nowMs) + 1);
+    let summary: DaySummary | undefined;
+    for (let tick = calendar.firstTickOfDay(day); tick < end; tick++) {
       if (!calendar.isPublished(series, tick, nowMs)) continue;
       const log = indexValues.logPriceAt(series, tick) + calendar.priceError(series, tick, nowMs);
       const { open, high, low } = summary ?? { open: log, high: log, low: log };

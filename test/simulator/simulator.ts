@@ -1,20 +1,39 @@
+import { ApiServer } from "../../src/api-server/api-server.ts";
 import type { Interceptor } from "../../src/api-server/interceptor.ts";
-import { systemClock } from "../../src/runtime/clock.ts";
-import type { Universe } from "../../src/simulator/market/universe.ts";
-import type { Fault } from "./fault.ts";
+import type { Access, TokenAudience } from "../../src/api-server/tokens.ts";
+import { serviceScopes } from "../../src/model/streams.ts";
+import { type Clock, systemClock } from "../../src/runtime/clock.ts";
+import { silentLog } from "../../src/runtime/log.ts";
+import { hashNumbers } from "../../src/simulator/market/hash.ts";
+import type { Universe, UniverseSize } from "../../src/simulator/market/universe.ts";
+import { createMarketSource } from "../../src/simulator/market-source.ts";
+import { MAX_UNREAD_BYTES } from "../../src/simulator/simulator.ts";
+import type { ClientSettings, Fault, SimulatedService } from "./fault.ts";
 import { type ChangedResponse, FaultInterceptor } from "./fault-interceptor.ts";
-import { type MarketServer, type MarketServerOptions, startMarketServer } from "./market-server.ts";
 import { Oracle } from "./oracle.ts";
+import { defaultQuirks, type Quirks } from "./quirks.ts";
+import { createQuirkyWorld } from "./quirky-world.ts";
 import { PongLog, RequestLog } from "./traffic-log.ts";
 
-export interface SimulatorOptions extends Omit<MarketServerOptions, "interceptor"> {
-  faults?: readonly Fault[];
+export interface SimulatorOptions extends Partial<ClientSettings> {
+  readonly seed?: number;
+  /** `demo`: a dozen assets; `real`: as many as the real service; or explicit numbers. */
+  readonly size?: UniverseSize;
+  /** The refresh period of the service. */
+  readonly refreshSeconds?: number;
+  readonly clock?: Clock;
+  /** 0: any free port. */
+  readonly port?: number;
+  readonly quirks?: Partial<Quirks>;
+  /** Interval of JSON PINGs. A client that has not replied by the next PING is disconnected. 0: no PINGs. */
+  readonly pingSeconds?: number;
+  readonly faults?: readonly Fault[];
   /** Called before a response that a fault has changed is sent: it tells what the fault hides. */
-  onChanged?: (change: ChangedResponse) => void;
+  readonly onChanged?: (change: ChangedResponse) => void;
 }
 
-/** A simulator that a test can steer and question. */
-export interface Simulator extends Pick<MarketServer, "baseUrl" | "wsUrl" | "stop"> {
+/** A simulator that a test can steer and question: with quirks, faults, and all that can change while it runs. */
+export interface Simulator extends Pick<ApiServer, "baseUrl" | "wsUrl" | "stop"> {
   readonly clientId: string;
   readonly clientSecret: string;
   /** The client secret and the newest token of each audience. */
@@ -39,12 +58,87 @@ export interface Simulator extends Pick<MarketServer, "baseUrl" | "wsUrl" | "sto
 }
 
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
-  const { faults = [], onChanged, ...plain } = options;
-  const { seed = 1, clock = systemClock } = plain;
+  const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock } = options;
+  const { clientId = "demo", clientSecret = "demo-secret", scopes = serviceScopes } = options;
+  const { port = 0, tokenSeconds = 86_400, pingSeconds = 30, faults = [], onChanged } = options;
+  const quirks: Quirks = { ...defaultQuirks, ...options.quirks };
+  const world = createQuirkyWorld({ seed, size, tickMs: refreshSeconds * 1000 }, quirks);
+  const settings: ClientSettings = { clientId, clientSecret, scopes, tokenSeconds };
+  const newestTokens = new Map<TokenAudience, string>();
+  let tokenCount = 0;
+  const access: Access = {
+    isOpen: false,
+    isSecretOf: (id, secret) => id === settings.clientId && secret === settings.clientSecret,
+    grantOf: () => ({ scopes: settings.scopes, seconds: settings.tokenSeconds }),
+    createToken(audience) {
+      const token = createTokenText(seed, quirks, tokenCount++);
+      newestTokens.set(audience, token);
+      return token;
+    },
+  };
+  const faultInterceptor = new FaultInterceptor({ seed, clock, onChanged, service: () => service });
   const requests = new RequestLog();
   const pongs = new PongLog(clock);
-  const faultInterceptor = new FaultInterceptor({ seed, clock, onChanged, simulator: () => simulator });
-  const interceptor: Interceptor = {
+  const server = new ApiServer({
+    ...{ access, clock, pingSeconds, port, host: "127.0.0.1" },
+    ...{ name: "the simulator", portSetting: "--port" },
+    interceptor: logTraffic(faultInterceptor, { requests, pongs, clock }),
+    source: createMarketSource(world, clock, quirks),
+    log: { ...silentLog, error: ({ error }) => process.stderr.write(`simulator: ${error}\n`) },
+    maxUnreadBytes: MAX_UNREAD_BYTES,
+  });
+  const service: SimulatedService = {
+    ...{ server, settings, world },
+    get secrets() {
+      return [settings.clientSecret, ...newestTokens.values()];
+    },
+  };
+  await server.listen();
+  faultInterceptor.setFaults(faults);
+  return {
+    ...{ baseUrl: server.baseUrl, wsUrl: server.wsUrl, requests, pongs, clientId },
+    get clientSecret() {
+      return settings.clientSecret;
+    },
+    get secrets() {
+      return service.secrets;
+    },
+    get faultCounts() {
+      return faultInterceptor.counts;
+    },
+    universe: world.universe,
+    oracle: new Oracle(world),
+    setFaults: (...replaced) => faultInterceptor.setFaults(replaced),
+    grantScopes(granted) {
+      settings.scopes = granted;
+    },
+    revokeTokens: () => server.tokens.revokeAll(),
+    rotateSecret(secret) {
+      settings.clientSecret = secret;
+    },
+    async stop() {
+      faultInterceptor.endFaults();
+      await faultInterceptor.waitForPort();
+      await server.stop();
+    },
+  };
+}
+
+function createTokenText(seed: number, quirks: Quirks, count: number): string {
+  const words = Array.from({ length: 12 }, (_, word) => hashNumbers(seed, 71, count, word));
+  const bytes = Buffer.from(Uint32Array.from(words).buffer);
+  return quirks.awkwardTokens ? `+/${bytes.toString("base64")}=&a=` : bytes.toString("base64url");
+}
+
+interface TrafficLogs {
+  readonly requests: RequestLog;
+  readonly pongs: PongLog;
+  readonly clock: Clock;
+}
+
+/** Logs what the server receives and sends, on both sides of the faults. */
+function logTraffic(faulty: FaultInterceptor, { requests, pongs, clock }: TrafficLogs): Interceptor {
+  return {
     respond(exchange, proceed) {
       const { request, rawResponse } = exchange;
       const { method, target, nowMs } = request;
@@ -53,51 +147,20 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
         if (rawResponse.headersSent) logged.status = rawResponse.statusCode;
       };
       rawResponse.once("finish", logStatus).once("close", logStatus);
-      faultInterceptor.respond(exchange, proceed);
+      faulty.respond(exchange, proceed);
     },
     upgrade(request, socket, proceed) {
-      const status = faultInterceptor.upgrade(request, socket, proceed);
+      const status = faulty.upgrade(request, socket, proceed);
       const [target = ""] = (request.url ?? "").split("?", 1);
       requests.add({ method: "GET", target, status, at: clock.now() });
     },
     receive(session, message, proceed) {
       if (message.event === "PONG") pongs.answered(session, message.requestId);
-      faultInterceptor.receive(session, message, proceed);
+      faulty.receive(session, message, proceed);
     },
     send(session, messages, proceed) {
       pongs.sent(session, messages);
-      faultInterceptor.send(session, messages, proceed);
-    },
-  };
-  const simulator = await startMarketServer({ ...plain, interceptor });
-  faultInterceptor.setFaults(faults);
-  const { tokens, settings, newestTokens, world, baseUrl, wsUrl } = simulator;
-  return {
-    ...{ baseUrl, wsUrl, requests, pongs },
-    clientId: settings.clientId,
-    get clientSecret() {
-      return settings.clientSecret;
-    },
-    get secrets() {
-      return [settings.clientSecret, ...newestTokens.values()];
-    },
-    get faultCounts() {
-      return faultInterceptor.counts;
-    },
-    universe: world.universe,
-    oracle: new Oracle(world),
-    setFaults: (...replaced) => faultInterceptor.setFaults(replaced),
-    grantScopes(scopes) {
-      settings.scopes = scopes;
-    },
-    revokeTokens: () => tokens.revokeAll(),
-    rotateSecret(secret) {
-      settings.clientSecret = secret;
-    },
-    async stop() {
-      faultInterceptor.endFaults();
-      await faultInterceptor.waitForPort();
-      await simulator.stop();
+      faulty.send(session, messages, proceed);
     },
   };
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 PRICES = ("open", "high", "low", "close")
+BAR_DIGITS = tuple(f"{name}_exact" for name in (*PRICES, "volume_24h"))
 
 
 def _groups(ts, grid):
@@ -85,16 +86,10 @@ def uncovered(ranges, start, end):
 
 
 def covers(ranges, starts, ends):
-    """Whether the ranges, in order, cover each [start, end)."""
-    merged = []
-    for lower, upper in ranges:
-        if merged and lower <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], upper)
-        else:
-            merged.append([lower, upper])
-    if not merged:
+    """Whether one of the ranges, which are ascending and apart, contains each [start, end)."""
+    if not ranges:
         return np.zeros(len(starts), dtype=bool)
-    lowers, uppers = np.array(merged, dtype="int64").T
+    lowers, uppers = np.array(ranges, dtype="int64").T
     at = np.searchsorted(lowers, starts, side="right") - 1
     return (at >= 0) & (uppers[at] >= ends)
 

@@ -67,6 +67,16 @@ class SqlBackend(Backend):
         """The names of the columns, and the rows, of a query with `:name` parameters."""
         raise NotImplementedError
 
+    def rows(self, query, values=None):
+        return self.run(query, values or {})[1]
+
+    def value(self, query):
+        """The only value of a query."""
+        return self.rows(query)[0][0]
+
+    def series(self):
+        return self.rows("SELECT index_type, index_id, name FROM series WHERE index_type <> ''")
+
     def read(self, relation, columns, where=(), order=None, descending=False, limit=None):
         """The rows of a relation. `where`: (column, operator, value); no value: the column is not null."""
         values = {f"v{at}": value for at, (_, _, value) in enumerate(where) if value is not None}
@@ -96,17 +106,17 @@ class SqlBackend(Backend):
             for way in ("ASC", "DESC")
         )
         own = ", ".join(f"d.{names.get(column, column)}" for column in (*keys, *labels))
-        found = self.run(f"SELECT {own}, {', '.join(ends)} FROM {dictionary} d", {})[1]
+        found = self.rows(f"SELECT {own}, {', '.join(ends)} FROM {dictionary} d")
         return [row for row in found if row[-1] is not None]
 
     def refresh_micros(self, series):
         """The period between two ticks."""
         kind, ids = series.ledger
-        rows = self.run(
+        rows = self.rows(
             """SELECT w.period FROM targets w JOIN series s ON s.series = w.series WHERE w.stream = :stream
             AND s.index_type = :type AND s.index_id IN (:id, :other) ORDER BY w.from_ts DESC LIMIT 1""",
             {"stream": series.stream, "type": kind, "id": ids[0], "other": ids[1]},
-        )[1]
+        )
         return int(rows[0][0]) if rows else default_refresh(series)
 
     def sql(self, query, values):

@@ -5,7 +5,7 @@ import re
 import urllib.parse
 from typing import NamedTuple
 
-from .aggregate import PRICES, bars_from_bars, uncovered
+from .aggregate import BAR_DIGITS, PRICES, bars_from_bars, uncovered
 from .errors import MdsError, Unknowable
 from .frames import plain_text
 from .grids import make_grid
@@ -54,7 +54,7 @@ def lines(warehouse, question):
             frame = _days(warehouse, series, layout, window) if stream == "ohlcv" else None
             if frame is None:
                 frame = warehouse._bars_of(series, layout, layout.is_hourly(*window), window, True)
-            columns = [f"{name}_exact" for name in (*PRICES, "volume_24h")] + ["n_ticks"]
+            columns = [*BAR_DIGITS, "n_ticks"]
             for ts, last, values in zip(frame.index, layout.ends(frame.index), frame[columns].itertuples(index=False)):
                 yield _row(series, stream, ts, ts, last, values)
         else:

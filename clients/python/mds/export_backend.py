@@ -56,16 +56,14 @@ class DuckDbBackend(_Export, SqlBackend):
 
     def spans(self, stream, keys, labels=()):
         newest = [f"arg_max({label}, ts)" for label in labels]
-        return self.run(f"SELECT {', '.join([*keys, *newest])}, min(ts), max(ts) FROM {stream} GROUP BY {', '.join(keys)}", {})[1]
+        return self.rows(f"SELECT {', '.join([*keys, *newest])}, min(ts), max(ts) FROM {stream} GROUP BY {', '.join(keys)}")
 
     def series(self):
-        return self.run("SELECT index_type, index_id, name FROM series", {})[1]
+        return self.rows("SELECT index_type, index_id, name FROM series")
 
     def refresh_micros(self, series):
-        rows = self.run(
-            "SELECT refresh_us FROM series WHERE index_type = :type AND index_id = :id",
-            {"type": series.index_type, "id": series.index_id},
-        )[1]
+        sql = "SELECT refresh_us FROM series WHERE index_type = :type AND index_id = :id"
+        rows = self.rows(sql, {"type": series.index_type, "id": series.index_id})
         return rows[0][0] if rows else default_refresh(series)
 
     def close(self):

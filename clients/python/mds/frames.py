@@ -1,6 +1,7 @@
 """Rows of the warehouse as tables."""
 
 import decimal
+import functools
 
 import pandas as pd
 
@@ -34,6 +35,17 @@ def outline(starts, layout, window):
     first = window[0] if window[0] != -(2**62) else (int(starts.min()) if len(starts) else 0)
     last = window[1] if window[1] != 2**62 else (int(layout.ends([starts.max()])[0]) if len(starts) else 0)
     return first, last
+
+
+def starts_of(parts):
+    """The times at which any of the tables has a row."""
+    return functools.reduce(lambda starts, part: starts.union(part.index), parts[1:], parts[0].index)
+
+
+def align(parts):
+    """The same tables, each with a row for every time."""
+    starts = starts_of(parts)
+    return [part.reindex(starts) for part in parts] if len(parts) > 1 else parts
 
 
 def join(series, found, parts, tz=None):

@@ -62,15 +62,14 @@ _VIEWS = ("index_ticks", "bars_1h", "ohlcv", "coverage")
 
 def cite(backend, state=None):
     """A token that names a state: the newest one by default."""
-    last = "SELECT coalesce(max(seq), 0) FROM commits"
-    commit, present = state or (backend.run(last, {})[1][0][0], backend.present())
+    commit, present = state or (_last_commit(backend), backend.present())
     return f"{to_stamp(present)}@{commit}-{_digest(backend, commit)}"
 
 
 def find_state(backend, known_at):
     """The commit and the present that a token or a time names. Raises Unknowable if the warehouse cannot tell that state."""
     token = _TOKEN.match(known_at) if isinstance(known_at, str) else None
-    last = backend.run("SELECT coalesce(max(seq), 0) FROM commits", {})[1][0][0]
+    last = _last_commit(backend)
     if token:
         commit = int(token.group(2))
         if commit > last:
@@ -85,7 +84,7 @@ def find_state(backend, known_at):
     if at > max(now, (_commit(backend, last) or (0,))[0]):
         raise Unknowable(f"{to_stamp(at)} is in the future; give a moment that is over")
     # Within each part moments ascend: the clock of the machine may be set back, and a copy restored.
-    parts = backend.run("SELECT seq, at FROM commits WHERE seq = 0 OR unknown_from IS NOT NULL ORDER BY seq", {})[1]
+    parts = backend.rows("SELECT seq, at FROM commits WHERE seq = 0 OR unknown_from IS NOT NULL ORDER BY seq")
     begun = [seq for seq, begin in parts if begin <= at]
     if not begun:
         since = to_stamp(min(begin for _, begin in parts)) if parts else "its next run"
@@ -119,9 +118,8 @@ class KnownBackend(SqliteBackend):
         self._replaced = SqliteBackend(path)
         self._whole = None
         commit, present = state
-        current = f"ifnull(since, 0) <= {commit}"
-        replaced = f"{current} AND until > {commit}"
-        self._current, self._replaced_rows = current, replaced
+        self._current = current = f"ifnull(since, 0) <= {commit}"
+        self._replaced_rows = replaced = f"{current} AND until > {commit}"
         kept = f"SELECT * FROM main.kept_bars WHERE n_ticks IS NOT NULL AND ifnull(last_commit, 0) <= {commit}"
         for backend, ticks, bars, where in (
             (self, "index_tick_rows", "daily_bar_rows", current),
@@ -137,7 +135,7 @@ class KnownBackend(SqliteBackend):
                 PRIMARY KEY (stream, series, from_ts)) WITHOUT ROWID""",
             ]
             names = ", ".join(f"'{name}'" for name in _VIEWS)
-            copies = backend.run(f"SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name IN ({names})", {})[1]
+            copies = backend.rows(f"SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name IN ({names})")
             backend.change([f"CREATE TEMP {text}" for text in define])
             backend.change([sql.replace("CREATE VIEW", "CREATE TEMP VIEW", 1) for (sql,) in copies])
         self._loaded = set()
@@ -177,7 +175,7 @@ class KnownBackend(SqliteBackend):
 
     def stale_hours(self, series, lower, upper):
         commit = self.state[0]
-        rows = self.run(
+        rows = self.rows(
             f"""SELECT k.ts FROM series s CROSS JOIN main.kept_bars k ON k.series = s.series
             WHERE s.index_type = :type AND s.index_id = :id AND k.ts >= :lower AND k.ts < :upper
               AND ifnull(k.first_commit, 0) <= {commit} AND (k.n_ticks IS NULL OR k.last_commit > {commit})
@@ -185,7 +183,7 @@ class KnownBackend(SqliteBackend):
             WHERE s.index_type = :type AND s.index_id = :id AND p.ts >= :lower AND p.ts < :upper AND {self._replaced_rows}
             ORDER BY 1""",
             {"type": series.index_type, "id": series.index_id, "lower": lower, "upper": upper},
-        )[1]
+        )
         return [hour for (hour,) in rows]
 
     def close(self):
@@ -213,43 +211,36 @@ class KnownBackend(SqliteBackend):
         return read("coverage", selected, [*where, ("proof", "=", "lost")])
 
     def _load(self, where):
-        """Brings the ledger of the series that the conditions name, and returns its key."""
+        """Brings the ledger of the series that the conditions name."""
         given = {column: value for column, operator, value in where if operator == "="}
         if "index_id" not in given:
             raise Unknowable("an earlier state can be shown for named series only; name them")
-        key = self.run(
-            "SELECT series FROM series WHERE index_type = :index_type AND index_id = :index_id",
-            {name: given[name] for name in ("index_type", "index_id")},
-        )[1]
-        if not key:
-            return None
+        sql = "SELECT series FROM series WHERE index_type = :index_type AND index_id = :index_id"
+        key = self.rows(sql, {name: given[name] for name in ("index_type", "index_id")})
+        if not key or key[0][0] in self._loaded:
+            return
         series = key[0][0]
-        if series not in self._loaded:
-            for backend in (self, self._replaced):
-                backend.change(
-                    [
-                        f"""INSERT INTO temp.settled_ranges SELECT {_RANGES} FROM main.{table}
-                        WHERE stream IN ('index_ticks', 'ohlcv') AND series = {series} AND {condition}"""
-                        for table, condition in (
-                            ("settled_ranges", self._current),
-                            ("past_settled_ranges", self._replaced_rows),
-                        )
-                    ]
-                )
-            self._loaded.add(series)
-        return series
+        tables = {"settled_ranges": self._current, "past_settled_ranges": self._replaced_rows}
+        statements = [
+            f"""INSERT INTO temp.settled_ranges SELECT {_RANGES} FROM main.{table}
+            WHERE stream IN ('index_ticks', 'ohlcv') AND series = {series} AND {condition}"""
+            for table, condition in tables.items()
+        ]
+        for backend in (self, self._replaced):
+            backend.change(statements)
+        self._loaded.add(series)
 
 
 def _past_of_everything(file, commit, present):
     """Temporary views with the names of the tables, which show all rows of then, and copies of the file's views, which read them."""
     current = f"ifnull(since, 0) <= {commit}"
     replaced = f"{current} AND until > {commit}"
-    kept_bars = [row[1] for row in file.run("PRAGMA main.table_info(kept_bars)", {})[1]]
+    kept_bars = _columns(file, "kept_bars")
     figures = ", ".join(
         {"n_ticks": f"CASE WHEN ifnull(last_commit, 0) <= {commit} THEN n_ticks END AS n_ticks"}.get(name, name) for name in kept_bars
     )
     hour = f"p.ts - p.ts % {_HOUR}"
-    state = [row[1] for row in file.run("PRAGMA main.table_info(warehouse_state)", {})[1]]
+    state = _columns(file, "warehouse_state")
     skew = f"{present} - CAST(strftime('%s', 'now') AS INTEGER) * 1000000 AS clock_skew"
     views = {
         "kept_bars": f"""SELECT {figures} FROM main.kept_bars WHERE ifnull(first_commit, 0) <= {commit}
@@ -259,7 +250,7 @@ def _past_of_everything(file, commit, present):
         "warehouse_state": f"SELECT {', '.join(skew if name == 'clock_skew' else name for name in state)} FROM main.warehouse_state",
     }
     for past, table in _TABLES.items():
-        names = [[row[1] for row in file.run(f"PRAGMA main.table_info({each})", {})[1]] for each in (table, past)]
+        names = [_columns(file, each) for each in (table, past)]
         shared = [name for name in names[0] if name in names[1]]
         source = f"CASE WHEN confirmed > {commit} THEN 1 ELSE source END AS source"
         if names[0][0] == "slot":
@@ -278,11 +269,15 @@ def _past_of_everything(file, commit, present):
     times = [f"strftime('%Y-%m-%dT%H:%M:%S', {ts} / 1000000, 'unixepoch') || printf('.%06dZ', {ts} % 1000000)" for ts in ("p.from_ts", "p.to_ts")]
     views["gaps"] = _GAPS.format(present, *times)
     hidden = ", ".join(f"'{name}'" for name in views)
-    copies = file.run(f"SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name NOT IN ({hidden})", {})[1]
+    copies = file.rows(f"SELECT sql FROM main.sqlite_master WHERE type = 'view' AND name NOT IN ({hidden})")
     # Rows of then are ordered by their time alone.
     return [f"CREATE TEMP VIEW {name} AS {sql}" for name, sql in views.items()] + [
         re.sub(r"\b(\w+\.)?part (ASC|DESC), ", "", sql.replace("CREATE VIEW", "CREATE TEMP VIEW", 1)) for (sql,) in copies
     ]
+
+
+def _columns(file, table):
+    return [name for _, name, *_ in file.rows(f"PRAGMA main.table_info({table})")]
 
 
 def _parted_rows(table, past, key, columns, current, replaced):
@@ -300,7 +295,7 @@ def _list_then(file, table, entity, keys, at):
     micros = "CAST(strftime('%s', old) AS INTEGER) * 1000000 + CAST(substr(old, 21, 6) AS INTEGER)"
     values = {"INTEGER": f"CASE WHEN old LIKE '%Z' THEN {micros} ELSE old + 0 END", "REAL": "old + 0"}
     columns = []
-    for _, column, kind, *_ in file.run(f"PRAGMA main.table_info({table})", {})[1]:
+    for _, column, kind, *_ in file.rows(f"PRAGMA main.table_info({table})"):
         later = f"FROM main.status_changes c WHERE c.entity = '{entity}' AND c.id = {name} AND c.field = '{column}' AND c.seen_at > {at}"
         old = f"(SELECT {values.get(kind, 'old')} {later} ORDER BY c.change LIMIT 1)"
         then = f"CASE WHEN EXISTS (SELECT 1 {later}) THEN {old} ELSE t.{column} END AS {column}"
@@ -316,19 +311,23 @@ def _relations_of_now(file, query):
     query = re.sub(r"--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'", " ", query, flags=re.DOTALL)
     if re.search(r"\bmain[\"`\]]?\s*\.", query, re.IGNORECASE):
         raise Unknowable("`main.` names the newest state; leave it out: an earlier state has relations of the same names")
-    tables = [name for (name,) in file.run("SELECT name FROM main.sqlite_master WHERE type = 'table'", {})[1]]
+    tables = [name for (name,) in file.rows("SELECT name FROM main.sqlite_master WHERE type = 'table'")]
     of_now = {*tables} - {*_TABLES.values(), *_LISTS, *_NOTICED, "kept_bars", "warehouse_state"}
     named = re.findall(r"(?:\bfrom|\bjoin|,)\s*[\"`\[]?(\w+)", query.lower())
     return [name for name in dict.fromkeys(named) if name in of_now]
 
 
+def _last_commit(backend):
+    return backend.value("SELECT coalesce(max(seq), 0) FROM commits")
+
+
 def _commit(backend, seq):
     """at, unknown_from, clock_skew; a file of an earlier version has no clock_skew."""
-    rows = backend.run("SELECT * FROM commits WHERE seq = :seq", {"seq": seq})[1]
+    rows = backend.rows("SELECT * FROM commits WHERE seq = :seq", {"seq": seq})
     return (*rows[0][1:], None) if rows else None
 
 
 def _digest(backend, seq):
-    name = backend.run("SELECT history_id FROM warehouse_state", {})[1][0][0]
+    name = backend.value("SELECT history_id FROM warehouse_state")
     at = (_commit(backend, seq) or (0,))[0]
     return hashlib.sha256(f"{name} {seq} {at}".encode()).hexdigest()[:12]

@@ -18,15 +18,9 @@ class PostgresBackend(SqlBackend):
             cursor.execute(text, values or None)
             return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
-    def series(self):
-        return self.run("SELECT index_type, index_id, name FROM series WHERE index_type <> ''", {})[1]
-
     def present(self):
-        return int(
-            self.run(
-                "SELECT floor(extract(epoch FROM statement_timestamp()))::bigint * 1000000 + clock_skew FROM source", {}
-            )[1][0][0]
-        )
+        sql = "SELECT floor(extract(epoch FROM statement_timestamp()))::bigint * 1000000 + clock_skew FROM source"
+        return int(self.value(sql))
 
     def close(self):
         self._connection.close()

@@ -26,13 +26,8 @@ class SqliteBackend(SqlBackend):
         cursor = self._connection.execute(query, values or {})
         return [column[0] for column in cursor.description or ()], cursor.fetchall()
 
-    def series(self):
-        return self.run("SELECT index_type, index_id, name FROM series WHERE index_type <> ''", {})[1]
-
     def present(self):
-        return self.run(
-            "SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + clock_skew FROM warehouse_state", {}
-        )[1][0][0]
+        return self.value("SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + clock_skew FROM warehouse_state")
 
     def at(self, known_at):
         from .known_backend import KnownBackend, find_state

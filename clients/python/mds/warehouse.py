@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 
 from . import citation
-from .aggregate import PRICES, bars_from_bars, bars_from_ticks, covers, judge, uncovered
+from .aggregate import BAR_DIGITS, PRICES, bars_from_bars, bars_from_ticks, covers, judge, uncovered
 from .errors import Incomplete, UnknownSeries
-from .frames import join, labels_of, outline, plain_text, regular, tick_columns, to_decimals, to_numbers, to_times
+from .frames import align, join, labels_of, outline, plain_text, regular, starts_of, tick_columns, to_decimals, to_numbers, to_times
 from .grids import DAY as _DAY
 from .grids import HOUR as _HOUR
 from .grids import Grid, make_grid
@@ -106,9 +106,7 @@ class Warehouse:
         for each, part in zip(found, parts):
             if len(part) == 0 and len(self._backend.read(each.stream, ["ts"], each.key, limit=1)) == 0:
                 warnings.warn(f"{each} has no ticks; ohlcv() reads the service's daily bars", stacklevel=2)
-        starts = parts[0].index
-        for part in parts[1:]:
-            starts = starts.union(part.index)
+        starts = starts_of(parts)
         if grid:
             starts = regular(starts, layout, window)
         if not running:
@@ -134,12 +132,7 @@ class Warehouse:
         found = self._find(series, index_type, of)
         names = tick_columns(columns, exact)
         parts = [self._ticks_of(each, names, *self._window(start, end, tz=tz)) for each in found]
-        if len(parts) > 1:
-            starts = parts[0].index
-            for part in parts[1:]:
-                starts = starts.union(part.index)
-            parts = [part.reindex(starts) for part in parts]
-        return join(series, found, parts, tz)
+        return join(series, found, align(parts), tz)
 
     @_with_past
     def iter_ticks(
@@ -184,12 +177,7 @@ class Warehouse:
             frame["is_final"] = frame["is_final"].astype(bool)
             frame = frame if running else frame[frame.index + _DAY <= self._backend.present()].copy()
             parts.append(to_decimals(frame))
-        if len(parts) > 1:
-            days = parts[0].index
-            for part in parts[1:]:
-                days = days.union(part.index)
-            parts = [part.reindex(days) for part in parts]
-        return join(series, found, parts)
+        return join(series, found, align(parts))
 
     @_with_past
     def returns(self, series, every="1h", start=None, end=None, *, log=False, index_type=None, of=None, tz=None, align=None):
@@ -315,15 +303,17 @@ class Warehouse:
 
     def _at(self, known_at, tz=None):
         is_token = isinstance(known_at, str) and "@" in known_at
-        past = Warehouse(self._backend.at(known_at if tz is None or is_token else to_micros(known_at, now_micros(), tz)))
-        past._known, past._known_tickers = self._known, self._known_tickers
-        return past
+        return self._on(self._backend.at(known_at if tz is None or is_token else to_micros(known_at, now_micros(), tz)))
 
     def _pinned(self):
         """The same state, which stays when another is shown."""
-        pinned = Warehouse(self._backend.pinned())
-        pinned._known, pinned._known_tickers = self._known, self._known_tickers
-        return pinned
+        return self._on(self._backend.pinned())
+
+    def _on(self, backend):
+        """The same series, read from a backend of another state."""
+        other = Warehouse(backend)
+        other._known, other._known_tickers = self._known, self._known_tickers
+        return other
 
     def _series(self):
         if self._known is None:
@@ -436,27 +426,26 @@ class Warehouse:
         return to_numbers(frame)
 
     def _bars_of(self, series, layout, is_hourly, window, exact):
-        digits = [f"{name}_exact" for name in (*PRICES, "volume_24h")] if exact else []
         is_kept = series.stream == "index_ticks" and series.figure == "price" and series.over is None
         if self._backend.has_bars and is_hourly and is_kept:
-            columns = ["ts", *PRICES, "volume_24h", "n_ticks", "quality", *digits]
+            columns = ["ts", *PRICES, "volume_24h", "n_ticks", "quality", *(BAR_DIGITS if exact else ())]
             where = [*series.key, ("ts", ">=", window[0]), ("ts", "<", window[1])]
             hours = to_numbers(self._backend.read("bars_1h", columns, where, order="ts"))
             hours["doubtful"] = hours.pop("quality") == "doubtful ticks"
             hours = self._with_stale(series, hours, window, exact)
             return to_decimals(bars_from_bars(hours, layout))
+        return to_decimals(self._bars_from_ticks(series, layout, window, exact))
+
+    def _bars_from_ticks(self, series, layout, window, exact):
         columns = ["price", "volume", "quality", *(["price_exact", "volume_exact"] if exact else [])]
-        return to_decimals(bars_from_ticks(self._raw_ticks(series, columns, *window), layout))
+        return bars_from_ticks(self._raw_ticks(series, columns, *window), layout)
 
     def _with_stale(self, series, hours, window, exact):
         """Adds the hours that must be computed from their ticks."""
         stale = self._backend.stale_hours(series, *window)
         runs = np.split(np.array(stale, dtype="int64"), np.flatnonzero(np.diff(stale) != _HOUR) + 1) if stale else []
-        columns = ["price", "volume", "quality", *(["price_exact", "volume_exact"] if exact else [])]
-        more = [
-            bars_from_ticks(self._raw_ticks(series, columns, int(run[0]), int(run[-1]) + _HOUR), Grid(_HOUR, 0)).reset_index()
-            for run in runs
-        ]
+        windows = [(int(run[0]), int(run[-1]) + _HOUR) for run in runs]
+        more = [self._bars_from_ticks(series, Grid(_HOUR, 0), window, exact).reset_index() for window in windows]
         found = [part for part in (hours, *more) if len(part)]
         return pd.concat(found, ignore_index=True).sort_values("ts", ignore_index=True) if len(found) > 1 else (found or [hours])[0]
 
@@ -483,11 +472,11 @@ class Warehouse:
         return rows[rows["index_type"].isna() & rows["index_id"].fillna("").isin(ids)][list(columns)]
 
     def _proven(self, series, stream="index_ticks"):
-        """The bounds of every covered range, ascending and disjoint."""
+        """The bounds of every covered range, ascending and apart."""
         rows = self._ledger_rows("coverage", ["from_ts", "to_ts"], series, stream, [("proof", "<>", "lost")])
         merged = []
         for lower, upper in rows.sort_values("from_ts").astype("int64").itertuples(index=False):
-            if merged and lower < merged[-1][1]:
+            if merged and lower <= merged[-1][1]:
                 merged[-1] = (merged[-1][0], max(merged[-1][1], upper))
             else:
                 merged.append((lower, upper))

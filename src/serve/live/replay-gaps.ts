@@ -1,5 +1,5 @@
 import { NOT_AT_SOURCE_REASON } from "../../api-server/history.ts";
-import type { CoverageSegment } from "../../api-server/source.ts";
+import type { CoverageSegment, HistoryRecord } from "../../api-server/source.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
@@ -7,7 +7,7 @@ import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { NOT_OBSERVED_REASON } from "../../warehouse/views/gap-parts.ts";
 import { readSegments } from "../records/page-coverage.ts";
-import { type Gap, type GapSubject, gapText, type TickMessage, type TickSource } from "./tick-sources.ts";
+import { type Gap, type GapSubject, gapText, type TickSource } from "./tick-sources.ts";
 
 const subscriptionSql = `SELECT s.series FROM series s WHERE s.index_type = '' AND s.index_id = ? AND EXISTS
   (SELECT 1 FROM settled_ranges g WHERE g.stream = 'exchange_ticks' AND g.series = s.series)`;
@@ -31,7 +31,7 @@ export function findGapMessages(
   sources: readonly TickSource[],
   range: TimeRange,
   now: Micros,
-): TickMessage[] {
+): HistoryRecord[] {
   const keys = new Map<string, GapKey>();
   for (const source of sources) {
     const key = findGapKey(connection, source);

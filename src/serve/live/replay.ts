@@ -1,7 +1,7 @@
 import { ApiError } from "../../api-server/api-error.ts";
 import { encodeFrames } from "../../api-server/frames.ts";
 import type { Session } from "../../api-server/session.ts";
-import type { Feed } from "../../api-server/source.ts";
+import type { Feed, HistoryRecord } from "../../api-server/source.ts";
 import {
   formatShort,
   formatTimestamp,
@@ -16,7 +16,7 @@ import { type Clock, runAfterPendingMessages } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServedWarehouse } from "../served-warehouse.ts";
 import { findGapMessages } from "./replay-gaps.ts";
-import { findTickSources, type TickMessage, type TickSource } from "./tick-sources.ts";
+import { findTickSources, type TickSource } from "./tick-sources.ts";
 
 export interface ReplayRange {
   readonly from: Micros;
@@ -73,7 +73,7 @@ export class Replay implements Feed {
   readonly #options: ReplayOptions;
   readonly #stop = new AbortController();
   #sources: readonly TickSource[] | undefined;
-  #gapMessages: readonly TickMessage[] = [];
+  #gapMessages: readonly HistoryRecord[] = [];
   #hasBegun = false;
   #ticks = 0;
   #gaps = 0;
@@ -118,7 +118,7 @@ export class Replay implements Feed {
   }
 
   /** The messages of `[at, end)` in the order in which they are sent: gaps before ticks of the same timestamp. */
-  #read(at: Micros, end: Micros): TickMessage[] {
+  #read(at: Micros, end: Micros): HistoryRecord[] {
     const { warehouse, session } = this.#options;
     const { now } = warehouse;
     return warehouse.snapshot((connection) => {
@@ -129,7 +129,7 @@ export class Replay implements Feed {
       const messages = this.#gapMessages.filter(({ ts }) => ts >= at && ts < end);
       this.#gaps += messages.length;
       for (const source of this.#sources) {
-        const ticks = source.read(connection, at, end, Number.MAX_SAFE_INTEGER);
+        const ticks = source.read(connection, at, end);
         this.#ticks += ticks.length;
         for (const tick of ticks) messages.push(tick);
       }
@@ -138,7 +138,7 @@ export class Replay implements Feed {
     });
   }
 
-  async #send(messages: readonly TickMessage[], startedAt: number): Promise<void> {
+  async #send(messages: readonly HistoryRecord[], startedAt: number): Promise<void> {
     const { session, clock, speed, from } = this.#options;
     let texts: string[] = [];
     let length = 0;

@@ -28,14 +28,15 @@ const POLL_INTERVAL_MS = 50;
 const MAX_NEWS_AGE_MICROS = 300 * MICROS_PER_SECOND;
 /** A series that appears while clients are subscribed is noticed after this time. */
 const SOURCES_INTERVAL_MS = 1_000;
-const MAX_TICKS_PER_READ = 100;
 
 interface FollowedSource {
   readonly source: TickSource;
   readonly sent: SentTicks;
-  /** Changed ranges to be read. */
+  /** Ranges that may have ticks to send. */
   readonly changed: TimeRange[];
 }
+
+const ALWAYS: TimeRange = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 /**
  * Sends ticks once they are committed. The writer may be another process, so it watches the number of the last commit
@@ -51,8 +52,6 @@ export class TickPublisher implements Feed {
   #version = "";
   /** Up to where the journal was read. */
   #position: JournalPosition | undefined;
-  /** The names of sources that may have ticks to send. */
-  readonly #changed = new Set<string>();
   /** The newest keys when sources were searched: a new source has a new key. */
   #newestKeys = "";
   #sourcesReadAt = Number.NEGATIVE_INFINITY;
@@ -86,7 +85,6 @@ export class TickPublisher implements Feed {
   #forget(): void {
     this.#topics = new Set();
     this.#followed.clear();
-    this.#changed.clear();
     this.#position = undefined;
     this.#version = "";
   }
@@ -123,8 +121,9 @@ export class TickPublisher implements Feed {
     this.#version = version;
     const isDue = clock.monotonic() - this.#sourcesReadAt >= SOURCES_INTERVAL_MS;
     if (isDue && readNewestKeys(warehouse.connection) !== this.#newestKeys) this.#readSources(false);
-    if (this.#changed.size === 0) return;
-    const news = this.#readNews();
+    const changed = [...this.#followed.values()].filter((followed) => followed.changed.length > 0);
+    if (changed.length === 0) return;
+    const news = this.#readNews(changed);
     if (news.length > 0) this.#options.audience.deliver(news);
   }
 
@@ -133,21 +132,14 @@ export class TickPublisher implements Feed {
     const before = this.#position;
     this.#position = position;
     if (before === undefined || !canContinue(position, before)) {
-      for (const [name, { changed }] of this.#followed) {
-        this.#changed.add(name);
-        changed.push({ from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY });
-      }
+      for (const { changed } of this.#followed.values()) changed.push(ALWAYS);
       this.#newestKeys = "";
       return;
     }
     for (const change of readChanges(connection, { after: before.seq, until: position.seq })) {
       const { stream, kind, key, from, to } = change;
       if (kind !== "rows" || (stream !== "index_ticks" && stream !== "exchange_ticks")) continue;
-      const name = `${stream} ${key}`;
-      const followed = this.#followed.get(name);
-      if (!followed) continue;
-      this.#changed.add(name);
-      followed.changed.push({ from, to });
+      this.#followed.get(`${stream} ${key}`)?.changed.push({ from, to });
     }
   }
 
@@ -168,36 +160,26 @@ export class TickPublisher implements Feed {
         if (this.#followed.has(name)) continue;
         const newest = isSubscription ? findNewestTick(connection, source, until) : -1;
         const sent = new SentTicks(Math.max(newest, warehouse.now - MAX_NEWS_AGE_MICROS - 1));
-        this.#followed.set(name, { source, sent, changed: [] });
-        if (!isSubscription) this.#changed.add(name);
+        this.#followed.set(name, { source, sent, changed: isSubscription ? [] : [ALWAYS] });
       }
     });
     for (const name of this.#followed.keys()) if (!found.has(name)) this.#followed.delete(name);
   }
 
-  #readNews(): TickNews[] {
+  #readNews(changed: readonly FollowedSource[]): TickNews[] {
     const { warehouse } = this.#options;
     const { now } = warehouse;
     const oldest = now - MAX_NEWS_AGE_MICROS;
-    return warehouse.snapshot((connection) => {
-      const news = [];
-      const left: string[] = [];
-      for (const name of this.#changed) {
-        this.#changed.delete(name);
-        const followed = this.#followed.get(name);
-        if (!followed) continue;
+    return warehouse.snapshot((connection) =>
+      changed.flatMap((followed) => {
         const { source, sent } = followed;
         const gaps = findLate(connection, followed, Math.max(sent.newest + 1, oldest));
-        const from = Math.max(sent.newest + 1, oldest);
-        const ticks = source.read(connection, from, now + MAX_AHEAD_MICROS, MAX_TICKS_PER_READ);
+        const ticks = source.read(connection, Math.max(sent.newest + 1, oldest), now + MAX_AHEAD_MICROS);
         sent.add(ticks.map(({ ts }) => ts));
-        if (ticks.length === MAX_TICKS_PER_READ) left.push(name);
         const texts = [...gaps.map((gap) => gapText(source, gap)), ...ticks.map(({ text }) => text)];
-        if (texts.length > 0) news.push({ topics: source.topics, texts });
-      }
-      for (const name of left) this.#changed.add(name);
-      return news;
-    });
+        return texts.length > 0 ? [{ topics: source.topics, texts }] : [];
+      }),
+    );
   }
 }
 
@@ -208,8 +190,7 @@ function readNewestKeys(connection: Connection): string {
 
 /** Where ticks came after later ones were sent, or too late to be sent: a client reads them by REST. */
 function findLate(connection: Connection, { source, sent, changed }: FollowedSource, until: Micros): Gap[] {
-  const readTimestamps = ({ from, to }: TimeRange) =>
-    source.read(connection, from, to, Number.MAX_SAFE_INTEGER).map(({ ts }) => ts);
+  const readTimestamps = ({ from, to }: TimeRange) => source.read(connection, from, to).map(({ ts }) => ts);
   return changed
     .splice(0)
     .map((range) => sent.takeLate(range, until, readTimestamps))

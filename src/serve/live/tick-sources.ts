@@ -1,3 +1,4 @@
+import type { HistoryRecord } from "../../api-server/source.ts";
 import { topicsOfIndex, topicsOfListing } from "../../api-server/subscription.ts";
 import { formatShort, formatTimestamp, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -8,12 +9,6 @@ import { historyWriter, listServedSeries } from "../records/history.ts";
 import type { LatestRow } from "../records/latest-rows.ts";
 import { exchangeTickText } from "../records/snapshots.ts";
 
-/** A tick as a message of the websocket. */
-export interface TickMessage {
-  readonly ts: Micros;
-  readonly text: string;
-}
-
 /** One index, or one market on one exchange: reads its ticks and writes them as messages. */
 export interface TickSource {
   readonly stream: "index_ticks" | "exchange_ticks";
@@ -21,14 +16,14 @@ export interface TickSource {
   readonly topics: readonly string[];
   /** What identifies it in a message about it. */
   readonly labels: Readonly<Record<string, string>>;
-  /** The ticks of `[from, to)`, ascending, at most `limit`. */
-  read(connection: Connection, from: Micros, to: Micros, limit: number): TickMessage[];
+  /** The ticks of `[from, to)` as messages of the websocket, ascending. */
+  read(connection: Connection, from: Micros, to: Micros): HistoryRecord[];
 }
 
 const ticksSql = `SELECT ts, ${rowTables.index_ticks.columns.join(", ")} FROM index_tick_rows
-  WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts LIMIT ?`;
+  WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts`;
 const tickersSql = `SELECT listing AS key, * FROM exchange_tick_rows
-  WHERE listing = ? AND ts >= ? AND ts < ? ORDER BY ${timeOrder("exchange_ticks")} LIMIT ?`;
+  WHERE listing = ? AND ts >= ? AND ts < ? ORDER BY ${timeOrder("exchange_ticks")}`;
 
 interface ListingRow {
   readonly listing: number;
@@ -45,10 +40,10 @@ export function findTickSources(connection: Connection, hasTopic: (topic: string
       key,
       topics: topicsOfIndex(indexType, indexId),
       labels: { indexType, indexId },
-      read(reader, from, to, limit) {
+      read(reader, from, to) {
         const write = historyWriter("index_ticks", series);
         return reader
-          .tuples<Parameters<typeof write>[0]>(ticksSql, [key, from, to, limit])
+          .tuples<Parameters<typeof write>[0]>(ticksSql, [key, from, to])
           .map((row) => ({ ts: Number(row[0]), text: `{"event":"INDEX_TICKER",${write(row)}}` }));
       },
     };
@@ -60,8 +55,8 @@ export function findTickSources(connection: Connection, hasTopic: (topic: string
       key: listing,
       topics: topicsOfListing(ids.exchange_id, ids.market_id),
       labels: { exchangeId: ids.exchange_id, marketId: ids.market_id },
-      read: (reader, from, to, limit) =>
-        reader.rows<LatestRow>(tickersSql, [listing, from, to, limit]).map((row) => ({
+      read: (reader, from, to) =>
+        reader.rows<LatestRow>(tickersSql, [listing, from, to]).map((row) => ({
           ts: row.ts,
           text: `{"event":"EXCHANGE_TICKER",${exchangeTickText({ ...row, ...ids }, true)}}`,
         })),

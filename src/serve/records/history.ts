@@ -63,10 +63,10 @@ export function findHistorySeries(
     );
     return newest.get(key);
   };
-  return selected.map((series) => {
-    const opened = openSeries(connection, stream, series, now);
-    return selected.length > 1 ? { ...opened, latest: () => readNewest(series.series) } : opened;
-  });
+  const isOne = selected.length === 1;
+  return selected.map((series) =>
+    openSeries(connection, stream, series, now, isOne ? undefined : readNewest),
+  );
 }
 
 function isListed(connection: Connection, type: IndexType, id: string): boolean {
@@ -130,19 +130,23 @@ function openSeries(
   stream: HistoryStream,
   series: ServedSeries,
   now: Micros,
-): HistorySeries<HistoryRow> {
+  readNewest?: (key: number) => HistoryRow | undefined,
+): HistorySeries {
   const { series: key, indexType, indexId } = series;
   const { readSql } = tables[stream];
   const write = historyWriter(stream, series);
+  const toRecord = (row: HistoryRow) => ({ ts: row[0], text: `{${write(row)}}` });
   const read = (from: Micros, to: Micros, limit: number) =>
-    connection.tuples<HistoryRow>(readSql, [key, from, to, limit]);
+    connection.tuples<HistoryRow>(readSql, [key, from, to, limit]).map(toRecord);
   return {
     indexType,
     rank: key,
     read,
-    latest: () => read(0, now + MAX_AHEAD_MICROS, 1)[0],
-    tsOf: ([ts]) => ts,
-    write: (row) => `{${write(row)}}`,
+    latest() {
+      if (!readNewest) return read(0, now + MAX_AHEAD_MICROS, 1)[0];
+      const row = readNewest(key);
+      return row && toRecord(row);
+    },
     cursorAt: (ts) => new RowIds(key, stream, indexType, indexId).at(ts),
     // Bars have the service's ids. Of one series few rows are compared; there is no index for a search of all.
     findRecord(id) {

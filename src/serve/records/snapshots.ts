@@ -2,8 +2,8 @@ import { parseRecordId, RowIds } from "../../api-server/record-ids.ts";
 import type {
   ContractFilter,
   ContractsFilter,
-  ExchangeTickersPage,
-  SourceState,
+  ExchangeTicker,
+  ExchangeTickersRequest,
 } from "../../api-server/source.ts";
 import type { Column } from "../../model/column.ts";
 import {
@@ -47,27 +47,21 @@ function exchangeTickIds({ key, exchange_id, market_id }: ListingRow): RowIds {
 export function readExchangeTickers(
   connection: Connection,
   now: Micros,
-  { exchangeId, marketIds, startAfter, limit }: Parameters<SourceState["exchangeTickers"]>[0],
-): ExchangeTickersPage | undefined {
-  const after = startAfter === undefined ? -1 : findListing(connection, startAfter);
-  if (after === undefined) return undefined;
+  { exchangeId, marketIds, firstKey, limit }: ExchangeTickersRequest,
+): ExchangeTicker[] {
   const selected = conditionsOf([
     ["s.exchange_id = ?", exchangeId],
     ...marketIds.map((id) => ["s.market_id = ?", id] as const),
-    ["s.listing > ?", after],
+    ["s.listing >= ?", firstKey],
   ]);
-  const rows = readLatestRows(connection, "exchange_ticks", { now, ...selected, limit: limit + 1 });
-  const page = rows.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    records: page.map((row) => `{${exchangeTickText(row)}}`),
-    lastId: last && exchangeTickIds(last).at(last.ts),
-    hasMore: rows.length > limit,
-  };
+  return readLatestRows(connection, "exchange_ticks", { now, ...selected, limit }).map((row) => ({
+    id: exchangeTickIds(row).at(row.ts),
+    text: `{${exchangeTickText(row)}}`,
+  }));
 }
 
 /** The listing whose ticker has this id; undefined if this warehouse has none. */
-function findListing(connection: Connection, id: string): number | undefined {
+export function findListing(connection: Connection, id: string): number | undefined {
   const sql = "SELECT listing AS key, exchange_id, market_id FROM listings WHERE listing = ?";
   return parseRecordId(id, ({ key, number }) => {
     const row = connection.findRow<ListingRow>(sql, [key]);

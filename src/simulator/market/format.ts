@@ -1,18 +1,6 @@
 export const DAY_MS = 86_400_000;
 
-const HOUR_MS = 3_600_000;
-let hour = { at: Number.NaN, text: "" };
-const two = (value: number) => (value < 10 ? `0${value}` : `${value}`);
-
-/** The text of the hour is kept: the records of a page share it, and `toISOString` takes longer than the rest of a record. */
-export function formatUtc(ms: number): string {
-  const at = Math.floor(ms / HOUR_MS);
-  if (at !== hour.at) hour = { at, text: new Date(at * HOUR_MS).toISOString().slice(0, 14) };
-  const rest = Math.trunc(ms - at * HOUR_MS);
-  const seconds = Math.trunc(rest / 1000);
-  const fraction = rest % 1000;
-  return `${hour.text}${two(Math.trunc(seconds / 60))}:${two(seconds % 60)}.${fraction < 100 ? "0" : ""}${two(fraction)}Z`;
-}
+export const formatUtc = (ms: number) => new Date(ms).toISOString();
 
 /** The number of fraction digits that shows about nine significant digits of a value of this size. */
 export function chooseFractionDigits(typical: number): number {

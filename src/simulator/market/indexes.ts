@@ -86,7 +86,6 @@ const LX_DEVIATION_RANGE = 0.0001;
 export const TICK_VOLUME_DIGITS = 8;
 const VOLUME_CELL_TICKS = 720;
 const MAX_CACHED_DAYS = 4096;
-const MAX_ANCHORS = (1 << MAX_DAY_LEVEL) + 1;
 
 /** The prices of one index at the anchors of a day, as logarithms. */
 interface DayPath {
@@ -94,14 +93,12 @@ interface DayPath {
   readonly anchors: Float64Array;
 }
 
-/** The first, highest, lowest and last price of some ticks of one day, as logarithms, and where they are. */
+/** The first, highest, lowest and last price of some ticks of one day, as logarithms. */
 export interface DaySummary {
   readonly open: number;
   readonly high: number;
   readonly low: number;
   readonly close: number;
-  readonly highTick: number;
-  readonly lowTick: number;
   readonly lastTick: number;
 }
 
@@ -111,8 +108,6 @@ export class IndexValues {
   readonly #tickMs: number;
   readonly #seed: number;
   readonly #days = new Map<number, DayPath>();
-  readonly #anchors = new Float64Array(MAX_ANCHORS);
-  readonly #quoteAnchors = new Float64Array(MAX_ANCHORS);
 
   constructor(model: PriceModel, seed: number, tickMs: number) {
     this.#model = model;
@@ -126,7 +121,7 @@ export class IndexValues {
     const key = series.rank * 2 ** 20 + day;
     let path = this.#days.get(key);
     if (!path) {
-      path = this.#readDayPath(series, day, new Float64Array(MAX_ANCHORS));
+      path = this.#readDayPath(series, day);
       if (this.#days.size >= MAX_CACHED_DAYS) this.#days.clear();
       this.#days.set(key, path);
     }
@@ -135,29 +130,26 @@ export class IndexValues {
 
   usdLogPriceAt(asset: SimulatedAsset, tick: number): number {
     const grid = new DayGrid(this.#dayOf(tick), this.#tickMs);
-    this.#model.readAnchors(asset.ordinal, grid.day, grid.segments, this.#anchors);
-    return this.#logAt({ grid, anchors: this.#anchors }, tick - grid.first);
+    const anchors = this.#model.readAnchors(asset.ordinal, grid.day, grid.segments);
+    return this.#logAt({ grid, anchors }, tick - grid.first);
   }
 
   /** Summarises the ticks of a day before `endTick`, which is after the first. Reads anchors, and few ticks besides. */
   summarizeDay(series: IndexSeries, day: number, endTick: number): DaySummary {
-    const path = this.#readDayPath(series, day, this.#anchors);
+    const path = this.#readDayPath(series, day);
     const { anchors, grid } = path;
     const last = Math.min(grid.count, endTick - grid.first) - 1;
-    const open = anchors[0] as number;
-    let [high, low, close, highAt, lowAt] = [open, open, open, 0, 0];
-    const add = (log: number, offset: number) => {
-      close = log;
-      if (log > high) [high, highAt] = [log, offset];
-      else if (log < low) [low, lowAt] = [log, offset];
-    };
     const lastAnchor = grid.anchorBefore(last);
-    for (let at = 1; at <= lastAnchor; at++) add(anchors[at] as number, grid.anchorOffset(at));
+    const logs = [...anchors.subarray(0, lastAnchor + 1)];
     for (let offset = grid.anchorOffset(lastAnchor) + 1; offset <= last; offset++)
-      add(this.#logAt(path, offset), offset);
-    const { first } = grid;
-    const [highTick, lowTick, lastTick] = [first + highAt, first + lowAt, first + last];
-    return { open, high, low, close, highTick, lowTick, lastTick };
+      logs.push(this.#logAt(path, offset));
+    return {
+      open: logs[0] as number,
+      high: Math.max(...logs),
+      low: Math.min(...logs),
+      close: logs.at(-1) as number,
+      lastTick: grid.first + last,
+    };
   }
 
   /** The rolling 24-hour volume: drifts over hours, with a little noise per tick. */
@@ -183,20 +175,17 @@ export class IndexValues {
   }
 
   /** Only anchors may differ from series to series: `DayGrid` explains why. */
-  #readDayPath(series: IndexSeries, day: number, anchors: Float64Array): DayPath {
+  #readDayPath(series: IndexSeries, day: number): DayPath {
     const grid = new DayGrid(day, this.#tickMs);
-    const { segments } = grid;
     const { base, quote } = series;
-    this.#model.readAnchors(base.ordinal, day, segments, anchors);
+    const readAnchors = ({ ordinal }: SimulatedAsset) => this.#model.readAnchors(ordinal, day, grid.segments);
+    const anchors = readAnchors(base);
     if (quote) {
-      const quoteAnchors = this.#quoteAnchors;
-      this.#model.readAnchors(quote.ordinal, day, segments, quoteAnchors);
-      for (let at = 0; at <= segments; at++)
-        anchors[at] = (anchors[at] as number) - (quoteAnchors[at] as number);
-    } else if (series.type === "LX")
-      for (let at = 0; at <= segments; at++)
-        anchors[at] = (anchors[at] as number) + this.#lxDeviation(series, day, at);
-    return { grid, anchors };
+      const quoteAnchors = readAnchors(quote);
+      return { grid, anchors: anchors.map((log, at) => log - (quoteAnchors[at] as number)) };
+    }
+    if (series.type !== "LX") return { grid, anchors };
+    return { grid, anchors: anchors.map((log, at) => log + this.#lxDeviation(series, day, at)) };
   }
 
   #logAt({ grid, anchors }: DayPath, offset: number): number {

@@ -42,9 +42,6 @@ interface PricePath {
 /** The level of the hashes of last ticks: the parts of a day have higher ones. */
 const LAST_TICK_LEVEL = 0;
 
-/** Scratch memory of `readAnchors`: the volatility of the cell that begins at each anchor. */
-const anchorVolatilities = new Float64Array(1 << MAX_DAY_LEVEL);
-
 /**
  * Models the logarithm of USD prices. The first price of a day is a sum of movements with periods from a day to 512 days. A
  * day is divided by midpoint displacement: the middle of each cell deviates from the line between its ends by a hash.
@@ -58,15 +55,16 @@ export class PriceModel {
     );
   }
 
-  /** Writes the logarithms of the asset's USD price at the `segments + 1` anchors of a day into `anchors`. */
-  readAnchors(asset: number, day: number, segments: number, anchors: Float64Array): void {
+  /** The logarithms of the asset's USD price at the `segments + 1` anchors of a day. */
+  readAnchors(asset: number, day: number, segments: number): Float64Array {
     const path = this.#paths[asset];
     if (!path) throw new RangeError(`no asset ${asset}`);
     const lastStep = path.tickDeviation * drawFromHash(hashCell(path.salt, LAST_TICK_LEVEL, day));
+    const anchors = new Float64Array(segments + 1);
     anchors[0] = computeOpen(path, day);
     anchors[segments] = computeOpen(path, day + 1) + lastStep;
-    anchorVolatilities[0] = 1;
-    divide(path, day, segments, anchors, anchorVolatilities);
+    divide(path, day, segments, anchors);
+    return anchors;
   }
 }
 
@@ -88,13 +86,9 @@ function computeOpen({ salt, baseLog, logGrowthPerDay, deviation }: PricePath, d
  * Divides a day into `parts`: sets all values between the first and the last. A hot loop: `| 0` keeps the cell number a small
  * integer.
  */
-function divide(
-  path: PricePath,
-  day: number,
-  parts: number,
-  values: Float64Array,
-  volatilities: Float64Array,
-): void {
+function divide(path: PricePath, day: number, parts: number, values: Float64Array): void {
+  /** Of the cell that begins at each value. */
+  const volatilities = new Float64Array(parts).fill(1, 0, 1);
   const salt = path.salt | 0;
   let inner = day | 0;
   for (let width = parts, depth = MAX_DAY_LEVEL; width > 1; width >>= 1, depth--, inner <<= 1) {

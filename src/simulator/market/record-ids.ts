@@ -8,7 +8,6 @@ export type IdFormat = Readonly<Record<"prefix" | "suffix", string>>;
 export class RecordIds {
   readonly #seed: number;
   readonly #format: IdFormat;
-  readonly #series = new Map<string, RowIds>();
 
   constructor(seed: number, format: IdFormat) {
     this.#seed = seed;
@@ -17,13 +16,7 @@ export class RecordIds {
 
   encode(kind: string, key: number, number: number): string {
     const { prefix, suffix } = this.#format;
-    const name = `${kind} ${key}`;
-    let ids = this.#series.get(name);
-    if (!ids) {
-      ids = new RowIds(key, kind, this.#seed);
-      this.#series.set(name, ids);
-    }
-    return prefix + ids.at(number) + suffix;
+    return prefix + new RowIds(key, kind, this.#seed).at(number) + suffix;
   }
 
   /** Undefined if the id is not of this kind. */

@@ -1,13 +1,6 @@
 import { DAY_MS } from "./format.ts";
 import { hashFraction, hashNumbers } from "./hash.ts";
-import {
-  inventAssetName,
-  inventExchange,
-  type KnownAsset,
-  type KnownExchange,
-  knownAssets,
-  knownExchanges,
-} from "./names.ts";
+import { inventExchange, type KnownAsset, type KnownExchange, knownAssets, knownExchanges } from "./names.ts";
 import type { PriceParameters } from "./price-model.ts";
 import { createEntityUuid, type IdFormat } from "./record-ids.ts";
 
@@ -133,14 +126,13 @@ function choosePriceParameters(known: KnownAsset, chance: number): PriceParamete
 }
 
 function inventAsset(seed: number, ordinal: number): KnownAsset {
-  const { symbol, name } = inventAssetName(ordinal - knownAssets.length);
   const usd = 10 ** (hashFraction(seed, 33, ordinal) * 6 - 4);
   const marketCap =
     (3e8 / (1 + (ordinal - knownAssets.length) / 40)) * (0.5 + hashFraction(seed, 34, ordinal));
   const supply = Math.round(marketCap / usd);
   return {
-    symbol,
-    name,
+    symbol: `COIN${ordinal + 1}`,
+    name: `Coin ${ordinal + 1}`,
     kind: hashNumbers(seed, 35, ordinal) % 3 === 0 ? "coin" : "token",
     usd,
     supply,
@@ -179,8 +171,7 @@ function createExchange(
   assets: readonly SimulatedAsset[],
   markets: readonly SimulatedMarket[],
 ): SimulatedExchange {
-  const { name, url, status, derivatives, symbols } =
-    knownExchanges[ordinal] ?? inventExchange(ordinal - knownExchanges.length);
+  const known = knownExchanges[ordinal] ?? inventExchange(ordinal);
   // Big exchanges list more markets; nearly all exchanges list the leading ones.
   const reach = (0.018 * markets.length) / (1 + ordinal * 0.5) + 0.42;
   const listed = markets.filter(({ ordinal: market }) => {
@@ -189,14 +180,8 @@ function createExchange(
     return market === 0 || hashFraction(seed, 41, ordinal, market) < chance;
   });
   return {
-    ordinal,
-    id,
-    name,
-    url,
-    status,
-    derivatives,
-    markets: listed,
-    symbols: Object.entries(symbols).flatMap(([symbol, own]) => {
+    ...{ ...known, ordinal, id, markets: listed },
+    symbols: Object.entries(known.symbols).flatMap(([symbol, own]) => {
       const asset = assets.find((candidate) => candidate.symbol === symbol);
       return asset ? [{ assetId: asset.id, symbol: own }] : [];
     }),

@@ -4,7 +4,6 @@ import { History } from "./history.ts";
 
 type BarFigure = "open" | "high" | "low" | "close" | "volume" | "volumeUsd" | "vwap" | "twap";
 export type BarContent = Readonly<Record<BarFigure | "startTimestamp" | "endTimestamp", string>>;
-export type PriceSummary = Pick<DaySummary, "open" | "high" | "low" | "close" | "lastTick">;
 
 const VOLUME_USD_DIGITS = 2;
 
@@ -16,11 +15,6 @@ export class BarHistory extends History<BarContent> {
 
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
     return { oldest: series.firstDay, newest: Math.min(series.endDay - 1, Math.floor(nowMs / DAY_MS)) };
-  }
-
-  isPublished(series: IndexSeries, day: number, nowMs: number): boolean {
-    const isFinished = (day + 1) * DAY_MS <= nowMs;
-    return isFinished || this.summarize(series, day, nowMs) !== undefined;
   }
 
   content(series: IndexSeries, day: number, nowMs: number): BarContent | undefined {
@@ -50,7 +44,7 @@ export class BarHistory extends History<BarContent> {
   }
 
   /** The ticks of a day that are published by `nowMs`; undefined if none is. */
-  protected summarize(series: IndexSeries, day: number, nowMs: number): PriceSummary | undefined {
+  protected summarize(series: IndexSeries, day: number, nowMs: number): DaySummary | undefined {
     const { calendar, indexValues } = this.market;
     const end = Math.min(calendar.firstTickOfDay(day + 1), calendar.newestTick(nowMs) + 1);
     return end <= calendar.firstTickOfDay(day) ? undefined : indexValues.summarizeDay(series, day, end);

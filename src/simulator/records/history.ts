@@ -1,9 +1,9 @@
-import type { HistorySeries } from "../../api-server/source.ts";
+import type { HistoryRecord, HistorySeries } from "../../api-server/source.ts";
 import type { IndexSeries, SimulatedIndexType } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 
 /** `Content`: what a record has beside its id and its index. */
-type HistoryRecord<Content> = { id: string; indexId: string; indexType: SimulatedIndexType } & Content;
+type SimulatedRecord<Content> = { id: string; indexId: string; indexType: SimulatedIndexType } & Content;
 
 /** One kind of history (ticks or daily bars). Time is divided into numbered steps, with at most one record per index and step. */
 export abstract class History<Content extends object = object> {
@@ -19,35 +19,33 @@ export abstract class History<Content extends object = object> {
 
   /** The steps that can have records now, both inclusive. */
   abstract stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number };
-  /** Whether the record exists by `nowMs`, for a step within `stepRange`. */
-  abstract isPublished(series: IndexSeries, step: number, nowMs: number): boolean;
+  /** Whether a record within `stepRange` may be seen by `nowMs`. */
+  isPublished(_series: IndexSeries, _step: number, _nowMs: number): boolean {
+    return true;
+  }
+
   /** A record without its id and its index. */
   abstract content(series: IndexSeries, step: number, nowMs: number): Content | undefined;
 
-  record(series: IndexSeries, step: number, nowMs: number): HistoryRecord<Content> | undefined {
+  record(series: IndexSeries, step: number, nowMs: number): SimulatedRecord<Content> | undefined {
     const content = this.content(series, step, nowMs);
     const id = this.#idAt(series, step * this.stepMs * 1000);
     return content && { id, indexId: series.id, indexType: series.type, ...content };
   }
 
-  /** An index as the server reads it at `nowMs`. Rows are steps. */
-  open(series: IndexSeries, nowMs: number): HistorySeries<number> {
+  /** An index as the server reads it at `nowMs`. */
+  open(series: IndexSeries, nowMs: number): HistorySeries {
     const stepMicros = this.stepMs * 1000;
     const read = (from: number, to: number, limit: number) => {
       const { oldest, newest } = this.stepRange(series, nowMs);
       const first = Math.max(oldest, Math.ceil(from / stepMicros));
-      const steps: number[] = [];
+      const records: HistoryRecord[] = [];
       for (let step = Math.min(newest, Math.ceil(to / stepMicros) - 1); step >= first; step--) {
-        if (steps.length === limit) break;
-        if (this.isPublished(series, step, nowMs)) steps.push(step);
+        if (records.length === limit) break;
+        const record = this.isPublished(series, step, nowMs) && this.record(series, step, nowMs);
+        if (record) records.push({ ts: step * stepMicros, text: JSON.stringify(record) });
       }
-      return steps;
-    };
-    const index = `"indexId":${JSON.stringify(series.id)},"indexType":"${series.type}"`;
-    const write = (step: number) => {
-      const content = this.content(series, step, nowMs);
-      const id = this.#idAt(series, step * stepMicros);
-      return content && `{"id":"${id}",${index},${JSON.stringify(content).slice(1)}`;
+      return records;
     };
     return {
       indexType: series.type,
@@ -56,8 +54,6 @@ export abstract class History<Content extends object = object> {
       bound: this.boundMs * 1000,
       read,
       latest: () => read(0, Number.POSITIVE_INFINITY, 1)[0],
-      tsOf: (step) => step * stepMicros,
-      write,
       cursorAt: (ts) => this.#idAt(series, ts),
     };
   }

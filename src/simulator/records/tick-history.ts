@@ -30,7 +30,7 @@ export class TickHistory extends History<TickContent> {
     };
   }
 
-  isPublished(series: IndexSeries, step: number, nowMs: number): boolean {
+  override isPublished(series: IndexSeries, step: number, nowMs: number): boolean {
     return this.market.calendar.isPublished(series, step, nowMs);
   }
 

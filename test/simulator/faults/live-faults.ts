@@ -111,7 +111,8 @@ export function pingStorm(everyMs: number, options: ConnectionOptions = {}): Fau
 
 /** Sends the last ticks of each subscribed series again after SUBSCRIBED_*. */
 export function replay(ticks: number, conditions: Conditions = {}): Fault {
-  return connectionFault("replay", { ...conditions, when: "subscribe" }, (session, { world, clock }) => {
+  return connectionFault("replay", { ...conditions, when: "subscribe" }, (session, { service, clock }) => {
+    const { world } = service;
     const newest = world.calendar.newestTick(clock.now());
     for (let tick = newest - ticks + 1; tick <= newest; tick++)
       for (const { texts } of renderTicks(world, session.topics, tick, clock.now()))

@@ -53,8 +53,8 @@ export function echoSecrets(
   options: RowOptions & { field?: string; as?: "plain" | "nested" | "escaped" | "url" } = {},
 ): Fault {
   const { field = "debug", as = "plain" } = options;
-  return recordFault("echoSecrets", options, (fields, { secrets }) =>
-    setField(fields, field, formatSecrets(secrets, as)),
+  return recordFault("echoSecrets", options, (fields, { service }) =>
+    setField(fields, field, formatSecrets(service.secrets, as)),
   );
 }
 

@@ -1,12 +1,12 @@
-import { type Conditions, type Fault, type HttpStrike, httpFault } from "../fault.ts";
+import { type ClientSettings, type Conditions, type Fault, type HttpStrike, httpFault } from "../fault.ts";
 import { readAudience, TOKEN_PATH } from "./page.ts";
 import { errorResponse, jsonResponse } from "./responses.ts";
 
 /** Revokes the token of the request: 401 now and later. */
 export function revoke(conditions: Conditions = {}): Fault {
   return httpFault("revoke", conditions, {
-    request(_, { tokens, authorization, nowMs }) {
-      tokens.revoke(authorization.replace(/^Bearer /, ""));
+    request(_, { service, authorization, nowMs }) {
+      service.server.tokens.revoke(authorization.replace(/^Bearer /, ""));
       return errorResponse(401, "the token has been revoked", nowMs);
     },
   });
@@ -32,7 +32,8 @@ function tokenFault(
 }
 
 /** Issues another token while the settings are different. */
-function reissue({ settings, query, fetch }: HttpStrike, changed: Partial<HttpStrike["settings"]>): object {
+function reissue({ service, query, fetch }: HttpStrike, changed: Partial<ClientSettings>): object {
+  const { settings } = service;
   const usual = { ...settings };
   Object.assign(settings, changed);
   const { body } = fetch(query);
@@ -64,7 +65,7 @@ export function sameToken(conditions: Conditions = {}): Fault {
 /** Issues a token that lacks this scope. */
 export function scopeWithout(scope: string, conditions: Conditions = {}): Fault {
   return tokenFault(`scopeWithout ${scope}`, conditions, (_, strike) => {
-    const scopes = strike.settings.scopes.filter((each) => each !== scope);
+    const scopes = strike.service.settings.scopes.filter((each) => each !== scope);
     return reissue(strike, { scopes });
   });
 }
