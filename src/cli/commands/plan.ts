@@ -7,7 +7,7 @@ import { MICROS_PER_MS } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import type { BackfillEstimate } from "../../sync/history/estimate.ts";
-import { describeNotice } from "../../sync/selection/targets.ts";
+import { describeNotice } from "../../sync/selection/selectors.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";

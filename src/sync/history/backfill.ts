@@ -12,7 +12,8 @@ import { toStreamHealth } from "../context/problem-log.ts";
 import { fetchSnapshots } from "../polling/snapshot-poller.ts";
 import { declareUnselected, findUnselectedSeries, resolveIndexNames } from "../selection/named-series.ts";
 import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
-import { type Directory, endDeselectedSnapshots, needsRanking } from "../selection/targets.ts";
+import { needsRanking } from "../selection/selectors.ts";
+import { type Directory, endDeselectedSnapshots } from "../selection/targets.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB } from "./nightly-check.ts";
 import {

@@ -17,7 +17,7 @@ import { readConfirmations } from "../../warehouse/read/status.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { NamedIndex } from "../selection/named-series.ts";
-import type { SelectedTargets, StreamTargets } from "../selection/targets.ts";
+import type { StreamTargets } from "../selection/targets.ts";
 
 /** Limits what one run fills, and what is planned of it. An absent member means no limit. */
 export interface RunFilter {
@@ -48,11 +48,11 @@ export function toGapFilter(filter: RunFilter, named: readonly NamedIndex[] | un
 
 /** The streams of the run whose series may be named. */
 export function selectNameableStreams(
-  targets: SelectedTargets,
+  targets: readonly StreamTargets[],
   { streams: given }: RunFilter,
   { streams: settings }: SyncSettings,
 ): StreamTargets[] {
-  return targets.streams.filter(
+  return targets.filter(
     ({ stream }) => given?.includes(stream) ?? settings[streamTable[stream].setting] !== false,
   );
 }
