@@ -3,12 +3,7 @@ import type { CommitNews } from "../../model/answers/ticks.ts";
 import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
-import {
-  computeWindowStart,
-  type Stream,
-  WINDOW_EDGE_MARGIN_MICROS,
-  WINDOW_MARGIN_MICROS,
-} from "../../model/streams.ts";
+import type { Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { reopenNotFound } from "../../warehouse/coverage/ledger.ts";
 import {
@@ -52,11 +47,10 @@ import {
   CommittedPages,
   commitNotFound,
   commitWalkPage,
-  type NotFoundAnswer,
   type WalkPageCommitResult,
 } from "../commit/walk-page.ts";
 import { type Page, receivePage } from "../decode/read-page.ts";
-import type { IngestCall, PageMessage, SeriesTiming, StoredReply, WalkPageCall } from "./messages.ts";
+import type { IngestCall, PageMessage, StoredReply, WalkPageCall } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -65,8 +59,6 @@ interface OperationContext {
   readonly redactor: SecretRedactor;
   readonly committedPages: CommittedPages;
   readonly live: LiveState;
-  readonly now: Micros;
-  readonly machineNow: Micros;
 }
 
 /** Who has read the pages to commit. */
@@ -121,10 +113,7 @@ const operations = {
   commitEndedTargets: onWarehouse(commitEndedTargets),
   commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
   commitLostRanges: onWarehouse(commitLostRanges),
-  commitNotFound: (
-    { warehouse, ...context }: OperationContext,
-    { timing, ...answer }: Omit<NotFoundAnswer, "rules"> & { readonly timing: SeriesTiming },
-  ) => commitNotFound(warehouse, { ...answer, rules: seriesRules(context, timing) }),
+  commitNotFound: onWarehouse(commitNotFound),
   /** The service serves an index again after a 404: its ranges are to be fetched again. */
   commitIndexFoundAgain: inTransaction(reopenNotFound),
   commitBlockedReason: onWarehouse(commitBlockedReason),
@@ -204,13 +193,14 @@ export class OperationRunner {
     return { value, hasCommitted, news: this.takeNews() };
   }
 
-  #run({ operation, args, ...call }: IngestCall): unknown {
-    this.#setTime(call);
+  #run({ operation, args, now, machineNow }: IngestCall): unknown {
+    this.#now = now;
+    this.#machineNow = machineNow;
     if (operation === "open") return this.#open(args as OperationArgs<"open">);
     if (operation === "close") return this.#close(args as OperationArgs<"close">);
     const run = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!run) throw new Error(`unknown ingest operation: ${operation}`);
-    return this.#openWarehouse().runGuarded(() => run(this.#contextOf(call), args as never));
+    return this.#openWarehouse().runGuarded(() => run(this.#context, args as never));
   }
 
   /**
@@ -220,11 +210,11 @@ export class OperationRunner {
   runPageCommits(calls: readonly IngestCall[]): readonly WalkPageCommitResult[] | undefined {
     let isPageFailure = false;
     // One commit, at the time of the last call.
-    for (const call of calls) this.#setTime(call);
+    for (const { now, machineNow } of calls) [this.#now, this.#machineNow] = [now, machineNow];
     try {
       const results = this.#openWarehouse().groupTransactions(() => {
         isPageFailure = true;
-        const committed = calls.map((call) => commitPage(this.#contextOf(call), call.args as WalkPageCall));
+        const committed = calls.map(({ args }) => commitPage(this.#context, args as WalkPageCall));
         isPageFailure = false;
         return committed;
       });
@@ -275,21 +265,13 @@ export class OperationRunner {
     return this.#warehouse;
   }
 
-  #setTime({ now, machineNow }: Pick<IngestCall, "now" | "machineNow">): void {
-    this.#now = now;
-    this.#machineNow = machineNow;
-  }
-
-  #contextOf({ now, machineNow }: Pick<IngestCall, "now" | "machineNow">): OperationContext {
-    this.#now = now;
+  get #context(): OperationContext {
     return {
       warehouse: this.#openWarehouse(),
       pages: this.#pages,
       redactor: this.#redactor,
       committedPages: this.#committedPages,
       live: this.#live,
-      now,
-      machineNow,
     };
   }
 
@@ -323,25 +305,10 @@ function inTransaction<A, R>(
 
 /** The page stays until its transaction is committed. */
 function commitPage(
-  { warehouse, pages, committedPages, now, machineNow }: OperationContext,
-  { reader, number, timing, ...walk }: WalkPageCall,
+  { warehouse, pages, committedPages }: OperationContext,
+  { reader, number, ...page }: WalkPageCall,
 ): WalkPageCommitResult {
-  const rules = seriesRules({ now, machineNow }, timing);
-  return commitWalkPage(warehouse, { committedPages, now }, { ...walk, rules }, pages.get(reader, number));
-}
-
-/** What the rule needs to know about a series at this time. */
-function seriesRules(
-  { now, machineNow }: Pick<OperationContext, "now" | "machineNow">,
-  { serviceWindow, ...timing }: SeriesTiming,
-): NotFoundAnswer["rules"] {
-  const windowStart = computeWindowStart(serviceWindow, now);
-  return {
-    ...timing,
-    windowStart: windowStart + WINDOW_MARGIN_MICROS,
-    floor: windowStart + WINDOW_EDGE_MARGIN_MICROS,
-    present: machineNow,
-  };
+  return commitWalkPage(warehouse, committedPages, page, pages.get(reader, number));
 }
 
 /** The pages that the scan thread has decoded, by their reader: each stays until its commit, or until the reader is closed. */

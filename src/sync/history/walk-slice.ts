@@ -1,6 +1,5 @@
 import type { WalkPageCommitResult, WalkPosition } from "../../ingest/commit/walk-page.ts";
 import type { AppliedClaims } from "../../ingest/commit/write-page.ts";
-import type { SeriesTiming } from "../../ingest/thread/messages.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { fetchableFrom, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
@@ -126,7 +125,7 @@ export async function walkSlice(
         isHead: slice.isHead,
         isSilenceConfirmed: position.isSilenceConfirmed,
         acceptsForeign: position.acceptsForeign,
-        timing: timingOf(slice.series),
+        timing: slice.series,
         confirmation: context.settings.withdrawals,
         request,
         shouldCountMissing: isComparison,
@@ -186,11 +185,6 @@ export async function walkSlice(
     });
   /** `isUnexplored`: an exploring walk found nothing; the range is still open. */
   return { ...counts, isUnexplored };
-}
-
-/** What the ingest thread needs to know about the series of a slice. */
-export function timingOf({ period, settleDelay, quietMargin, serviceWindow }: WalkedSeries): SeriesTiming {
-  return { period, settleDelay, quietMargin, serviceWindow };
 }
 
 const believedMessages: Readonly<Partial<Record<ClaimKind, string>>> = {

@@ -156,8 +156,8 @@ describe("nothing is read after the first write of", () => {
     expect(commit(asset("a"), asset("b"))).toEqual(clean);
     expect(commit(asset("a", "INACTIVE"))).toEqual(clean);
     const key = { stream: "index_ticks", series: 1 } as const;
-    const { rules, confirmation } = onlyPage;
-    const notFound = { key, indexType: "MWA", range: position.gap, rules, confirmation };
+    const { timing, confirmation } = onlyPage;
+    const notFound = { key, indexType: "MWA", range: position.gap, timing, confirmation };
     expect(inspect(() => commitNotFound(warehouse, notFound))).toEqual(clean);
   });
 });
