@@ -349,20 +349,18 @@ export interface NotFoundAnswer {
 
 /** Counts the answer; its range is `unconfirmed` until the service has repeated it. */
 export function commitNotFound(
-  warehouse: WarehouseWriter,
+  transaction: Transaction,
   { key, indexType, range, timing, confirmation }: NotFoundAnswer,
 ): AppliedClaims {
-  return warehouse.transaction((transaction) => {
-    const known = {
-      stored: readStoredSeries(transaction, key, indexType),
-      pending: readClaims(transaction, key),
-      rules: toRules(transaction, key.stream, timing, 0),
-      confirmation,
-      now: transaction.now,
-    };
-    const decision = decideNotFound(range, known);
-    const counts = countClaimed(transaction, key, decision);
-    const claims = storeClaims(transaction, key, decision, counts);
-    return { ...claims, withdrawn: applyChanges(transaction, key, decision.changes, decision.touched) };
-  });
+  const known = {
+    stored: readStoredSeries(transaction, key, indexType),
+    pending: readClaims(transaction, key),
+    rules: toRules(transaction, key.stream, timing, 0),
+    confirmation,
+    now: transaction.now,
+  };
+  const decision = decideNotFound(range, known);
+  const counts = countClaimed(transaction, key, decision);
+  const claims = storeClaims(transaction, key, decision, counts);
+  return { ...claims, withdrawn: applyChanges(transaction, key, decision.changes, decision.touched) };
 }

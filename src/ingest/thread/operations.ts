@@ -5,36 +5,27 @@ import type { UnknownField } from "../../model/records.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import type { Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import { reopenNotFound } from "../../warehouse/coverage/ledger.ts";
-import {
-  hasNoContracts,
-  type NoContractsEntry,
-  recordNoContracts,
-  recordRecheck,
-} from "../../warehouse/coverage/rechecks.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { reopen } from "../../rule/apply.ts";
+import { applyChanges, type LedgerKey, reopenNotFound } from "../../warehouse/coverage/ledger.ts";
+import { recordNoContracts, recordRecheck } from "../../warehouse/coverage/rechecks.ts";
 import { recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
 import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
+import { countUnknownEvent } from "../../warehouse/rows/rejects.ts";
+import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
 import { truncateLongWal } from "../../warehouse/sqlite/wal.ts";
 import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
-import {
-  commitLiveFeedChange,
-  commitLiveMessages,
-  commitUnknownEvents,
-  type LiveFeedChange,
-  LiveState,
-} from "../commit/live.ts";
+import { commitLiveFeedChange, commitLiveMessages, type LiveFeedChange, LiveState } from "../commit/live.ts";
 import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
 import {
   commitBlockedReason,
   commitLostRanges,
-  commitRetraction,
   commitStreamHealth,
   optimizeDatabase,
-  pruneBatch,
 } from "../commit/maintenance.ts";
 import {
   commitForbiddenSnapshot,
@@ -87,15 +78,16 @@ const operations = {
       live,
       messages.map((message) => redactor.redact(message)),
     ),
+  /** Counts websocket events that this version does not know, each with a sample. */
   commitUnknownEvents: ({ warehouse, redactor }: OperationContext, events: readonly UnknownField[]) =>
-    commitUnknownEvents(
-      warehouse,
-      events.map(({ name, sample, count }) => ({
-        name: redactor.redact(name),
-        sample: redactor.redact(sample),
-        count,
-      })),
-    ),
+    warehouse.transaction((transaction) => {
+      for (const { name, sample, count } of events)
+        countUnknownEvent(transaction, {
+          name: redactor.redact(name),
+          sample: redactor.redact(sample),
+          count,
+        });
+    }),
   commitLiveFeedChange: ({ warehouse, live }: OperationContext, change: LiveFeedChange) =>
     commitLiveFeedChange(warehouse, live, change),
   /** The newest live tick of each index since the start. */
@@ -106,32 +98,38 @@ const operations = {
     pages.drop(reader);
     return results;
   },
-  commitForbiddenSnapshot: onWarehouse(commitForbiddenSnapshot),
+  commitForbiddenSnapshot: inTransaction(commitForbiddenSnapshot),
   /** Settles a snapshot, or returns why it does not count. */
-  commitSnapshotCoverage: onWarehouse(commitSnapshotCoverage),
-  commitTargets: onWarehouse(commitTargets),
-  commitEndedTargets: onWarehouse(commitEndedTargets),
-  commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
-  commitLostRanges: onWarehouse(commitLostRanges),
-  commitNotFound: onWarehouse(commitNotFound),
+  commitSnapshotCoverage: inTransaction(commitSnapshotCoverage),
+  commitTargets: inTransaction(commitTargets),
+  commitEndedTargets: inTransaction(commitEndedTargets),
+  commitSnapshotTargets: inTransaction(commitSnapshotTargets),
+  commitLostRanges: inTransaction(commitLostRanges),
+  commitNotFound: inTransaction(commitNotFound),
   /** The service serves an index again after a 404: its ranges are to be fetched again. */
   commitIndexFoundAgain: inTransaction(reopenNotFound),
-  commitBlockedReason: onWarehouse(commitBlockedReason),
+  commitBlockedReason: inTransaction(commitBlockedReason),
   commitRecheck: inTransaction(recordRecheck),
   /** The service reports that an exchange has no contracts of a type. */
   commitNoContracts: inTransaction(recordNoContracts),
-  /** Whether the service has already reported today that the exchange has no such contracts. */
-  hasNoContracts: ({ warehouse }: OperationContext, entry: NoContractsEntry) =>
-    hasNoContracts(warehouse.connection, entry),
-  commitStreamHealth: onWarehouse(commitStreamHealth),
+  commitStreamHealth: inTransaction(commitStreamHealth),
   /** The service's clock minus this machine's. */
   commitClockSkew: inTransaction(recordClockSkew),
   /** History requests a second, for `plan`. */
   commitRequestRate: inTransaction(recordRequestRate),
-  commitRetraction: onWarehouse(commitRetraction),
+  /** Reopens a range that an audit found wrong and could not repair. */
+  commitRetraction: inTransaction((transaction, { key, range }: { key: LedgerKey; range: TimeRange }) =>
+    applyChanges(transaction, key, reopen([range])),
+  ),
   commitJobRun: inTransaction(recordJobRun),
   commitFileSize: inTransaction(recordSize),
-  pruneBatch: onWarehouse(pruneBatch),
+  /** Deletes one batch of rows older than the retention. Call it again with `nextKey` until there is none. */
+  pruneBatch: inTransaction(
+    (
+      transaction,
+      { stream, before, fromKey }: { stream: PrunableStream; before: Micros; fromKey?: number },
+    ) => prune(transaction, stream, before, { fromKey }),
+  ),
   /** Merges closed parts of live rows, or moves some rows to the history. Call it again with the result until there is none. */
   moveLiveRows: inTransaction((transaction, { from }: { from?: MovePosition | undefined }) =>
     moveLiveRows(transaction, from),
@@ -287,13 +285,6 @@ export class OperationRunner {
     this.#warehouse?.close(options);
     this.#warehouse = undefined;
   }
-}
-
-/** An operation that needs only the warehouse. */
-function onWarehouse<A, R>(
-  commit: (warehouse: WarehouseWriter, args: A) => R,
-): (context: OperationContext, args: A) => R {
-  return ({ warehouse }, args) => commit(warehouse, args);
 }
 
 /** An operation that is one transaction. */

@@ -24,13 +24,15 @@ const over = (gap: TimeRange) => ({ position: { gap, provenFrom: gap.to } });
 const confirmation = { answers: 3, over: 10 * MINUTE };
 
 function declareTarget(warehouse: WarehouseWriter, from: number): void {
-  commitTargets(warehouse, {
-    stream: btc.stream,
-    targets: [{ ...btc, from }],
-    rules: { settleDelay: 60 * SECOND, period: 30 * SECOND, step: 1, serviceWindow: null },
-    unresolvedIndexTypes: [],
-    at: at("18:00:00"),
-  });
+  warehouse.transaction((t) =>
+    commitTargets(t, {
+      stream: btc.stream,
+      targets: [{ ...btc, from }],
+      rules: { settleDelay: 60 * SECOND, period: 30 * SECOND, step: 1, serviceWindow: null },
+      unresolvedIndexTypes: [],
+      at: at("18:00:00"),
+    }),
+  );
 }
 
 describe("an end of the history", () => {
@@ -118,10 +120,12 @@ describe("an index that the service does not have", () => {
   ) => {
     const series = warehouse.transaction((t) => t.dictionary.getSeriesKey("GWA", btc.indexId));
     const key = { stream, series };
-    return commitNotFound(warehouse, {
-      ...{ key, indexType: "GWA", range, confirmation: rules },
-      timing: onlyPage.timing,
-    });
+    return warehouse.transaction((t) =>
+      commitNotFound(t, {
+        ...{ key, indexType: "GWA", range, confirmation: rules },
+        timing: onlyPage.timing,
+      }),
+    );
   };
   const atOnce = { answers: 1, over: 0 };
 

@@ -132,11 +132,13 @@ describe("nothing is read after the first write of", () => {
     const timestamps = [T("17:55")];
     const cover = (listed: number) =>
       inspect(() =>
-        commitSnapshotCoverage(warehouse, {
-          ...exchange,
-          cadence: 60 * MICROS_PER_SECOND,
-          parts: [{ part: "all", listed, rejected: 0, timestamps, storedTimestamps: timestamps }],
-        }),
+        warehouse.transaction((t) =>
+          commitSnapshotCoverage(t, {
+            ...exchange,
+            cadence: 60 * MICROS_PER_SECOND,
+            parts: [{ part: "all", listed, rejected: 0, timestamps, storedTimestamps: timestamps }],
+          }),
+        ),
       );
     expect(cover(2)).toEqual(clean);
     expect(cover(0)).toEqual(clean);
@@ -158,6 +160,6 @@ describe("nothing is read after the first write of", () => {
     const key = { stream: "index_ticks", series: 1 } as const;
     const { timing, confirmation } = onlyPage;
     const notFound = { key, indexType: "MWA", range: position.gap, timing, confirmation };
-    expect(inspect(() => commitNotFound(warehouse, notFound))).toEqual(clean);
+    expect(inspect(() => warehouse.transaction((t) => commitNotFound(t, notFound)))).toEqual(clean);
   });
 });
