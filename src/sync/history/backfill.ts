@@ -14,10 +14,10 @@ import { declareUnselected, findUnselectedSeries, resolveIndexNames } from "../s
 import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
 import { needsRanking } from "../selection/selectors.ts";
 import { type Directory, endDeselectedSnapshots } from "../selection/targets.ts";
+import { planNight } from "./comparison-plan.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB } from "./nightly-check.ts";
 import {
-  findOpenGaps,
   isInRun,
   isWholeRun,
   type RunFilter,
@@ -25,7 +25,7 @@ import {
   summarizeClaims,
   toGapFilter,
 } from "./run-filter.ts";
-import { planNight } from "./walk-planner.ts";
+import { findOpenGaps } from "./walk-planner.ts";
 
 /** What the command `backfill` asks of one run. */
 export interface BackfillFilter extends RunFilter {

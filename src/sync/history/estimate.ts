@@ -20,18 +20,11 @@ import type { SyncSettings } from "../context/context.ts";
 import { findUnselectedSeries, resolveIndexNames } from "../selection/named-series.ts";
 import { findNotices } from "../selection/selectors.ts";
 import { type Directory, resolveTargets, type StreamTargets } from "../selection/targets.ts";
+import { planNight } from "./comparison-plan.ts";
 import { isNightDue } from "./nightly-check.ts";
-import {
-  type GapFilter,
-  isInRun,
-  isWholeRun,
-  type RunFilter,
-  selectNameableStreams,
-  toGapFilter,
-} from "./run-filter.ts";
+import { isInRun, isWholeRun, type RunFilter, selectNameableStreams, toGapFilter } from "./run-filter.ts";
 import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
-import { countPages, type SliceWalk } from "./slices.ts";
-import { planNight, RECHECK_MICROS } from "./walk-planner.ts";
+import { countPages, type GapFilter, RECHECK_MICROS, type SliceWalk } from "./walk-planner.ts";
 
 type StreamEstimate = Readonly<ReturnType<typeof addCosts>>;
 export type BackfillEstimate = Awaited<ReturnType<typeof estimateBackfill>>;

@@ -21,7 +21,7 @@ import {
   serviceNow,
   toProblem,
 } from "../context/context.ts";
-import type { SliceWalk, WalkedSeries } from "./slices.ts";
+import type { SliceWalk, WalkedSeries } from "./walk-planner.ts";
 import {
   reportClaims,
   type SliceResult,
