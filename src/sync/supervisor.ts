@@ -20,14 +20,9 @@ import {
 } from "./live/subscription-coverage.ts";
 import { createExchangePoller } from "./polling/exchange-poller.ts";
 import { pollSnapshots } from "./polling/snapshot-poller.ts";
-import { noticesToProblems, refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
-import {
-  type Directory,
-  endDeselectedSnapshots,
-  exchangeName,
-  selectExchanges,
-  selectorNotices,
-} from "./selection/targets.ts";
+import { refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
+import { findNotices, noticesToProblems } from "./selection/selectors.ts";
+import { type Directory, endDeselectedSnapshots, exchangeName } from "./selection/targets.ts";
 
 interface SupervisorOptions {
   readonly wsUrl: string;
@@ -152,9 +147,9 @@ export class SyncSupervisor {
     // The next refresh comes soon, and the poller of the market caps stores a ranking meanwhile.
     pendingRanking?.cancel();
     if (!shouldRetrySoon) this.#unfinishedRefreshes = 0;
-    const selection = selectExchanges(this.#context.settings, directory);
-    const notices = selection.selections.flatMap(([setting, chosen]) => selectorNotices(setting, chosen));
-    this.#options.onProblems("lookups", [...problems, ...noticesToProblems("exchange_ticks", notices)]);
+    const notices = findNotices(this.#context.settings, directory);
+    const ofTickers = notices.filter(({ stream }) => stream === "exchange_ticks");
+    this.#options.onProblems("lookups", [...problems, ...noticesToProblems(ofTickers)]);
     await this.#applySelection(directory);
   }
 

@@ -147,7 +147,7 @@ export class LivePath {
     coverage.setDesired({
       indices: [{ source: "index", indexType: "MWA" }],
       exchanges: [{ exchangeId, subscriptions: [{ source: "exchange", exchangeId }] }],
-      selection: { exchangeIds: [exchangeId], markets: undefined, isResolved: true, selections: [] },
+      selection: { exchangeIds: [exchangeId], markets: undefined, isResolved: true },
     });
     this.#following = followLiveFeed(context, {
       wsUrl,

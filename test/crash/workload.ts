@@ -83,7 +83,7 @@ export function commitPages(
     );
     const commit = commitWalkPage(
       warehouse,
-      { committedPages, now },
+      committedPages,
       { series: btc, position: { gap, provenFrom }, isLast, ...walkSettings },
       receivePage(read.page),
     );

@@ -9,7 +9,7 @@ import { createServiceClient, type ServiceClient } from "../../service/client/cl
 import { type BackfillEstimate, describeAssumptions, estimateBackfill } from "../../sync/history/estimate.ts";
 import { sampleHistories } from "../../sync/history/sample-histories.ts";
 import { fetchDirectory } from "../../sync/selection/fetch-directory.ts";
-import { describeNotice } from "../../sync/selection/targets.ts";
+import { describeNotice } from "../../sync/selection/selectors.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
 import { openReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";

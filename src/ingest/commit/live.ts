@@ -1,4 +1,4 @@
-import type { ExchangeTick, IndexTick, UnknownField } from "../../model/records.ts";
+import type { ExchangeTick, IndexTick } from "../../model/records.ts";
 import { DEFAULT_CADENCE } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
@@ -153,13 +153,6 @@ function writeLiveMessages(
   };
   for (const plan of plans) writeSnapshotChanges(transaction, plan);
   return written;
-}
-
-/** Counts websocket events that this version does not know, each with a sample. */
-export function commitUnknownEvents(warehouse: WarehouseWriter, events: readonly UnknownField[]): void {
-  warehouse.transaction((transaction) => {
-    for (const event of events) countUnknownEvent(transaction, event);
-  });
 }
 
 /** A tick of such an index would select it for good: REST serves what it has missed once it lists it. */

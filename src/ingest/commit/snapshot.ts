@@ -12,6 +12,7 @@ import {
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { planRecords } from "../../warehouse/rows/row-plan.ts";
 import { writeRows } from "../../warehouse/rows/row-writer.ts";
+import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { MAX_CLOCK_SKEW_MICROS, type Page } from "../decode/read-page.ts";
 import { chooseRecords } from "./write-page.ts";
@@ -71,25 +72,21 @@ export function findNewestUntil(
 export type ForbiddenSnapshot = Pick<Snapshot, "stream" | "exchangeId" | "cadence">;
 
 /** Records that the present period of a snapshot stream is lost, because the service denies access to it. */
-export function commitForbiddenSnapshot(warehouse: WarehouseWriter, snapshot: ForbiddenSnapshot): void {
-  warehouse.transaction((transaction) => {
-    const changes = forbidPeriod(transaction.now, snapshot.cadence);
-    writeSnapshotChanges(transaction, planSnapshotChanges(transaction, snapshot, changes));
-  });
+export function commitForbiddenSnapshot(transaction: Transaction, snapshot: ForbiddenSnapshot): void {
+  const changes = forbidPeriod(transaction.now, snapshot.cadence);
+  writeSnapshotChanges(transaction, planSnapshotChanges(transaction, snapshot, changes));
 }
 
 /** Settles the snapshot, all parts of which are stored, or returns why it does not count. */
 export function commitSnapshotCoverage(
-  warehouse: WarehouseWriter,
+  transaction: Transaction,
   snapshot: Snapshot,
 ): SnapshotProblem | undefined {
-  return warehouse.transaction((transaction) => {
-    const stored = readStoredSnapshots(transaction, snapshot);
-    const before = readSnapshotState(transaction, snapshot);
-    const { problem, changes, state } = takeSnapshot(snapshot, before, stored, transaction.now);
-    const plan = planSnapshotChanges(transaction, snapshot, changes);
-    writeSnapshotChanges(transaction, plan);
-    storeSnapshotState(transaction, snapshot, state);
-    return problem;
-  });
+  const stored = readStoredSnapshots(transaction, snapshot);
+  const before = readSnapshotState(transaction, snapshot);
+  const { problem, changes, state } = takeSnapshot(snapshot, before, stored, transaction.now);
+  const plan = planSnapshotChanges(transaction, snapshot, changes);
+  writeSnapshotChanges(transaction, plan);
+  storeSnapshotState(transaction, snapshot, state);
+  return problem;
 }

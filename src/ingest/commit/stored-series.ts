@@ -1,4 +1,11 @@
-import { type HistoryStream, isDaily, streamTable } from "../../model/streams.ts";
+import {
+  computeWindowStart,
+  fetchableFrom,
+  type HistoryStream,
+  isDaily,
+  streamTable,
+  WINDOW_MARGIN_MICROS,
+} from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer, SeriesRules, SettledRange, StoredSeries } from "../../rule/answer.ts";
@@ -22,10 +29,23 @@ import { readStreamTiming, type StreamTiming } from "../../warehouse/rows/stream
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
 /** What the settings and the service say about the series of an answer. */
-export type AnswerRules = Omit<SeriesRules, "lateness" | "step" | "isDaily">;
+export interface SeriesTiming extends Pick<SeriesRules, "period" | "settleDelay" | "quietMargin"> {
+  /** Length of the history that the service serves; null: unlimited. */
+  readonly serviceWindow: Micros | null;
+}
 
-export function rulesOfStream(stream: HistoryStream): Pick<SeriesRules, "step" | "isDaily"> {
-  return { step: streamTable[stream].step, isDaily: isDaily(stream) };
+/** What the rule needs to know about a series at this time. */
+export function toRules(
+  { now, at: present }: Transaction,
+  stream: HistoryStream,
+  { period, settleDelay, quietMargin, serviceWindow }: SeriesTiming,
+  lateness: Micros,
+): SeriesRules {
+  const windowStart = computeWindowStart(serviceWindow, now) + WINDOW_MARGIN_MICROS;
+  const floor = fetchableFrom(serviceWindow, now);
+  const { step } = streamTable[stream];
+  const answer = { windowStart, floor, present, lateness };
+  return { period, settleDelay, quietMargin, step, isDaily: isDaily(stream), ...answer };
 }
 
 /** What a page has shown before the rule asks: it saves a query for each question. */
@@ -37,7 +57,7 @@ interface AroundPage {
   readonly previous: Micros | undefined;
   /** The previews that the page replaces: they do not count. */
   readonly replaced: readonly Micros[];
-  readonly timing: StreamTiming | undefined;
+  readonly learned: StreamTiming | undefined;
 }
 
 /** What the warehouse has of a series before the answer is written. Read where the rule asks for it. */
@@ -80,7 +100,7 @@ export function readStoredSeries(
       return readPublication(transaction, key);
     },
     hasOtherPublished: (ts) => hasOtherPublished(transaction, key, indexType, ts),
-    servesRunningDay: (page ? page.timing : readStreamTiming(transaction, stream))?.servesRunningDay === 1,
+    servesRunningDay: (page ? page.learned : readStreamTiming(transaction, stream))?.servesRunningDay === 1,
   };
 }
 
@@ -97,7 +117,7 @@ const LATENESS_MARGIN = 1.25;
 export function findLateness(
   transaction: Transaction,
   key: SeriesKey,
-  { timestamps, asOf, settleDelay, period }: Pick<PageAnswer & AnswerRules, HeadMember>,
+  { timestamps, asOf, settleDelay, period }: Pick<PageAnswer & SeriesTiming, HeadMember>,
 ): Lateness | undefined {
   const before = readPublication(transaction, key);
   const oldest = timestamps.at(-1);

@@ -9,7 +9,7 @@ import {
   type StreamRules,
   type Target,
 } from "../../warehouse/coverage/targets.ts";
-import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import type { Transaction } from "../../warehouse/tables/transaction.ts";
 
 /** A series that the settings select. */
 export interface SeriesTarget {
@@ -32,48 +32,42 @@ interface TargetDeclaration {
 }
 
 /** Declares what the settings select of a history stream; the other targets end now. */
-export function commitTargets(warehouse: WarehouseWriter, declaration: TargetDeclaration): void {
+export function commitTargets(transaction: Transaction, declaration: TargetDeclaration): void {
   const { stream, targets, rules, unresolvedIndexTypes, at } = declaration;
-  warehouse.transaction((transaction) => {
-    const { dictionary } = transaction;
-    const declared = targets.map((selected): Target => {
-      const { indexType, indexId, from, name, matchedName } = selected;
-      const series = dictionary.getSeriesKey(indexType, indexId);
-      if (name !== undefined) dictionary.nameSeries(series, name);
-      else if (matchedName !== undefined) dictionary.nameSeriesByPrice(series, matchedName);
-      return { key: { stream, series }, from, ...rules };
-    });
-    const unresolved = readTargets(transaction, stream)
-      .filter(({ indexType, to }) => to === null && unresolvedIndexTypes.includes(indexType))
-      .map(({ series, from }): Target => ({ key: { stream, series }, from, ...rules }));
-    declareTargets(transaction, stream, [...declared, ...unresolved], at);
-    for (const { key } of declared) startRechecks(transaction, key, formatDay(at));
+  const { dictionary } = transaction;
+  const declared = targets.map((selected): Target => {
+    const { indexType, indexId, from, name, matchedName } = selected;
+    const series = dictionary.getSeriesKey(indexType, indexId);
+    if (name !== undefined) dictionary.nameSeries(series, name);
+    else if (matchedName !== undefined) dictionary.nameSeriesByPrice(series, matchedName);
+    return { key: { stream, series }, from, ...rules };
   });
+  const unresolved = readTargets(transaction, stream)
+    .filter(({ indexType, to }) => to === null && unresolvedIndexTypes.includes(indexType))
+    .map(({ series, from }): Target => ({ key: { stream, series }, from, ...rules }));
+  declareTargets(transaction, stream, [...declared, ...unresolved], at);
+  for (const { key } of declared) startRechecks(transaction, key, formatDay(at));
 }
 
 /** Declares targets that end, of series that the settings do not select. The other targets stay. */
 export function commitEndedTargets(
-  warehouse: WarehouseWriter,
+  transaction: Transaction,
   declaration: Pick<TargetDeclaration, "stream" | "targets" | "rules"> & { readonly to: Micros },
 ): void {
   const { stream, targets, rules, to } = declaration;
-  warehouse.transaction((transaction) => {
-    for (const { indexType, indexId, from } of targets) {
-      const series = transaction.dictionary.getSeriesKey(indexType, indexId);
-      addTarget(transaction, { key: { stream, series }, from, ...rules }, to);
-    }
-  });
+  for (const { indexType, indexId, from } of targets) {
+    const series = transaction.dictionary.getSeriesKey(indexType, indexId);
+    addTarget(transaction, { key: { stream, series }, from, ...rules }, to);
+  }
 }
 
 /** Ends the targets of a snapshot stream that the settings no longer select. */
 export function commitSnapshotTargets(
-  warehouse: WarehouseWriter,
+  transaction: Transaction,
   targets: { stream: SnapshotStream; exchangeIds: readonly (string | null)[]; at: Micros },
 ): void {
   const { stream, exchangeIds, at } = targets;
   const selectedIds = new Set(exchangeIds.map((id) => id ?? ""));
-  warehouse.transaction((transaction) => {
-    for (const { indexId, series, to } of readTargets(transaction, stream))
-      if (to === null && !selectedIds.has(indexId)) endTarget(transaction, { stream, series }, at);
-  });
+  for (const { indexId, series, to } of readTargets(transaction, stream))
+    if (to === null && !selectedIds.has(indexId)) endTarget(transaction, { stream, series }, at);
 }

@@ -25,7 +25,7 @@ import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
-import { type AnswerRules, findLateness, readStoredSeries, rulesOfStream } from "./stored-series.ts";
+import { findLateness, readStoredSeries, type SeriesTiming, toRules } from "./stored-series.ts";
 import {
   type AppliedClaims,
   countClaimed,
@@ -48,7 +48,7 @@ export interface WalkPage extends Pick<PageAnswer, "isLast" | "isHead" | "isSile
   readonly position: WalkPosition;
   /** Equal pages have shown that the service always sends records of other series. */
   readonly acceptsForeign?: boolean;
-  readonly rules: AnswerRules;
+  readonly timing: SeriesTiming;
   readonly confirmation: ConfirmationRules;
   /** The request without secrets, for `rejects`. */
   readonly request: string;
@@ -67,14 +67,14 @@ const MAX_REJECTED_FRACTION = 0.5;
  */
 export function commitWalkPage(
   warehouse: WarehouseWriter,
-  { committedPages, now }: { readonly committedPages: CommittedPages; readonly now: Micros },
+  committedPages: CommittedPages,
   page: WalkPage,
   decoded: Page,
 ) {
   const { stream, indexType, indexId } = page.series;
   return warehouse.transaction((transaction) => {
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
-    const read = readPage(transaction, key, page, decoded, committedPages, now);
+    const read = readPage(transaction, key, page, decoded, committedPages);
     const decision = decidePage(read.answer, read.known, read);
     const counts = countClaimed(transaction, key, decision);
     return writePage(transaction, key, page, decoded, { ...read, counts }, decision, committedPages);
@@ -88,10 +88,10 @@ function readPage(
   page: WalkPage,
   decoded: Page,
   committedPages: CommittedPages,
-  now: Micros,
 ) {
   const { stream, series } = key;
-  const { rules, confirmation } = page;
+  const { now } = transaction;
+  const { timing, confirmation } = page;
   const extent = findExtent(page, decoded);
   // A page from a cache, or one superseded by a later request, may be older than the stored rows. Stored like live ticks,
   // its records never replace a row of a current page.
@@ -101,23 +101,23 @@ function readPage(
   const answer = toAnswer(page, decoded, { isStale, asOf: decoded.asOf ?? now });
   const { timestamps, asOf, provenFrom, gap } = answer;
   const contradiction = findContradiction(answer) ?? findMassRejection(decoded);
-  const timing = readStreamTiming(transaction, stream);
+  const learned = readStreamTiming(transaction, stream);
   const isNewest = page.isHead && !isStale && provenFrom >= gap.to;
-  const lateness = isNewest ? findLateness(transaction, key, { ...rules, timestamps, asOf }) : undefined;
-  const late = lateness ?? (timing?.lateBy ? timing : undefined);
-  const around = readAround(transaction, key, answer, decoded, rules);
+  const lateness = isNewest ? findLateness(transaction, key, { ...timing, timestamps, asOf }) : undefined;
+  const late = lateness ?? (learned?.lateBy ? learned : undefined);
+  const around = readAround(transaction, key, answer, decoded, timing);
   const mayMatch = !around.isVacant && stream === "index_ticks" && !isStale && !contradiction;
   const previews: MatchedPreviews =
     mayMatch && timestamps.length > 0
-      ? matchPreviews(transaction, series, timestamps, previewTolerance(rules))
+      ? matchPreviews(transaction, series, timestamps, previewTolerance(timing))
       : { confirmed: 0, replaced: [], offset: undefined };
   const { replaced } = previews;
   const known: Known = {
-    stored: readStoredSeries(transaction, key, page.series.indexType, { ...around, replaced, timing }),
+    stored: readStoredSeries(transaction, key, page.series.indexType, { ...around, replaced, learned }),
     pending: readClaims(transaction, key),
-    rules: { ...rules, ...rulesOfStream(stream), lateness: late ? decayLateness(late, asOf) : 0 },
+    rules: toRules(transaction, stream, timing, late ? decayLateness(late, asOf) : 0),
     confirmation,
-    now: transaction.now,
+    now,
   };
   const source = isStale ? "live" : "rest";
   return {
@@ -127,7 +127,7 @@ function readPage(
     hasConflict: (proven: TimeRange) => hasConflict(transaction, key, answer, decoded, proven),
     rows: readPageRows(transaction, key, page, decoded, { source, isVacant: around.isVacant }),
     previews,
-    learnedOffset: learnOffset(previews, timing),
+    learnedOffset: learnOffset(previews, learned),
     isNewest,
     lateness,
     missing: page.shouldCountMissing && extent ? countMissing(transaction, key, decoded, extent) : 0,
@@ -140,10 +140,10 @@ function readAround(
   { stream, series }: SeriesKey,
   answer: PageAnswer,
   { timestamps, columns }: Page,
-  rules: AnswerRules,
+  timing: SeriesTiming,
 ) {
   const { gap, provenFrom, isLast } = answer;
-  const tolerance = stream === "index_ticks" ? previewTolerance(rules) : 0;
+  const tolerance = stream === "index_ticks" ? previewTolerance(timing) : 0;
   const ordered = columns ? timestamps : timestamps.toSorted((a, b) => b - a);
   const [newest = gap.from, oldest = provenFrom] = [ordered[0], ordered.at(-1)];
   const extent = {
@@ -274,11 +274,11 @@ function noteNewest({ journal }: Transaction, decoded: Page, { stream, indexId }
 /** By how much the websocket is off, if that is new; null: not any more. */
 function learnOffset(
   { confirmed, offset }: MatchedPreviews,
-  timing: StreamTiming | undefined,
+  known: StreamTiming | undefined,
 ): Micros | null | undefined {
   if (offset === undefined && confirmed === 0) return undefined;
   const learned = offset ?? null;
-  return isNewOffset(timing?.liveOffset, learned) ? learned : undefined;
+  return isNewOffset(known?.liveOffset, learned) ? learned : undefined;
 }
 
 /** Stores what the page has shown of the head. */
@@ -343,26 +343,24 @@ export interface NotFoundAnswer {
   readonly key: SeriesKey;
   readonly indexType: string;
   readonly range: TimeRange;
-  readonly rules: AnswerRules;
+  readonly timing: SeriesTiming;
   readonly confirmation: ConfirmationRules;
 }
 
 /** Counts the answer; its range is `unconfirmed` until the service has repeated it. */
 export function commitNotFound(
-  warehouse: WarehouseWriter,
-  { key, indexType, range, rules, confirmation }: NotFoundAnswer,
+  transaction: Transaction,
+  { key, indexType, range, timing, confirmation }: NotFoundAnswer,
 ): AppliedClaims {
-  return warehouse.transaction((transaction) => {
-    const known = {
-      stored: readStoredSeries(transaction, key, indexType),
-      pending: readClaims(transaction, key),
-      rules: { ...rules, ...rulesOfStream(key.stream), lateness: 0 },
-      confirmation,
-      now: transaction.now,
-    };
-    const decision = decideNotFound(range, known);
-    const counts = countClaimed(transaction, key, decision);
-    const claims = storeClaims(transaction, key, decision, counts);
-    return { ...claims, withdrawn: applyChanges(transaction, key, decision.changes, decision.touched) };
-  });
+  const known = {
+    stored: readStoredSeries(transaction, key, indexType),
+    pending: readClaims(transaction, key),
+    rules: toRules(transaction, key.stream, timing, 0),
+    confirmation,
+    now: transaction.now,
+  };
+  const decision = decideNotFound(range, known);
+  const counts = countClaimed(transaction, key, decision);
+  const claims = storeClaims(transaction, key, decision, counts);
+  return { ...claims, withdrawn: applyChanges(transaction, key, decision.changes, decision.touched) };
 }

@@ -63,7 +63,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
 /** Operations that need neither disk space nor the write lock, and change nothing that a later commit depends on. */
 const unorderedOperations: ReadonlySet<string> = new Set([
   ...["closePages", "ping", "close", "checkStorage"],
-  ...["recordIntegrityCheck", "listNewestTicks", "hasNoContracts"],
+  ...["recordIntegrityCheck", "listNewestTicks"],
 ]);
 
 const noSecrets: readonly string[] = [];

@@ -69,16 +69,10 @@ export interface PageMessage {
   readonly page: SentPage;
 }
 
-export interface SeriesTiming extends Pick<WalkPage["rules"], "period" | "settleDelay" | "quietMargin"> {
-  /** Length of the history that the service serves; null: unlimited. */
-  readonly serviceWindow: Micros | null;
-}
-
 /** What a walk says of each page. */
-export interface WalkPageCall extends Omit<WalkPage, "rules"> {
+export interface WalkPageCall extends WalkPage {
   readonly reader: number;
   readonly number: number;
-  readonly timing: SeriesTiming;
 }
 
 /** For calls that were still queued when the thread stopped: none of them was run. */

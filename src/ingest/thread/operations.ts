@@ -3,43 +3,29 @@ import type { CommitNews } from "../../model/answers/ticks.ts";
 import { Failure } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
-import {
-  computeWindowStart,
-  type Stream,
-  WINDOW_EDGE_MARGIN_MICROS,
-  WINDOW_MARGIN_MICROS,
-} from "../../model/streams.ts";
+import type { Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import { reopenNotFound } from "../../warehouse/coverage/ledger.ts";
-import {
-  hasNoContracts,
-  type NoContractsEntry,
-  recordNoContracts,
-  recordRecheck,
-} from "../../warehouse/coverage/rechecks.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { reopen } from "../../rule/apply.ts";
+import { applyChanges, type LedgerKey, reopenNotFound } from "../../warehouse/coverage/ledger.ts";
+import { recordNoContracts, recordRecheck } from "../../warehouse/coverage/rechecks.ts";
 import { recordClockSkew, recordRequestRate } from "../../warehouse/coverage/targets.ts";
 import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.ts";
 import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
+import { countUnknownEvent } from "../../warehouse/rows/rejects.ts";
+import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
 import { truncateLongWal } from "../../warehouse/sqlite/wal.ts";
 import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
-import {
-  commitLiveFeedChange,
-  commitLiveMessages,
-  commitUnknownEvents,
-  type LiveFeedChange,
-  LiveState,
-} from "../commit/live.ts";
+import { commitLiveFeedChange, commitLiveMessages, type LiveFeedChange, LiveState } from "../commit/live.ts";
 import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
 import {
   commitBlockedReason,
   commitLostRanges,
-  commitRetraction,
   commitStreamHealth,
   optimizeDatabase,
-  pruneBatch,
 } from "../commit/maintenance.ts";
 import {
   commitForbiddenSnapshot,
@@ -52,11 +38,10 @@ import {
   CommittedPages,
   commitNotFound,
   commitWalkPage,
-  type NotFoundAnswer,
   type WalkPageCommitResult,
 } from "../commit/walk-page.ts";
 import { type Page, receivePage } from "../decode/read-page.ts";
-import type { IngestCall, PageMessage, SeriesTiming, StoredReply, WalkPageCall } from "./messages.ts";
+import type { IngestCall, PageMessage, StoredReply, WalkPageCall } from "./messages.ts";
 
 /** The state of the ingest thread that operations use. */
 interface OperationContext {
@@ -65,8 +50,6 @@ interface OperationContext {
   readonly redactor: SecretRedactor;
   readonly committedPages: CommittedPages;
   readonly live: LiveState;
-  readonly now: Micros;
-  readonly machineNow: Micros;
 }
 
 /** Who has read the pages to commit. */
@@ -95,15 +78,16 @@ const operations = {
       live,
       messages.map((message) => redactor.redact(message)),
     ),
+  /** Counts websocket events that this version does not know, each with a sample. */
   commitUnknownEvents: ({ warehouse, redactor }: OperationContext, events: readonly UnknownField[]) =>
-    commitUnknownEvents(
-      warehouse,
-      events.map(({ name, sample, count }) => ({
-        name: redactor.redact(name),
-        sample: redactor.redact(sample),
-        count,
-      })),
-    ),
+    warehouse.transaction((transaction) => {
+      for (const { name, sample, count } of events)
+        countUnknownEvent(transaction, {
+          name: redactor.redact(name),
+          sample: redactor.redact(sample),
+          count,
+        });
+    }),
   commitLiveFeedChange: ({ warehouse, live }: OperationContext, change: LiveFeedChange) =>
     commitLiveFeedChange(warehouse, live, change),
   /** The newest live tick of each index since the start. */
@@ -114,35 +98,38 @@ const operations = {
     pages.drop(reader);
     return results;
   },
-  commitForbiddenSnapshot: onWarehouse(commitForbiddenSnapshot),
+  commitForbiddenSnapshot: inTransaction(commitForbiddenSnapshot),
   /** Settles a snapshot, or returns why it does not count. */
-  commitSnapshotCoverage: onWarehouse(commitSnapshotCoverage),
-  commitTargets: onWarehouse(commitTargets),
-  commitEndedTargets: onWarehouse(commitEndedTargets),
-  commitSnapshotTargets: onWarehouse(commitSnapshotTargets),
-  commitLostRanges: onWarehouse(commitLostRanges),
-  commitNotFound: (
-    { warehouse, ...context }: OperationContext,
-    { timing, ...answer }: Omit<NotFoundAnswer, "rules"> & { readonly timing: SeriesTiming },
-  ) => commitNotFound(warehouse, { ...answer, rules: seriesRules(context, timing) }),
+  commitSnapshotCoverage: inTransaction(commitSnapshotCoverage),
+  commitTargets: inTransaction(commitTargets),
+  commitEndedTargets: inTransaction(commitEndedTargets),
+  commitSnapshotTargets: inTransaction(commitSnapshotTargets),
+  commitLostRanges: inTransaction(commitLostRanges),
+  commitNotFound: inTransaction(commitNotFound),
   /** The service serves an index again after a 404: its ranges are to be fetched again. */
   commitIndexFoundAgain: inTransaction(reopenNotFound),
-  commitBlockedReason: onWarehouse(commitBlockedReason),
+  commitBlockedReason: inTransaction(commitBlockedReason),
   commitRecheck: inTransaction(recordRecheck),
   /** The service reports that an exchange has no contracts of a type. */
   commitNoContracts: inTransaction(recordNoContracts),
-  /** Whether the service has already reported today that the exchange has no such contracts. */
-  hasNoContracts: ({ warehouse }: OperationContext, entry: NoContractsEntry) =>
-    hasNoContracts(warehouse.connection, entry),
-  commitStreamHealth: onWarehouse(commitStreamHealth),
+  commitStreamHealth: inTransaction(commitStreamHealth),
   /** The service's clock minus this machine's. */
   commitClockSkew: inTransaction(recordClockSkew),
   /** History requests a second, for `plan`. */
   commitRequestRate: inTransaction(recordRequestRate),
-  commitRetraction: onWarehouse(commitRetraction),
+  /** Reopens a range that an audit found wrong and could not repair. */
+  commitRetraction: inTransaction((transaction, { key, range }: { key: LedgerKey; range: TimeRange }) =>
+    applyChanges(transaction, key, reopen([range])),
+  ),
   commitJobRun: inTransaction(recordJobRun),
   commitFileSize: inTransaction(recordSize),
-  pruneBatch: onWarehouse(pruneBatch),
+  /** Deletes one batch of rows older than the retention. Call it again with `nextKey` until there is none. */
+  pruneBatch: inTransaction(
+    (
+      transaction,
+      { stream, before, fromKey }: { stream: PrunableStream; before: Micros; fromKey?: number },
+    ) => prune(transaction, stream, before, { fromKey }),
+  ),
   /** Merges closed parts of live rows, or moves some rows to the history. Call it again with the result until there is none. */
   moveLiveRows: inTransaction((transaction, { from }: { from?: MovePosition | undefined }) =>
     moveLiveRows(transaction, from),
@@ -204,13 +191,14 @@ export class OperationRunner {
     return { value, hasCommitted, news: this.takeNews() };
   }
 
-  #run({ operation, args, ...call }: IngestCall): unknown {
-    this.#setTime(call);
+  #run({ operation, args, now, machineNow }: IngestCall): unknown {
+    this.#now = now;
+    this.#machineNow = machineNow;
     if (operation === "open") return this.#open(args as OperationArgs<"open">);
     if (operation === "close") return this.#close(args as OperationArgs<"close">);
     const run = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!run) throw new Error(`unknown ingest operation: ${operation}`);
-    return this.#openWarehouse().runGuarded(() => run(this.#contextOf(call), args as never));
+    return this.#openWarehouse().runGuarded(() => run(this.#context, args as never));
   }
 
   /**
@@ -220,11 +208,11 @@ export class OperationRunner {
   runPageCommits(calls: readonly IngestCall[]): readonly WalkPageCommitResult[] | undefined {
     let isPageFailure = false;
     // One commit, at the time of the last call.
-    for (const call of calls) this.#setTime(call);
+    for (const { now, machineNow } of calls) [this.#now, this.#machineNow] = [now, machineNow];
     try {
       const results = this.#openWarehouse().groupTransactions(() => {
         isPageFailure = true;
-        const committed = calls.map((call) => commitPage(this.#contextOf(call), call.args as WalkPageCall));
+        const committed = calls.map(({ args }) => commitPage(this.#context, args as WalkPageCall));
         isPageFailure = false;
         return committed;
       });
@@ -275,21 +263,13 @@ export class OperationRunner {
     return this.#warehouse;
   }
 
-  #setTime({ now, machineNow }: Pick<IngestCall, "now" | "machineNow">): void {
-    this.#now = now;
-    this.#machineNow = machineNow;
-  }
-
-  #contextOf({ now, machineNow }: Pick<IngestCall, "now" | "machineNow">): OperationContext {
-    this.#now = now;
+  get #context(): OperationContext {
     return {
       warehouse: this.#openWarehouse(),
       pages: this.#pages,
       redactor: this.#redactor,
       committedPages: this.#committedPages,
       live: this.#live,
-      now,
-      machineNow,
     };
   }
 
@@ -307,13 +287,6 @@ export class OperationRunner {
   }
 }
 
-/** An operation that needs only the warehouse. */
-function onWarehouse<A, R>(
-  commit: (warehouse: WarehouseWriter, args: A) => R,
-): (context: OperationContext, args: A) => R {
-  return ({ warehouse }, args) => commit(warehouse, args);
-}
-
 /** An operation that is one transaction. */
 function inTransaction<A, R>(
   record: (transaction: Transaction, args: A) => R,
@@ -323,25 +296,10 @@ function inTransaction<A, R>(
 
 /** The page stays until its transaction is committed. */
 function commitPage(
-  { warehouse, pages, committedPages, now, machineNow }: OperationContext,
-  { reader, number, timing, ...walk }: WalkPageCall,
+  { warehouse, pages, committedPages }: OperationContext,
+  { reader, number, ...page }: WalkPageCall,
 ): WalkPageCommitResult {
-  const rules = seriesRules({ now, machineNow }, timing);
-  return commitWalkPage(warehouse, { committedPages, now }, { ...walk, rules }, pages.get(reader, number));
-}
-
-/** What the rule needs to know about a series at this time. */
-function seriesRules(
-  { now, machineNow }: Pick<OperationContext, "now" | "machineNow">,
-  { serviceWindow, ...timing }: SeriesTiming,
-): NotFoundAnswer["rules"] {
-  const windowStart = computeWindowStart(serviceWindow, now);
-  return {
-    ...timing,
-    windowStart: windowStart + WINDOW_MARGIN_MICROS,
-    floor: windowStart + WINDOW_EDGE_MARGIN_MICROS,
-    present: machineNow,
-  };
+  return commitWalkPage(warehouse, committedPages, page, pages.get(reader, number));
 }
 
 /** The pages that the scan thread has decoded, by their reader: each stays until its commit, or until the reader is closed. */

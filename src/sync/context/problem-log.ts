@@ -4,50 +4,46 @@ import { type Stream, streamOfEndpoint, streams } from "../../model/streams.ts";
 import type { ParkedEndpoint } from "../../service/auth/parking.ts";
 import { type Problem, problemText } from "./context.ts";
 
+const kindOf = ({ stream, code }: Problem) => `${stream} ${code}`;
+
 /** Collects the problems of many keys. Reports one problem per kind, and only when one of those changes. */
 export class ProblemLog {
   readonly #onChange: (problems: readonly Problem[]) => void;
-  readonly #problemsByKind = new Map<string, Map<string, Problem>>();
-  readonly #kindByKey = new Map<string, string>();
+  readonly #problems = new Map<string, Problem>();
+  /** The kinds that were reported last, each with the key of its problem. */
+  #reported = "";
 
   constructor(onChange: (problems: readonly Problem[]) => void) {
     this.#onChange = onChange;
   }
 
   report(key: string, problem: Problem): void {
-    const kind = `${problem.stream} ${problem.code}`;
-    if (this.#kindByKey.get(key) !== kind) this.clear(key);
-    this.#kindByKey.set(key, kind);
-    const problems = this.#problemsByKind.get(kind);
-    if (problems) problems.set(key, problem);
-    else {
-      this.#problemsByKind.set(kind, new Map([[key, problem]]));
-      this.#notify();
-    }
+    const known = this.#problems.get(key);
+    // With another problem, the key stands behind the others of that kind.
+    if (known && kindOf(known) !== kindOf(problem)) this.#problems.delete(key);
+    this.#problems.set(key, problem);
+    this.#reportChange();
   }
 
   /** The key works again. */
   clear(key: string): void {
-    const kind = this.#kindByKey.get(key);
-    if (kind === undefined) return;
-    this.#kindByKey.delete(key);
-    const problems = this.#problemsByKind.get(kind);
-    const isReported = problems?.keys().next().value === key;
-    problems?.delete(key);
-    if (problems?.size === 0) this.#problemsByKind.delete(kind);
-    if (isReported) this.#notify();
+    if (this.#problems.delete(key)) this.#reportChange();
   }
 
   /** Clears all keys but these, because nothing requests the others any more. */
   retainOnly(keys: readonly string[]): void {
     const retained = new Set(keys);
-    for (const key of [...this.#kindByKey.keys()]) if (!retained.has(key)) this.clear(key);
+    for (const key of this.#problems.keys()) if (!retained.has(key)) this.#problems.delete(key);
+    this.#reportChange();
   }
 
-  #notify(): void {
-    this.#onChange(
-      [...this.#problemsByKind.values()].flatMap((problems) => [...problems.values()].slice(0, 1)),
-    );
+  #reportChange(): void {
+    const byKind = Map.groupBy(this.#problems, ([, problem]) => kindOf(problem));
+    const firsts = [...byKind.values()].flatMap((problems) => problems.slice(0, 1));
+    const reported = firsts.map(([key, problem]) => `${kindOf(problem)} ${key}`).join("\n");
+    if (reported === this.#reported) return;
+    this.#reported = reported;
+    this.#onChange(firsts.map(([, problem]) => problem));
   }
 }
 

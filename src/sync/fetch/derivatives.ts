@@ -4,6 +4,7 @@ import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
+import { hasNoContracts } from "../../warehouse/coverage/rechecks.ts";
 import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
 import {
   affectsWholeEndpoint,
@@ -30,7 +31,7 @@ async function refreshContracts(
 ): Promise<boolean> {
   const { ingest, stats, signal } = context;
   const contractCheck = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
-  if (await ingest.call("hasNoContracts", contractCheck, signal)) return false;
+  if (hasNoContracts(context.reader, contractCheck)) return false;
   const filters = { exchangeId, include: "ALL" };
   const list: ListWalkOptions = {
     endpoint: contractEndpoint,

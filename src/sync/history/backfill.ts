@@ -12,11 +12,12 @@ import { toStreamHealth } from "../context/problem-log.ts";
 import { fetchSnapshots } from "../polling/snapshot-poller.ts";
 import { declareUnselected, findUnselectedSeries, resolveIndexNames } from "../selection/named-series.ts";
 import { refreshSelection, type SelectionResult } from "../selection/refresh.ts";
-import { type Directory, endDeselectedSnapshots, needsRanking } from "../selection/targets.ts";
+import { needsRanking } from "../selection/selectors.ts";
+import { type Directory, endDeselectedSnapshots } from "../selection/targets.ts";
+import { planNight } from "./comparison-plan.ts";
 import { fillGaps } from "./fill-gaps.ts";
 import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB } from "./nightly-check.ts";
 import {
-  findOpenGaps,
   isInRun,
   isWholeRun,
   type RunFilter,
@@ -24,7 +25,7 @@ import {
   summarizeClaims,
   toGapFilter,
 } from "./run-filter.ts";
-import { planNight } from "./walk-planner.ts";
+import { findOpenGaps } from "./walk-planner.ts";
 
 /** What the command `backfill` asks of one run. */
 export interface BackfillFilter extends RunFilter {

@@ -18,19 +18,13 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readWarehouseState } from "../../warehouse/tables/warehouse-state.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { findUnselectedSeries, resolveIndexNames } from "../selection/named-series.ts";
-import { collectNotices, type Directory, resolveTargets, type StreamTargets } from "../selection/targets.ts";
+import { findNotices } from "../selection/selectors.ts";
+import { type Directory, resolveTargets, type StreamTargets } from "../selection/targets.ts";
+import { planNight } from "./comparison-plan.ts";
 import { isNightDue } from "./nightly-check.ts";
-import {
-  type GapFilter,
-  isInRun,
-  isWholeRun,
-  type RunFilter,
-  selectNameableStreams,
-  toGapFilter,
-} from "./run-filter.ts";
+import { isInRun, isWholeRun, type RunFilter, selectNameableStreams, toGapFilter } from "./run-filter.ts";
 import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
-import { countPages, type SliceWalk } from "./slices.ts";
-import { planNight, RECHECK_MICROS } from "./walk-planner.ts";
+import { countPages, type GapFilter, RECHECK_MICROS, type SliceWalk } from "./walk-planner.ts";
 
 type StreamEstimate = Readonly<ReturnType<typeof addCosts>>;
 export type BackfillEstimate = Awaited<ReturnType<typeof estimateBackfill>>;
@@ -68,7 +62,7 @@ export async function estimateBackfill(options: EstimateOptions) {
   const isIncluded = ({ stream }: { readonly stream: Stream }) =>
     isInRun(filter, stream) || (stream === "derivative_contracts" && isInRun(filter, "derivative_ticks"));
   const historyEstimates: StreamEstimate[] = [];
-  for (const stream of targets.streams.filter(isIncluded))
+  for (const stream of targets.filter(isIncluded))
     if (settings.streams[streamTable[stream.stream].setting] !== false)
       historyEstimates.push(await estimateHistory(options, stream, toGapFilter(filter, named)));
   return {
@@ -79,7 +73,7 @@ export async function estimateBackfill(options: EstimateOptions) {
     ],
     /** Named series that the settings do not select for some streams of the run. */
     notSelected: findUnselectedSeries(named ?? [], selectNameableStreams(targets, filter, settings)),
-    notices: collectNotices(settings, directory, now),
+    notices: findNotices(settings, directory),
   };
 }
 

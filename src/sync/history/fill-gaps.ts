@@ -3,12 +3,7 @@ import { historyStreams, WINDOW_EDGE_MARGIN_MICROS } from "../../model/streams.t
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import { MAX_TASK_TRIES } from "../../service/limits.ts";
-import {
-  type LedgerKey,
-  ledgerKeyText,
-  readNotFoundSeries,
-  type SeriesKey,
-} from "../../warehouse/coverage/ledger.ts";
+import { type LedgerKey, ledgerKeyText, readNotFoundSeries } from "../../warehouse/coverage/ledger.ts";
 import { readPublication } from "../../warehouse/coverage/publication.ts";
 import { findOldestRow } from "../../warehouse/rows/row-queries.ts";
 import {
@@ -20,10 +15,16 @@ import {
   toProblem,
 } from "../context/context.ts";
 import { countDoneRequests, type RunStats } from "../context/run-stats.ts";
-import { findOpenGaps, type GapFilter } from "./run-filter.ts";
 import { NotFoundAnswers, runWalk } from "./run-walk.ts";
-import { countPages, type SliceWalk, urgencies } from "./slices.ts";
-import { planGaps, type WalkPlan } from "./walk-planner.ts";
+import {
+  countPages,
+  findOpenGaps,
+  type GapFilter,
+  planGaps,
+  type SliceWalk,
+  urgencies,
+  type WalkPlan,
+} from "./walk-planner.ts";
 import { type ActiveWalk, drainQueue, WalkQueue } from "./walk-queue.ts";
 
 /** During a round this long the head grows enough to justify another round. */
@@ -176,11 +177,6 @@ async function runRound(
     index_ticks: readNotFoundSeries(reader, "index_ticks"),
     ohlcv: readNotFoundSeries(reader, "ohlcv"),
   };
-  const reopenSeries = async (key: SeriesKey) => {
-    if (!notFoundSeries[key.stream].delete(key.series)) return;
-    hasReopened = true;
-    await ingest.call("commitIndexFoundAgain", key, signal);
-  };
   const fill = async (active: ActiveWalk) => {
     const { walk } = active;
     if (isParked(parked, walk)) {
@@ -188,8 +184,7 @@ async function runRound(
       return;
     }
     const { key, blockedReason } = walk.series;
-    const onServed = () => reopenSeries(key);
-    const outcome = await runWalk(context, walk, { notFound, onServed, progress: active });
+    const outcome = await runWalk(context, walk, { notFound, progress: active });
     if (outcome.kind === "forbidden") {
       queue.finish(active, { kind: "not_found" });
       await park(context, walk, walks, parked, outcome.error);

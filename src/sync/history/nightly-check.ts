@@ -6,10 +6,10 @@ import { readSeriesLedgers } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { type JobRun, readJobRuns } from "../../warehouse/tables/job-runs.ts";
 import { runConcurrently, type SyncContext, serviceNow } from "../context/context.ts";
+import { planNight } from "./comparison-plan.ts";
 import { runWalk } from "./run-walk.ts";
-import type { SliceWalk } from "./slices.ts";
 import { compareSlices } from "./verify.ts";
-import { planNight } from "./walk-planner.ts";
+import type { SliceWalk } from "./walk-planner.ts";
 import type { WalkProgress } from "./walk-slice.ts";
 
 /** The nightly job of the daemon, and what `backfill` does of it once a day. */

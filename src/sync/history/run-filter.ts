@@ -1,23 +1,15 @@
 import type { Confirmations } from "../../model/status/gap-state.ts";
-import {
-  type HistoryStream,
-  hasHistory,
-  historyStreams,
-  type Stream,
-  streams,
-  streamTable,
-} from "../../model/streams.ts";
-import type { Micros } from "../../model/time.ts";
-import { intersect, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
+import { hasHistory, type Stream, streams, streamTable } from "../../model/streams.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import type { SeriesKey } from "../../warehouse/coverage/ledger.ts";
-import { readGaps, type SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
+import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { namedKeyText } from "../../warehouse/coverage/series-queries.ts";
 import { readConfirmations } from "../../warehouse/read/status.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import type { NamedIndex } from "../selection/named-series.ts";
-import type { SelectedTargets, StreamTargets } from "../selection/targets.ts";
+import type { StreamTargets } from "../selection/targets.ts";
+import type { GapFilter } from "./walk-planner.ts";
 
 /** Limits what one run fills, and what is planned of it. An absent member means no limit. */
 export interface RunFilter {
@@ -48,44 +40,13 @@ export function toGapFilter(filter: RunFilter, named: readonly NamedIndex[] | un
 
 /** The streams of the run whose series may be named. */
 export function selectNameableStreams(
-  targets: SelectedTargets,
+  targets: readonly StreamTargets[],
   { streams: given }: RunFilter,
   { streams: settings }: SyncSettings,
 ): StreamTargets[] {
-  return targets.streams.filter(
+  return targets.filter(
     ({ stream }) => given?.includes(stream) ?? settings[streamTable[stream].setting] !== false,
   );
-}
-
-/** Limits which gaps are filled. `includesRecent`: also the last two hours, which the same page fetches again. An absent member means no limit. */
-export interface GapFilter {
-  readonly streams?: ReadonlySet<string> | undefined;
-  /** Ids of indices. */
-  readonly indexIds?: ReadonlySet<string> | undefined;
-  readonly range?: TimeRange | undefined;
-  /** `excluded`: no head that one page fills, and no daily recheck: the head poller does both, one series at a time. */
-  readonly heads?: "excluded" | { readonly key: SeriesKey; readonly includesRecent: boolean } | undefined;
-}
-
-export function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {
-  return (filter.streams?.has(stream) ?? true) && (filter.indexIds?.has(indexId) ?? true);
-}
-
-/** The gaps that are open at `now`. */
-export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter): SeriesGaps[] {
-  const { range } = filter;
-  const clip = (ranges: TimeRanges) => (range ? intersect(ranges, [range]) : ranges);
-  return historyStreams
-    .flatMap((stream) => readGaps(reader, stream, now))
-    .filter(({ key, indexId }) => matchesFilter(filter, key.stream, indexId))
-    .map((series) => ({
-      ...series,
-      open: clip(series.open),
-      missing: clip(series.missing),
-      unpublished: clip(series.unpublished),
-      unconfirmed: clip(series.unconfirmed),
-    }))
-    .filter(({ open }) => open.length > 0);
 }
 
 /** What the service must repeat about these gaps, and when it is asked. */

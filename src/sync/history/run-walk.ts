@@ -21,11 +21,10 @@ import {
   serviceNow,
   toProblem,
 } from "../context/context.ts";
-import type { SliceWalk, WalkedSeries } from "./slices.ts";
+import type { SliceWalk, WalkedSeries } from "./walk-planner.ts";
 import {
   reportClaims,
   type SliceResult,
-  timingOf,
   unconfirmedFailure,
   type WalkOptions,
   walkSlice,
@@ -132,7 +131,7 @@ export class NotFoundAnswers {
       return rejection ?? onlyRangeFailure(series);
     const doubt = wasNotFound(reader, key) ? undefined : await this.#findDoubt(series, rejection);
     if (doubt) return doubt;
-    const answer = { key, indexType, range, timing: timingOf(series), confirmation: settings.withdrawals };
+    const answer = { key, indexType, range, timing: series, confirmation: settings.withdrawals };
     reportClaims(this.#context, series, await ingest.call("commitNotFound", answer, signal));
     return undefined;
   }

@@ -13,10 +13,10 @@ import {
   serviceNow,
   toProblem,
 } from "../context/context.ts";
-import { findOpenGaps, summarizeClaims } from "./run-filter.ts";
+import { planComparison } from "./comparison-plan.ts";
+import { summarizeClaims } from "./run-filter.ts";
 import { NotFoundAnswers, runWalk } from "./run-walk.ts";
-import { type SliceWalk, sliceLength, type WalkedSeries } from "./slices.ts";
-import { planComparison } from "./walk-planner.ts";
+import { findOpenGaps, type SliceWalk, sliceLength, type WalkedSeries } from "./walk-planner.ts";
 import { drainQueue, WalkQueue } from "./walk-queue.ts";
 import type { SliceResult } from "./walk-slice.ts";
 

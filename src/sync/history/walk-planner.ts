@@ -20,36 +20,19 @@ import {
 import type { PendingClaim } from "../../rule/answer.ts";
 import { type ConfirmationRules, nextAskAt } from "../../rule/confirm.ts";
 import { ledgerKeyText, readSettledRanges, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
-import { readPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
 import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { readGaps, type SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
-import { readSeriesHeads, readSeriesLedgers } from "../../warehouse/coverage/series-queries.ts";
-import { readRowSpacing } from "../../warehouse/rows/row-queries.ts";
+import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
-import { type GapFilter, matchesFilter } from "./run-filter.ts";
-import {
-  compareUrgency,
-  cutIntoSlices,
-  cutOnGrid,
-  dropExpired,
-  gridCadence,
-  joinBeforeHistory,
-  ROWS_PER_PAGE,
-  type Slice,
-  type SliceWalk,
-  sliceLength,
-  type WalkedSeries,
-} from "./slices.ts";
 
-/*
- * What the service is asked of histories. Each function below is a source of walks; `toWalks` makes them all.
- * - `planGaps`: what is open, and once a day what may be corrected late; or the head of one series alone
- * - `planEnds`: whether anything is below the end of a history
- * - `planComparison`: all that is covered, and the claims against stored rows
- * - `planNight`: the ends, and a part of what is covered
- */
+/** New rows of a full page: of 2000 rows, a cursor may repeat one, and one must lie below the range. */
+export const ROWS_PER_PAGE = 1998;
+const PAGES_PER_SLICE = 4;
+
+/** Ranges that leave the service's window within this time are filled directly after the head. */
+const AT_RISK_MICROS = 2 * MICROS_PER_DAY;
 
 /** A recheck fetches this much of the newest covered range again, once a day, to find late corrections. */
 export const RECHECK_MICROS = 2 * MICROS_PER_DAY;
@@ -61,6 +44,122 @@ export const HEAD_BARS = 30;
 /** The look-back while no record is late, in periods. */
 const LOOK_BACK_PERIODS = 60;
 
+/** Sorted: the most urgent kind of slice is filled first. */
+export const urgencies = ["head", "expiring", "bars", "history"] as const;
+type Urgency = (typeof urgencies)[number];
+
+/** A part of a gap with one urgency. */
+export interface Slice {
+  readonly range: TimeRange;
+  readonly urgency: Urgency;
+}
+
+/** A series of which a walk fetches a part. */
+export interface WalkedSeries {
+  readonly key: SeriesKey;
+  readonly indexType: string;
+  readonly indexId: string;
+  readonly name: string;
+  /** Length of the history that the service serves; null: unlimited. */
+  readonly serviceWindow: Micros | null;
+  /** The time between two records, by the settings. */
+  readonly period: Micros;
+  /** The same as far as the rows of the series have shown it. */
+  readonly cadence: Micros;
+  readonly settleDelay: Micros;
+  /** A quiet series is covered up to this long before now. */
+  readonly quietMargin: Micros;
+  /** The record at which the history begins, by an unconfirmed answer. */
+  readonly knownEnd: Micros | undefined;
+  /** Why earlier runs could not fill the series; null: nothing blocked them. */
+  readonly blockedReason: string | null;
+}
+
+/** A slice and its series. */
+export interface SliceWalk extends Slice {
+  readonly series: WalkedSeries;
+  /** The range reaches the end of the target: newer records are fetched too, but not covered. */
+  readonly isHead: boolean;
+}
+
+interface SliceOptions {
+  readonly stream: HistoryStream;
+  /** Ascending, disjoint. */
+  readonly open: readonly TimeRange[];
+  /** End of the target: a range that reaches it is the head. */
+  readonly targetEnd: Micros;
+  /** Start of the service's window. */
+  readonly windowStart: Micros;
+  /** Time between rows. */
+  readonly cadence: Micros;
+}
+
+/**
+ * Cuts the gaps of one series by urgency, newest first: the head, what expires soon, and the rest. Idle workers split
+ * long slices further (see WalkQueue). Daily bars are not cut: their whole history is a few pages.
+ */
+export function cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }: SliceOptions): Slice[] {
+  if (isDaily(stream)) return open.toReversed().map((range) => ({ range, urgency: "bars" }));
+  const length = sliceLength(cadence);
+  return open.toReversed().flatMap((range): Slice[] => {
+    const headFrom = range.to >= targetEnd ? Math.max(range.from, range.to - length) : range.to;
+    const safeFrom = Math.min(headFrom, Math.max(range.from, windowStart + AT_RISK_MICROS));
+    const slices: Slice[] = [
+      { range: { from: headFrom, to: range.to }, urgency: "head" },
+      { range: { from: safeFrom, to: headFrom }, urgency: "history" },
+      { range: { from: range.from, to: safeFrom }, urgency: "expiring" },
+    ];
+    return slices.filter(({ range: { from, to } }) => from < to);
+  });
+}
+
+/** The duration of a slice of full pages: the longest head, and what `verify` compares at a time. */
+export const sliceLength = (cadence: Micros) => PAGES_PER_SLICE * ROWS_PER_PAGE * cadence;
+
+/** Compares slices of any series for sorting, the most urgent first. */
+export function compareUrgency(a: Slice, b: Slice): number {
+  const rank = urgencies.indexOf(a.urgency) - urgencies.indexOf(b.urgency);
+  if (rank !== 0) return rank;
+  // Of the expiring slices the oldest comes first, because it expires first. Otherwise the newest comes first.
+  return a.urgency === "expiring" ? a.range.from - b.range.from : b.range.to - a.range.to;
+}
+
+/** The minimum number of pages of a walk over the range. */
+export function countPages(range: TimeRange, cadence: Micros): number {
+  return Math.max(1, Math.ceil((range.to - range.from) / cadence / ROWS_PER_PAGE));
+}
+
+/** Limits which gaps are filled. `includesRecent`: also the last two hours, which the same page fetches again. An absent member means no limit. */
+export interface GapFilter {
+  readonly streams?: ReadonlySet<string> | undefined;
+  /** Ids of indices. */
+  readonly indexIds?: ReadonlySet<string> | undefined;
+  readonly range?: TimeRange | undefined;
+  /** `excluded`: no head that one page fills, and no daily recheck: the head poller does both, one series at a time. */
+  readonly heads?: "excluded" | { readonly key: SeriesKey; readonly includesRecent: boolean } | undefined;
+}
+
+export function matchesFilter(filter: GapFilter, stream: HistoryStream, indexId: string): boolean {
+  return (filter.streams?.has(stream) ?? true) && (filter.indexIds?.has(indexId) ?? true);
+}
+
+/** The gaps that are open at `now`. */
+export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter): SeriesGaps[] {
+  const { range } = filter;
+  const clip = (ranges: TimeRanges) => (range ? intersect(ranges, [range]) : ranges);
+  return historyStreams
+    .flatMap((stream) => readGaps(reader, stream, now))
+    .filter(({ key, indexId }) => matchesFilter(filter, key.stream, indexId))
+    .map((series) => ({
+      ...series,
+      open: clip(series.open),
+      missing: clip(series.missing),
+      unpublished: clip(series.unpublished),
+      unconfirmed: clip(series.unconfirmed),
+    }))
+    .filter(({ open }) => open.length > 0);
+}
+
 /** The walks of one round. */
 export type WalkPlan = Readonly<ReturnType<typeof planGaps>>;
 
@@ -71,7 +170,7 @@ export type PlanSettings = Pick<SyncSettings, "refreshSeconds" | "quietMargin" |
 type SourcedSeries = Omit<WalkedSeries, keyof KnownLater> & Partial<KnownLater>;
 type KnownLater = Pick<WalkedSeries, "period" | "cadence" | "quietMargin" | "knownEnd" | "blockedReason">;
 
-function toWalks(
+export function toWalks(
   { key, indexType, indexId, name, serviceWindow, ...known }: SourcedSeries,
   slices: readonly Slice[],
   period: Micros,
@@ -82,10 +181,6 @@ function toWalks(
   const series = { key, indexType, indexId, name, serviceWindow, ...timing, knownEnd, blockedReason };
   return slices.map((slice) => ({ ...slice, series, isHead: slice.range.to >= targetEnd }));
 }
-
-/** Nothing waits for what is settled already. */
-const settledSlices = (stream: HistoryStream, ranges: readonly TimeRange[]): Slice[] =>
-  ranges.map((range) => ({ range, urgency: isDaily(stream) ? "bars" : "history" }));
 
 /** What is open and may be asked for at `now`: a claim that was made just now is asked about later. */
 function askable({ open, claims }: SeriesGaps, now: Micros, rules: ConfirmationRules): TimeRanges {
@@ -224,106 +319,7 @@ function addRecheck(
   return { ...due, open, blockedReason: series?.blockedReason ?? null, claims: series?.claims ?? [] };
 }
 
-/** The settled end of every history at `now`. An end that was found just now is a pending claim instead. */
-export function planEnds(reader: Connection, refreshSeconds: number, now: Micros): SliceWalk[] {
-  return historyStreams.flatMap((stream) =>
-    readSeriesLedgers(reader, stream).flatMap(({ end, ...series }) => {
-      const served = dropExpired(end ? [end] : [], fetchableFrom(series.serviceWindow, now));
-      return toWalks(series, settledSlices(stream, served), cadenceOf(stream, refreshSeconds));
-    }),
-  );
-}
-
-interface ComparisonOptions {
-  /** Also what precedes a history. */
-  readonly includesEnds: boolean;
-  /** Also the ranges of these claims. */
-  readonly includesClaim: (claim: PendingClaim) => boolean;
-}
-
-/** Everything that is covered and still served, in slices of one walk each. `isClaimed`: the service makes a claim about a part. */
-export function planComparison(
-  reader: Connection,
-  refreshSeconds: number,
-  now: Micros,
-  { includesEnds, includesClaim }: ComparisonOptions,
-): (SliceWalk & { readonly isClaimed: boolean })[] {
-  return historyStreams.flatMap((stream) => {
-    const pending = readPendingClaims(reader, stream);
-    const period = cadenceOf(stream, refreshSeconds);
-    // A walk also receives records slightly newer than its range. They must be settled: provisional records differ.
-    const rules = { settleDelay: settleDelay(refreshSeconds), step: period };
-    const newestSettled = computeTargetEnd(rules, now) - 2 * period;
-    return readSeriesLedgers(reader, stream).flatMap((series) => {
-      const { covered, beforeHistory: settledEnds, key, serviceWindow } = series;
-      const claims = (pending.get(key.series) ?? []).filter(includesClaim);
-      const claimed = claims.map(({ range }) => range);
-      const ends = claims.filter(({ kind }) => kind === "end").map(({ range }) => range);
-      const beforeHistory = normalise([...settledEnds, ...ends]);
-      const compared = subtract(normalise(covered), [{ from: newestSettled, to: Number.POSITIVE_INFINITY }]);
-      const open = subtract(
-        dropExpired(normalise([...compared, ...claimed]), fetchableFrom(serviceWindow, now)),
-        includesEnds ? [] : beforeHistory,
-      );
-      const cadence = gridCadence(period, readRowSpacing(reader, key));
-      // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
-      const pieces = isDaily(stream)
-        ? open
-        : joinBeforeHistory(
-            cutOnGrid(subtract(open, beforeHistory), cadence),
-            intersect(open, beforeHistory),
-          );
-      const slices = settledSlices(stream, pieces.toReversed());
-      const isClaimed = ({ range }: Slice) =>
-        claimed.some(({ from, to }) => from < range.to && range.from < to);
-      return toWalks({ ...series, cadence }, slices, period).map((walk) => ({
-        ...walk,
-        isClaimed: isClaimed(walk),
-      }));
-    });
-  });
-}
-
-/** What to ask once more in the night of `now`: below each end of a history, and a part of what is covered. */
-export function planNight(reader: Connection, refreshSeconds: number, now: Micros) {
-  const options = { includesEnds: false, includesClaim: () => false };
-  const covered = planComparison(reader, refreshSeconds, now, options);
-  return {
-    ends: planEnds(reader, refreshSeconds, now),
-    slices: selectDueTonight(covered, now),
-    /** All covered ranges are compared in so many nights. */
-    nights: rotationLength(covered.length),
-  };
-}
-
-/** Each divides the next, so that a growing warehouse changes the night of a slice as little as possible. */
-const ROTATION_NIGHTS = [1, 3, 15, 30];
-/** Bounds the work of one night: few slices are compared more often, many are spread over more nights. */
-const SLICES_PER_NIGHT = { min: 20, max: 500 };
-
-/** The number of nights in which all slices are compared: 30, unless there are very few or very many. */
-export function rotationLength(sliceCount: number): number {
-  let nights = ROTATION_NIGHTS.findLast((turn) => sliceCount / turn >= SLICES_PER_NIGHT.min) ?? 1;
-  while (sliceCount / nights > SLICES_PER_NIGHT.max) nights *= 2;
-  return nights;
-}
-
-/**
- * Selects the slices to compare in the night of `now`. The night of a slice follows from its series and range, so no state
- * is stored and every slice is compared once per rotation.
- */
-export function selectDueTonight(slices: readonly SliceWalk[], now: Micros): readonly SliceWalk[] {
-  const nights = rotationLength(slices.length);
-  const tonight = Math.floor(now / MICROS_PER_DAY) % nights;
-  return slices.filter((slice) => nightOfSlice(slice, nights) === tonight);
-}
-
-/** A prime, which spreads neighbouring series (an ohlcv series has a single slice) over the nights of a rotation. */
-const SERIES_STRIDE = 7919;
-
-function nightOfSlice({ series: { key, cadence }, range }: SliceWalk, nights: number): number {
-  // A range before the history of a series moves with the service's window.
-  const isCell = !isDaily(key.stream) && range.to - range.from <= sliceLength(cadence);
-  const cellIndex = isCell ? Math.floor(range.from / sliceLength(cadence)) : 0;
-  return (key.series * SERIES_STRIDE + cellIndex) % nights;
+/** Removes what lies before `windowStart`: the service may drop it before the response arrives. */
+export function dropExpired(open: TimeRanges, windowStart: Micros): TimeRanges {
+  return intersect(open, [{ from: windowStart, to: Number.POSITIVE_INFINITY }]);
 }

@@ -5,7 +5,7 @@ import { REPEATED } from "../../service/limits.ts";
 import { createRowSpacing, type RowSpacing } from "../../service/pagination/cross-checks.ts";
 import type { PageSummary } from "../../service/pagination/page.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
-import { ROWS_PER_PAGE, type SliceWalk, sliceLength, type WalkedSeries } from "./slices.ts";
+import { ROWS_PER_PAGE, type SliceWalk, sliceLength, type WalkedSeries } from "./walk-planner.ts";
 import type { WalkProgress } from "./walk-slice.ts";
 
 /** How a walk ended. */

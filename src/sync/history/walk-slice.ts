@@ -1,6 +1,5 @@
 import type { WalkPageCommitResult, WalkPosition } from "../../ingest/commit/walk-page.ts";
 import type { AppliedClaims } from "../../ingest/commit/write-page.ts";
-import type { SeriesTiming } from "../../ingest/thread/messages.ts";
 import { Failure } from "../../model/failure.ts";
 import type { ResponseBody } from "../../model/response-body.ts";
 import { fetchableFrom, isDaily, MAX_PAGE_SIZE, type Series, streamTable } from "../../model/streams.ts";
@@ -17,9 +16,10 @@ import {
   walkHistoryPages,
 } from "../../service/pagination/history-walk.ts";
 import type { PageSummary } from "../../service/pagination/page.ts";
+import { wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import type { StoredClaim } from "../../warehouse/coverage/pending-claims.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
-import type { SliceWalk, WalkedSeries } from "./slices.ts";
+import type { SliceWalk, WalkedSeries } from "./walk-planner.ts";
 
 /** Lets other walks of the series change the range during the walk. */
 export interface WalkProgress {
@@ -51,8 +51,6 @@ const priorityByUrgency = {
 export type SliceResult = Readonly<Awaited<ReturnType<typeof walkSlice>>>;
 
 export interface WalkOptions {
-  /** Called once the walk has a page with records. */
-  readonly onServed?: () => Promise<void>;
   /** Called for each response with records of the series, also for one that another contradicts. */
   readonly onFound?: () => void;
   readonly progress?: WalkProgress | undefined;
@@ -67,9 +65,9 @@ export interface WalkOptions {
 export async function walkSlice(
   context: SyncContext,
   slice: SliceWalk,
-  { onServed, onFound, progress, isComparison = false }: WalkOptions = {},
+  { onFound, progress, isComparison = false }: WalkOptions = {},
 ) {
-  const { client, ingest, stats, signal, log } = context;
+  const { client, ingest, reader, stats, signal, log } = context;
   const { key, indexType, indexId, name, serviceWindow, settleDelay, cadence } = slice.series;
   const { stream } = key;
   const series: Series = { stream, indexType, indexId };
@@ -92,7 +90,7 @@ export async function walkSlice(
     /** Records received, including those outside the range. */
     received: 0,
     foreign: 0,
-    /** A page contradicted an earlier claim of the service, so another range was reopened. */
+    /** A page contradicted an earlier claim of the service, also that the index does not exist: other ranges were reopened. */
     hasReopened: false,
     /** The upper part of the range stays open: the service has shown no record above it so far. */
     isUnpublished: false,
@@ -126,7 +124,7 @@ export async function walkSlice(
         isHead: slice.isHead,
         isSilenceConfirmed: position.isSilenceConfirmed,
         acceptsForeign: position.acceptsForeign,
-        timing: timingOf(slice.series),
+        timing: slice.series,
         confirmation: context.settings.withdrawals,
         request,
         shouldCountMissing: isComparison,
@@ -168,7 +166,10 @@ export async function walkSlice(
     for await (const { page, position } of walkHistoryPages(client, walk, read)) {
       progress?.onPage(page, position.size);
       await committing;
-      if (page.rows > 0 && position.number === 1) await onServed?.();
+      if (page.rows > 0 && position.number === 1 && wasNotFound(reader, key)) {
+        await ingest.call("commitIndexFoundAgain", key, signal);
+        counts.hasReopened = true;
+      }
       committing = commit(page.number, position);
       // The next `await committing` throws a failure. Until then this handler prevents an unhandled rejection.
       committing.catch(() => {});
@@ -186,11 +187,6 @@ export async function walkSlice(
     });
   /** `isUnexplored`: an exploring walk found nothing; the range is still open. */
   return { ...counts, isUnexplored };
-}
-
-/** What the ingest thread needs to know about the series of a slice. */
-export function timingOf({ period, settleDelay, quietMargin, serviceWindow }: WalkedSeries): SeriesTiming {
-  return { period, settleDelay, quietMargin, serviceWindow };
 }
 
 const believedMessages: Readonly<Partial<Record<ClaimKind, string>>> = {

@@ -5,7 +5,7 @@ import type { TimeRange } from "../../model/time-range.ts";
 import { runLoop, WakeSignal } from "../../runtime/clock.ts";
 import { MAX_SILENT_PERIODS, MINUTE_MS } from "../../service/limits.ts";
 import type { Subscription } from "../../service/live/subscription-states.ts";
-import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
+import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { indexKey, readSeriesHeads, type SeriesHead } from "../../warehouse/coverage/series-queries.ts";
 import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import { type Problem, retryDelayMs, type SyncContext, serviceNow, toProblem } from "../context/context.ts";
@@ -233,17 +233,12 @@ export class HeadPoller {
     const { key, indexType, name } = entry.head.series;
     const heads = { key, includesRecent: entry.failures === 0 };
     const { walks, rechecks, day } = planGaps(reader, now, settings, { heads });
-    const onServed = async () => {
-      if (!wasNotFound(reader, key)) return;
-      await ingest.call("commitIndexFoundAgain", key, signal);
-      onReopened();
-    };
     for (const walk of walks) {
       const counts = stats.forStream(key.stream);
       counts.plannedMicros += walk.range.to - walk.range.from;
       counts.plannedRequests++;
       const { blockedReason } = walk.series;
-      const outcome = await runWalk(this.#context, walk, { notFound: this.#notFoundAnswers, onServed });
+      const outcome = await runWalk(this.#context, walk, { notFound: this.#notFoundAnswers });
       if (!("error" in outcome)) {
         // The gap filler confirms withdrawals, so that they do not delay the head.
         if (outcome.kind === "filled" && (outcome.result.hasReopened || outcome.unconfirmed)) onReopened();

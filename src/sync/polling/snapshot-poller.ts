@@ -1,4 +1,3 @@
-import { resolveSelector, type Selection } from "../../model/selector.ts";
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { runLoop, WakeSignal } from "../../runtime/clock.ts";
@@ -17,8 +16,8 @@ import { ProblemLog } from "../context/problem-log.ts";
 import { fetchDerivativeTicks, findDerivativeExchanges } from "../fetch/derivatives.ts";
 import { fetchExchangeTicks } from "../fetch/exchange-tickers.ts";
 import { fetchMarketCaps } from "../fetch/record-snapshot.ts";
-import { noticesToProblems } from "../selection/refresh.ts";
-import { type Directory, exchangeName, selectExchanges, selectorNotices } from "../selection/targets.ts";
+import { findNotices, noticesToProblems } from "../selection/selectors.ts";
+import { type Directory, exchangeName, selectExchanges } from "../selection/targets.ts";
 
 interface SnapshotPollingOptions {
   /** The current directory; undefined until the first selection. */
@@ -159,12 +158,13 @@ export async function fetchSnapshots(
         if (!affectsWholeEndpoint(error) || !isReported) problems.push(problem);
       }
     });
-  const report = (stream: Stream, setting: string, selection: Selection) =>
-    void problems.push(...noticesToProblems(stream, selectorNotices(setting, selection)));
+  const notices = findNotices(settings, directory);
+  const reportNotices = (of: Stream) =>
+    void problems.push(...noticesToProblems(notices.filter(({ stream }) => stream === of)));
 
   if (includesStream("exchange_ticks")) {
-    const { exchangeIds, markets, isResolved, selections } = selectExchanges(settings, directory);
-    for (const [setting, selection] of selections) report("exchange_ticks", setting, selection);
+    const { exchangeIds, markets, isResolved } = selectExchanges(settings, directory);
+    reportNotices("exchange_ticks");
     await run("exchange_ticks", isResolved ? exchangeIds : [], (exchangeId) =>
       fetchExchangeTicks(context, exchangeId, markets),
     );
@@ -172,8 +172,7 @@ export async function fetchSnapshots(
   const { derivatives } = settings.streams;
   if (derivatives === false) return problems;
   if (!includesStream("derivative_ticks") && !includesStream("derivative_contracts")) return problems;
-  const exchanges = resolveSelector(derivatives.exchanges, directory.exchanges, undefined);
-  report("derivative_contracts", "sync.derivatives.exchanges", exchanges);
+  reportNotices("derivative_contracts");
   const exchangeTypes = new Map<string, readonly DerivativeType[]>();
   await findDerivativeExchanges(context, exchangeTypes, derivatives, directory, (ids, task) =>
     run("derivative_contracts", ids, task),

@@ -11,10 +11,9 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { fetchLiquidIndices, fetchLiquidNames, liquidCandidates } from "../fetch/liquid-indices.ts";
 import { rankByMarketCap } from "../fetch/record-snapshot.ts";
+import { needsLiquidIndices, needsRanking } from "./selectors.ts";
 import {
   type Directory,
-  needsLiquidIndices,
-  needsRanking,
   readStoredDirectory,
   toAssetCandidates,
   toMarketCandidates,

@@ -1,5 +1,5 @@
 import { exitCode, Failure, failureCode } from "../../model/failure.ts";
-import { type Stream, streamTable } from "../../model/streams.ts";
+import { hasHistory, type Stream, streamTable } from "../../model/streams.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { MINUTE_MS } from "../../service/limits.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
@@ -21,21 +21,18 @@ import {
   fetchLiquidNames,
   type LiquidIndex,
   liquidCandidates,
-  liquidIndexSymbols,
 } from "../fetch/liquid-indices.ts";
 import { type LookupStream, refreshLookup, wholeLookups } from "../fetch/lookups.ts";
 import { fetchMarketCaps } from "../fetch/record-snapshot.ts";
 import {
-  type Directory,
-  describeNotice,
-  neededDirectoryLists,
+  findNotices,
+  neededLists,
   needsLiquidIndices,
   needsRanking,
-  readStoredDirectory,
-  resolveTargets,
-  type SelectedTargets,
+  noticesToProblems,
   type SelectorNotice,
-} from "./targets.ts";
+} from "./selectors.ts";
+import { type Directory, readStoredDirectory, resolveTargets, type StreamTargets } from "./targets.ts";
 
 /**
  * Declares the targets from the stored lookups, so that the live feed can start before the lookups are refreshed. Exchange
@@ -54,7 +51,7 @@ export async function selectFromWarehouse(
     ranking: marketCap === false ? undefined : readRanking(reader),
   };
   const hasEnough =
-    directory.GWA.length > 0 && neededDirectoryLists(settings).every((list) => directory[list].length > 0);
+    directory.GWA.length > 0 && neededLists(settings).every((list) => directory[list].length > 0);
   if (!hasEnough) return undefined;
   // The live feed needs a token anyway, and the token response carries the service's time.
   if (client.serverNow() === undefined) await client.tokens.get(wsUrl, signal).catch(() => {});
@@ -70,7 +67,7 @@ const LIQUID_INDICES = "LX";
 
 export interface SelectionResult {
   readonly directory: Directory;
-  readonly targets: SelectedTargets;
+  readonly targets: readonly StreamTargets[];
   readonly problems: readonly Problem[];
 }
 
@@ -160,15 +157,11 @@ export async function refreshSelection(
       ranking: isShort ? storedIds : rankedIds.length > 0 ? rankedIds : undefined,
     };
     const targets = await storeTargets(context, directory);
-    for (const { kind, setting, names } of targets.notices)
+    const notices = findNotices(settings, directory).filter(({ stream }) => hasHistory(stream));
+    for (const { kind, setting, names } of notices)
       if (kind === "shared") log.warn({ setting, names }, "ambiguous names, all matches selected");
-    const selectorProblems = targets.streams.flatMap(({ stream }) => {
-      const key = `sync.${streamTable[stream].setting}.`;
-      const notices = targets.notices.filter(
-        (notice) => notice.setting.startsWith(key) && !isExplained(notice, problems),
-      );
-      return noticesToProblems(stream, notices, directory.LX);
-    });
+    const unexplained = notices.filter((notice) => !isExplained(notice, problems));
+    const selectorProblems = noticesToProblems(unexplained, directory.LX);
     return {
       directory,
       targets,
@@ -218,11 +211,11 @@ async function matchNames(
 }
 
 /** Declares the targets that the settings select; targets that are no longer selected end now. */
-async function storeTargets(context: SyncContext, directory: Directory): Promise<SelectedTargets> {
+async function storeTargets(context: SyncContext, directory: Directory): Promise<readonly StreamTargets[]> {
   const { ingest, settings, signal } = context;
   const at = serviceNow(context);
   const targets = resolveTargets(settings, directory, at);
-  for (const selected of targets.streams) {
+  for (const selected of targets) {
     const { stream, rules, unresolved: unresolvedIndexTypes } = selected;
     const declaration = { stream, targets: selected.targets, rules, unresolvedIndexTypes, at };
     await ingest.call("commitTargets", declaration, signal);
@@ -247,34 +240,6 @@ function isExplained({ setting, missing }: SelectorNotice, problems: readonly Pr
   if (setting.endsWith(".LX")) return problems.some(({ what }) => what === LIQUID_INDICES);
   const list = setting.endsWith(".GWA") ? "assets" : "markets";
   return problems.some(({ stream }) => stream === list);
-}
-
-/** Problems of selectors that could not be resolved. `liquid`: the liquid indices that are known. */
-export function noticesToProblems(
-  stream: Stream,
-  notices: readonly SelectorNotice[],
-  liquid: Directory["LX"] = [],
-): Problem[] {
-  return notices.flatMap((notice): Problem[] => {
-    const { setting, kind, names } = notice;
-    if (kind === "shared") return [];
-    const message =
-      kind === "unknown" && setting.endsWith(".LX")
-        ? `${setting} names ${names.join(", ")}, ${describeUnknownLiquid(names, liquid)}`
-        : describeNotice(notice);
-    return [{ stream, what: setting, code: `selector_${kind}`, message }];
-  });
-}
-
-/** No lookup lists the liquid indices, so an unknown name may be right: then the remedy is its id. */
-function describeUnknownLiquid(names: readonly string[], liquid: Directory["LX"]): string {
-  const [first = ""] = names.filter((name) => Object.hasOwn(liquidIndexSymbols, name));
-  if (first === "")
-    return `but the liquid indices are ${Object.keys(liquidIndexSymbols).join(", ")}: check the spelling`;
-  const unnamed = liquid.filter(({ labels }) => labels.length === 0).map(({ id }) => id);
-  if (unnamed.length === 0)
-    return "which the service has not shown: it needs the scope read:LX, or its id in service.lxIndexIds";
-  return `but which index that is, neither a price nor the live feed has shown: set service.lxIndexIds, { ${first}: … } with one of ${unnamed.join(", ")}`;
 }
 
 /** The rest of the run begins without a ranking that takes longer. */

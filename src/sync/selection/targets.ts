@@ -1,12 +1,5 @@
 import type { SeriesTarget } from "../../ingest/commit/targets.ts";
-import {
-  formatUnknownNames,
-  NOTHING_SELECTED,
-  resolveSelector,
-  type Selection,
-  type Selector,
-  type SelectorCandidate,
-} from "../../model/selector.ts";
+import { resolveSelector, type SelectorCandidate } from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
   type HistoryStream,
@@ -28,30 +21,14 @@ import { type IndexSelectors, type SyncContext, type SyncSettings, serviceNow } 
 /** The first crypto markets opened in 2010, so no daily bar can be older. */
 const OHLCV_HISTORY_START: Micros = Date.UTC(2010, 0, 1) * MICROS_PER_MS;
 
-export type SelectedTargets = ReturnType<typeof resolveTargets>;
 /** The targets of one history stream. */
-export type StreamTargets = SelectedTargets["streams"][number];
-
-/** A part of a selector that could not be resolved as written. */
-export interface SelectorNotice {
-  /** The setting, for example `sync.ohlcv.GWA`. */
-  readonly setting: string;
-  /** `shared`: several candidates have the name. `unresolved`: no ranking is known, or nothing that it could select. */
-  readonly kind: "unknown" | "shared" | "unresolved";
-  /** What an unresolved one lacks. */
-  readonly missing: Selection["missing"];
-  readonly names: readonly string[];
-  /** The closest known name of each unknown one that has one. */
-  readonly suggestions: Readonly<Record<string, string>>;
-}
+export type StreamTargets = ReturnType<typeof resolveTargets>[number];
 
 /** Resolves the selectors of the history streams at `now` (service time). */
 export function resolveTargets(settings: SyncSettings, directory: Directory, now: Micros) {
   const { ohlcv, intraday } = settings.streams;
   const delay = settleDelay(settings.refreshSeconds);
-  const notices: SelectorNotice[] = [];
   const resolveStream = (
-    key: string,
     stream: HistoryStream,
     selectors: IndexSelectors | false,
     from: Micros,
@@ -64,7 +41,6 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
       const selector = selectors === false ? undefined : selectors[indexType];
       if (selector === undefined) continue;
       const selection = resolveSelector(selector, directory[indexType], directory.ranking);
-      notices.push(...selectorNotices(`sync.${key}.${indexType}`, selection));
       if (selection.missing) unresolved.push(indexType);
       for (const indexId of selection.ids)
         targets.push({ indexType, indexId, from, ...liquidName(indexType, indexId) });
@@ -81,81 +57,20 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
   };
   const days = intraday === false ? INTRADAY_DAYS : intraday.days;
   const intradayFrom = Math.max(INTRADAY_BEGINS, now - Math.min(INTRADAY_WINDOW, days * MICROS_PER_DAY));
-  return {
-    streams: [
-      resolveStream("intraday", "index_ticks", intraday, intradayFrom, {
-        settleDelay: delay,
-        period: settings.refreshSeconds * MICROS_PER_SECOND,
-        step: 1,
-        serviceWindow: INTRADAY_WINDOW,
-      }),
-      resolveStream("ohlcv", "ohlcv", ohlcv, OHLCV_HISTORY_START, {
-        settleDelay: delay,
-        period: MICROS_PER_DAY,
-        step: MICROS_PER_DAY,
-        serviceWindow: null,
-      }),
-    ],
-    notices,
-  };
-}
-
-export function selectorNotices(
-  setting: string,
-  { unknownNames, ambiguousNames, suggestions, missing }: Selection,
-): SelectorNotice[] {
-  const notices: SelectorNotice[] = [];
-  const notice = { setting, missing, names: [], suggestions: {} };
-  if (unknownNames.length > 0) notices.push({ ...notice, kind: "unknown", names: unknownNames, suggestions });
-  if (ambiguousNames.length > 0) notices.push({ ...notice, kind: "shared", names: ambiguousNames });
-  if (missing) notices.push({ ...notice, kind: "unresolved" });
-  return notices;
-}
-
-/** What is wrong with a selector, in one line with its remedy. */
-export function describeNotice({ setting, kind, missing, names, suggestions }: SelectorNotice): string {
-  switch (kind) {
-    case "unknown": {
-      const known = Object.keys(suggestions).length === names.length;
-      const list = formatUnknownNames({ unknownNames: names, suggestions });
-      return `${setting} names ${list}, which the service does not list${known ? "" : ": check the spelling"}`;
-    }
-    case "shared":
-      return `${setting}: several have the name ${names.join(", ")}, and all of them are selected`;
-    case "unresolved":
-      return missing === "ranking"
-        ? `${setting} selects the largest assets, but no ranking is known: it needs the market capitalisations`
-        : `${setting} ${NOTHING_SELECTED}: the service has shown none. If it has none, set this to none`;
-  }
-}
-
-/** Whether any selector needs the ranking by market capitalisation. */
-export function needsRanking({ streams }: SyncSettings): boolean {
-  const { ohlcv, intraday, exchangeTickers } = streams;
-  const selectors: (Selector | undefined)[] = [
-    ...[ohlcv, intraday].flatMap((each) => (each === false ? [] : [each.GWA, each.MWA])),
-    ...(exchangeTickers === false ? [] : [exchangeTickers.markets]),
+  return [
+    resolveStream("index_ticks", intraday, intradayFrom, {
+      settleDelay: delay,
+      period: settings.refreshSeconds * MICROS_PER_SECOND,
+      step: 1,
+      serviceWindow: INTRADAY_WINDOW,
+    }),
+    resolveStream("ohlcv", ohlcv, OHLCV_HISTORY_START, {
+      settleDelay: delay,
+      period: MICROS_PER_DAY,
+      step: MICROS_PER_DAY,
+      serviceWindow: null,
+    }),
   ];
-  return selectors.some((selector) => selector?.kind === "top");
-}
-
-/** Whether any selector selects liquid indices. */
-export function needsLiquidIndices({ streams }: SyncSettings): boolean {
-  return [streams.ohlcv, streams.intraday].some((each) => each !== false && each.LX.kind !== "none");
-}
-
-/** The lists of the directory that the selectors use. */
-export function neededDirectoryLists({
-  streams,
-}: SyncSettings): readonly Exclude<keyof Directory, "ranking" | "matchedNames">[] {
-  const { ohlcv, intraday, exchangeTickers, derivatives } = streams;
-  const pairs: [Exclude<keyof Directory, "ranking" | "matchedNames">, Selector][] = [];
-  for (const each of [ohlcv, intraday])
-    if (each !== false) pairs.push(...indexTypes.map((type): [IndexType, Selector] => [type, each[type]]));
-  if (exchangeTickers !== false)
-    pairs.push(["exchanges", exchangeTickers.exchanges], ["MWA", exchangeTickers.markets]);
-  if (derivatives !== false) pairs.push(["exchanges", derivatives.exchanges]);
-  return pairs.filter(([, { kind }]) => kind !== "none").map(([list]) => list);
 }
 
 /** Everything that selectors can select. */
@@ -225,7 +140,6 @@ export interface ExchangeSelection {
   readonly markets: ReadonlySet<string> | undefined;
   /** False if the markets of the selector are not known. */
   readonly isResolved: boolean;
-  readonly selections: readonly (readonly [setting: string, selection: Selection])[];
 }
 
 export function selectExchanges(
@@ -233,7 +147,7 @@ export function selectExchanges(
   directory: Pick<Directory, "exchanges" | "MWA" | "ranking">,
 ): ExchangeSelection {
   const { exchangeTickers: selectors } = settings.streams;
-  if (selectors === false) return { exchangeIds: [], markets: undefined, isResolved: true, selections: [] };
+  if (selectors === false) return { exchangeIds: [], markets: undefined, isResolved: true };
   const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);
   const markets = resolveSelector(selectors.markets, directory.MWA, directory.ranking);
   const isNone = selectors.exchanges.kind === "none" || selectors.markets.kind === "none";
@@ -242,10 +156,6 @@ export function selectExchanges(
     exchangeIds,
     markets: selectors.markets.kind === "all" ? undefined : new Set(markets.ids),
     isResolved: selectors.markets.kind === "all" || markets.missing === null,
-    selections: [
-      ["sync.exchangeTickers.exchanges", exchanges],
-      ["sync.exchangeTickers.markets", markets],
-    ],
   };
 }
 
@@ -269,18 +179,4 @@ export async function endDeselectedSnapshots(
     if (exchangeIds === undefined) continue;
     await ingest.call("commitSnapshotTargets", { stream, exchangeIds, at }, signal);
   }
-}
-
-/** What is wrong with any selector in the settings. */
-export function collectNotices(settings: SyncSettings, directory: Directory, now: Micros): SelectorNotice[] {
-  const { derivatives } = settings.streams;
-  const selections = [...selectExchanges(settings, directory).selections];
-  if (derivatives !== false) {
-    const chosen = resolveSelector(derivatives.exchanges, directory.exchanges, undefined);
-    selections.push(["sync.derivatives.exchanges", chosen]);
-  }
-  return [
-    ...resolveTargets(settings, directory, now).notices,
-    ...selections.flatMap(([setting, chosen]) => selectorNotices(setting, chosen)),
-  ];
 }

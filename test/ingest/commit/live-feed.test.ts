@@ -13,9 +13,8 @@ import { at, exchangeMessage, tickRecord } from "../../support/ingest/pages.ts";
 
 const cadence = 30 * MICROS_PER_SECOND;
 
-function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
-  let time = now;
-  const clock = { now: () => at(time) / 1000 };
+function createLiveCoverage(change: LiveFeedChange) {
+  const clock = { now: () => at("12:10:00") / 1000 };
   const path = makeEmptyWarehouse();
   const warehouse = openWriter(path, { clock });
   onTestFinished(() => warehouse.close());
@@ -32,9 +31,6 @@ function createLiveCoverage(change: LiveFeedChange, now = "12:10:00") {
       return other;
     },
     execute: (sql: string) => void warehouse.connection.database.exec(sql),
-    setTime: (next: string) => {
-      time = next;
-    },
     change: (next: LiveFeedChange) => commitLiveFeedChange(warehouse, live, next),
     spans: () => rows("SELECT index_type, index_id, from_ts, to_ts FROM live_spans ORDER BY 1, 2"),
     covered: () =>
@@ -160,80 +156,6 @@ describe("live ticks", () => {
       ["12:01:00", "empty", "nothing listed"],
       ["12:01:30", "rows", null],
     ]);
-  });
-});
-
-describe("a period of exchange ticks", () => {
-  const all = { exchanges: [{ exchangeId: null, since: at("12:00:00") }] };
-
-  it("has rows if any of its ticks was selected, in whatever order they came", () => {
-    const live = createLiveCoverage({ ...all, markets: new Set(["btc"]) });
-    live.receive(exchangeTick("kraken", "eth", "12:01:00"));
-    live.receive(exchangeTick("kraken", "btc", "12:01:01"));
-    expect(live.covered()).toEqual([]);
-    live.receive(exchangeTick("kraken", "eth", "12:01:30"));
-    expect(live.proofs()).toEqual([["12:01:00", "rows", null]]);
-    // Without a selection every market counts.
-    const unselective = createLiveCoverage(all);
-    unselective.receive(exchangeTick("kraken", "eth", "12:01:00"), exchangeTick("kraken", "eth", "12:01:30"));
-    expect(unselective.proofs()).toEqual([["12:01:00", "rows", null]]);
-  });
-
-  it("is settled by the first tick of a later one, not by a late tick of an earlier one", () => {
-    const live = createLiveCoverage(all);
-    live.receive(exchangeTick("kraken", "btc", "12:01:00"), exchangeTick("kraken", "btc", "12:00:30"));
-    expect(live.covered()).toEqual([]);
-    live.receive(exchangeTick("kraken", "eth", "12:01:30"));
-    expect(live.covered()).toEqual([[null, "12:01:00", "12:01:30"]]);
-  });
-
-  it("is empty until the first tick of a selected market, also after it was settled", () => {
-    const live = createLiveCoverage({ ...all, markets: new Set(["btc"]) });
-    live.receive(exchangeTick("kraken", "eth", "12:01:00"), exchangeTick("kraken", "eth", "12:01:30"));
-    expect(live.proofs()).toEqual([["12:01:00", "empty", "nothing listed"]]);
-    live.receive(exchangeTick("kraken", "btc", "12:01:31"));
-    expect(live.proofs()).toEqual([
-      ["12:01:00", "empty", "nothing listed"],
-      ["12:01:30", "rows", null],
-    ]);
-  });
-
-  it("is settled by a tick of a later one once it is over", () => {
-    const settledAt = (now: string) => {
-      const live = createLiveCoverage(all, now);
-      live.receive(exchangeTick("kraken", "btc", "12:09:30"), exchangeTick("kraken", "eth", "12:10:00"));
-      return live.covered().length;
-    };
-    expect(["12:10:00", "12:09:58", "12:09:57.999"].map(settledAt)).toEqual([1, 1, 0]);
-  });
-
-  it.each([0, 3])(
-    "has its own ticks, also after one that is stamped ten seconds ahead (at second %i)",
-    (ahead) => {
-      const exchanges = [{ exchangeId: "kraken", since: at("12:00:10") }];
-      const live = createLiveCoverage({ exchanges, cadence: MICROS_PER_SECOND });
-      const second = (n: number) => `12:00:${10 + n}`;
-      for (let n = 0; n < 16; n++) {
-        live.setTime(second(n));
-        live.receive(exchangeTick("kraken", "btc", second(n === ahead ? n + 10 : n)));
-        live.receive(exchangeTick("kraken", "eth", second(n)));
-        // Nothing is covered that has not begun, by a clock that is known to two seconds.
-        expect(String(live.covered().at(-1)?.[2] ?? "") <= second(n + 3)).toBe(true);
-      }
-      expect(live.covered()).toEqual([["kraken", "12:00:10", "12:00:26"]]);
-    },
-  );
-
-  it("counts from the very moment of the subscription on", () => {
-    const live = createLiveCoverage({ exchanges: [{ exchangeId: "kraken", since: at("12:09:30") }] });
-    live.receive(exchangeTick("kraken", "btc", "12:09:30"), exchangeTick("kraken", "eth", "12:10:00"));
-    expect(live.covered()).toEqual([["kraken", "12:09:30", "12:10:00"]]);
-  });
-
-  it("is as long as the cadence", () => {
-    const live = createLiveCoverage({ ...all, cadence: 2 * cadence });
-    live.receive(exchangeTick("kraken", "btc", "12:01:30"), exchangeTick("kraken", "eth", "12:02:00"));
-    expect(live.covered()).toEqual([[null, "12:01:00", "12:02:00"]]);
   });
 });
 

@@ -2,7 +2,6 @@ import { expect, it } from "vitest";
 import {
   commitLiveFeedChange,
   commitLiveMessages,
-  commitUnknownEvents,
   type LiveFeedChange,
   LiveState,
 } from "../../../src/ingest/commit/live.ts";
@@ -73,18 +72,6 @@ it("properties that this version does not know are counted for their stream", ()
   expect(query('SELECT "where" AS stream, name FROM unknown_fields ORDER BY 1')).toEqual([
     { stream: "exchange_ticks", name: "dull" },
     { stream: "index_ticks", name: "shiny" },
-  ]);
-});
-
-it("events that no tick carries are counted, each with a sample", () => {
-  const { warehouse, query } = openLive();
-  commitUnknownEvents(warehouse, [
-    { name: "MAINTENANCE", count: 3, sample: "{}" },
-    { name: "TRADE", count: 1, sample: "[]" },
-  ]);
-  expect(query("SELECT name, count, sample FROM unknown_events ORDER BY 1")).toEqual([
-    { name: "MAINTENANCE", count: 3, sample: "{}" },
-    { name: "TRADE", count: 1, sample: "[]" },
   ]);
 });
 

@@ -3,7 +3,6 @@ import {
   commitBlockedReason,
   commitStreamHealth,
   optimizeDatabase,
-  pruneBatch,
 } from "../../../src/ingest/commit/maintenance.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
@@ -23,9 +22,8 @@ import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { readJobRuns, recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
 import { readSizeSamples, recordSize } from "../../../src/warehouse/tables/size-history.ts";
 import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
-import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
+import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
-import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
 const noon = parseTs("2026-03-01T12:00:00Z");
 const HOUR = 3600 * MICROS_PER_SECOND;
@@ -34,37 +32,35 @@ const rules = { settleDelay: MINUTE, period: MINUTE / 2, step: 1, serviceWindow:
 const key = { stream: "index_ticks", series: 1 } as const;
 
 /** A warehouse whose only target is BTC's ticks since `from`. */
-function openWithTarget(from = noon - HOUR) {
+function openWithTarget() {
   const warehouse = openTestWarehouse();
-  commitTargets(warehouse, {
-    stream: "index_ticks",
-    targets: [{ indexType: "GWA", indexId: "btc-id", from }],
-    rules,
-    unresolvedIndexTypes: [],
-    at: noon,
-  });
-  const coverage = () =>
-    queryRows(warehouse, "SELECT from_ts, to_ts, proof, reason FROM coverage ORDER BY from_ts").map((row) =>
-      Object.values(row),
-    );
-  return { warehouse, coverage };
+  warehouse.transaction((t) =>
+    commitTargets(t, {
+      stream: "index_ticks",
+      targets: [{ indexType: "GWA", indexId: "btc-id", from: noon - HOUR }],
+      rules,
+      unresolvedIndexTypes: [],
+      at: noon,
+    }),
+  );
+  return warehouse;
 }
 
 describe("the maintenance of the ledger", () => {
   it("shows why a gap cannot be filled, for every key, until the obstacle is gone", () => {
-    const { warehouse } = openWithTarget();
+    const warehouse = openWithTarget();
     const other = { stream: "index_ticks", series: 99 } as const;
     const reason = () => readGaps(warehouse.connection, "index_ticks", noon)[0]?.blockedReason;
-    commitBlockedReason(warehouse, { keys: [other, key], reason: "forbidden" });
+    warehouse.transaction((t) => commitBlockedReason(t, { keys: [other, key], reason: "forbidden" }));
     expect(reason()).toBe("forbidden");
-    commitBlockedReason(warehouse, { keys: [other], reason: null });
+    warehouse.transaction((t) => commitBlockedReason(t, { keys: [other], reason: null }));
     expect(reason()).toBe("forbidden");
-    commitBlockedReason(warehouse, { keys: [key], reason: null });
+    warehouse.transaction((t) => commitBlockedReason(t, { keys: [key], reason: null }));
     expect(reason()).toBeNull();
   });
 
   it("rechecks a series once a day", () => {
-    const { warehouse } = openWithTarget();
+    const warehouse = openWithTarget();
     const due = (day: string) => readDueRechecks(warehouse.connection, "index_ticks", day).length;
     expect([due("2026-03-01"), due("2026-03-02")]).toEqual([0, 1]);
     warehouse.transaction((t) => recordRecheck(t, { key, day: "2026-03-02" }));
@@ -72,7 +68,7 @@ describe("the maintenance of the ledger", () => {
   });
 
   it("remembers for a day that an exchange has no contracts of a type", () => {
-    const { warehouse } = openWithTarget();
+    const warehouse = openWithTarget();
     const entry = { exchangeId: "kraken", derivativeType: "options", day: "2026-03-01" };
     expect(hasNoContracts(warehouse.connection, entry)).toBe(false);
     warehouse.transaction((t) => recordNoContracts(t, entry));
@@ -82,7 +78,7 @@ describe("the maintenance of the ledger", () => {
   });
 
   it("stores the service's clock skew, which the views add to the time", () => {
-    const { warehouse } = openWithTarget();
+    const warehouse = openWithTarget();
     warehouse.transaction((t) => recordClockSkew(t, -2_500_000.4));
     expect(readClockSkew(warehouse.connection)).toBe(-2_500_000);
   });
@@ -90,25 +86,29 @@ describe("the maintenance of the ledger", () => {
 
 describe("the maintenance by the daemon", () => {
   it("stores for each stream what is wrong with it, and that it is healthy again", () => {
-    const { warehouse } = openWithTarget();
+    const warehouse = openWithTarget();
     const health = (stream: string) => {
       const { streams } = readStatus(warehouse.connection, noon);
       const found = streams.find((each) => each.stream === stream);
       return [found?.last_error ?? null, found?.last_error_at ?? null, found?.missing_scopes];
     };
-    commitStreamHealth(warehouse, [
-      { stream: "index_ticks", error: "HTTP 500", missingScopes: [] },
-      { stream: "ohlcv", error: null, missingScopes: ["read:ohlcv"] },
-    ]);
+    warehouse.transaction((t) =>
+      commitStreamHealth(t, [
+        { stream: "index_ticks", error: "HTTP 500", missingScopes: [] },
+        { stream: "ohlcv", error: null, missingScopes: ["read:ohlcv"] },
+      ]),
+    );
     expect(health("index_ticks")).toEqual(["HTTP 500", "2026-03-01T12:00:00.000000Z", []]);
     expect(health("ohlcv")).toEqual([null, null, ["read:ohlcv"]]);
-    commitStreamHealth(warehouse, [{ stream: "index_ticks", error: null, missingScopes: [] }]);
+    warehouse.transaction((t) =>
+      commitStreamHealth(t, [{ stream: "index_ticks", error: null, missingScopes: [] }]),
+    );
     expect(health("index_ticks")).toEqual([null, null, []]);
     expect(health("ohlcv")).toEqual([null, null, ["read:ohlcv"]]);
   });
 
   it("stores how fast a backfill was, how a job ended and how large the file was", () => {
-    const { warehouse } = openWithTarget();
+    const warehouse = openWithTarget();
     warehouse.transaction((t) => recordJobRun(t, { job: "nightly", scheduledAt: 5, outcome: "ok" }));
     expect(readJobRuns(warehouse.connection)).toEqual([
       { job: "nightly", scheduledAt: 5, endedAt: "2026-03-01T12:00:00.000000Z", outcome: "ok" },
@@ -119,22 +119,8 @@ describe("the maintenance by the daemon", () => {
     expect(readSizeSamples(warehouse.connection)).toEqual([{ at: noon, bytes: 4096 }]);
   });
 
-  it("deletes rows beyond the retention and marks their time as lost", () => {
-    const { warehouse, coverage } = openWithTarget();
-    warehouse.transaction((transaction) => {
-      for (const at of [noon - 2 * HOUR, noon - HOUR])
-        settleSnapshot(transaction, { stream: "exchange_ticks", exchangeId: null, at, cadence: HOUR });
-    });
-    const pruned = pruneBatch(warehouse, { stream: "exchange_ticks", before: noon - HOUR });
-    expect(pruned).toEqual({ deleted: 0, nextKey: undefined });
-    expect(coverage()).toEqual([
-      [noon - 2 * HOUR, noon - HOUR, "lost", "retention"],
-      [noon - HOUR, noon, "rows", null],
-    ]);
-  });
-
   it("refreshes the planner's statistics from a sample, and truncates the WAL", () => {
-    const { warehouse } = openWithTarget();
+    const warehouse = openWithTarget();
     const pragmas: string[] = [];
     const { database } = warehouse.connection;
     const run = database.pragma.bind(database);

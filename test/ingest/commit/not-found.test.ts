@@ -19,21 +19,20 @@ const [ten, eleven, half, twelve] = [at("10:00:00"), at("11:00:00"), at("11:30:0
 const nextDay = at("18:00:00") + MICROS_PER_DAY;
 const morning = { from: ten, to: eleven };
 const noon = { from: eleven, to: twelve };
-const over = (gap: TimeRange, rules: Partial<typeof onlyPage.rules> = {}) => ({
-  position: { gap, provenFrom: gap.to },
-  rules: { ...onlyPage.rules, ...rules },
-});
+const over = (gap: TimeRange) => ({ position: { gap, provenFrom: gap.to } });
 /** As the settings have it: an end counts after two answers, what contradicts stored rows after three. */
 const confirmation = { answers: 3, over: 10 * MINUTE };
 
 function declareTarget(warehouse: WarehouseWriter, from: number): void {
-  commitTargets(warehouse, {
-    stream: btc.stream,
-    targets: [{ ...btc, from }],
-    rules: { settleDelay: 60 * SECOND, period: 30 * SECOND, step: 1, serviceWindow: null },
-    unresolvedIndexTypes: [],
-    at: at("18:00:00"),
-  });
+  warehouse.transaction((t) =>
+    commitTargets(t, {
+      stream: btc.stream,
+      targets: [{ ...btc, from }],
+      rules: { settleDelay: 60 * SECOND, period: 30 * SECOND, step: 1, serviceWindow: null },
+      unresolvedIndexTypes: [],
+      at: at("18:00:00"),
+    }),
+  );
 }
 
 describe("an end of the history", () => {
@@ -80,8 +79,7 @@ describe("an end of the history", () => {
     declareTarget(warehouse, at("09:00:00"));
     commit(tickPage(makeTicks(ten - 30 * SECOND, eleven), "more"), over(morning));
     const before = coverage();
-    const answer = () =>
-      commit(tickPage(makeTicks(half, twelve)), { ...over(noon, { floor: at("08:00:00") }), confirmation });
+    const answer = () => commit(tickPage(makeTicks(half, twelve)), { ...over(noon), confirmation });
     for (let answers = 1; answers <= 2; answers++) {
       expect(answer()).toMatchObject({
         pending: [{ kind: "end moved", rows: 121, answers }],
@@ -122,10 +120,12 @@ describe("an index that the service does not have", () => {
   ) => {
     const series = warehouse.transaction((t) => t.dictionary.getSeriesKey("GWA", btc.indexId));
     const key = { stream, series };
-    return commitNotFound(warehouse, {
-      ...{ key, indexType: "GWA", range, confirmation: rules },
-      rules: { ...onlyPage.rules, floor: at("09:00:00") },
-    });
+    return warehouse.transaction((t) =>
+      commitNotFound(t, {
+        ...{ key, indexType: "GWA", range, confirmation: rules },
+        timing: onlyPage.timing,
+      }),
+    );
   };
   const atOnce = { answers: 1, over: 0 };
 

@@ -132,11 +132,13 @@ describe("nothing is read after the first write of", () => {
     const timestamps = [T("17:55")];
     const cover = (listed: number) =>
       inspect(() =>
-        commitSnapshotCoverage(warehouse, {
-          ...exchange,
-          cadence: 60 * MICROS_PER_SECOND,
-          parts: [{ part: "all", listed, rejected: 0, timestamps, storedTimestamps: timestamps }],
-        }),
+        warehouse.transaction((t) =>
+          commitSnapshotCoverage(t, {
+            ...exchange,
+            cadence: 60 * MICROS_PER_SECOND,
+            parts: [{ part: "all", listed, rejected: 0, timestamps, storedTimestamps: timestamps }],
+          }),
+        ),
       );
     expect(cover(2)).toEqual(clean);
     expect(cover(0)).toEqual(clean);
@@ -156,8 +158,8 @@ describe("nothing is read after the first write of", () => {
     expect(commit(asset("a"), asset("b"))).toEqual(clean);
     expect(commit(asset("a", "INACTIVE"))).toEqual(clean);
     const key = { stream: "index_ticks", series: 1 } as const;
-    const { rules, confirmation } = onlyPage;
-    const notFound = { key, indexType: "MWA", range: position.gap, rules, confirmation };
-    expect(inspect(() => commitNotFound(warehouse, notFound))).toEqual(clean);
+    const { timing, confirmation } = onlyPage;
+    const notFound = { key, indexType: "MWA", range: position.gap, timing, confirmation };
+    expect(inspect(() => warehouse.transaction((t) => commitNotFound(t, notFound)))).toEqual(clean);
   });
 });

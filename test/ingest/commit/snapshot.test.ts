@@ -17,7 +17,9 @@ function createValidator() {
   const clock = { now: () => now / 1000 };
   const warehouse = openTestWarehouse({ clock, hasAllViews: true });
   const commitFor = (exchange: Pick<Snapshot, "stream" | "exchangeId">, parts: SnapshotPart[]) =>
-    commitSnapshotCoverage(warehouse, { ...exchange, cadence: 60 * MICROS_PER_SECOND, parts });
+    warehouse.transaction((t) =>
+      commitSnapshotCoverage(t, { ...exchange, cadence: 60 * MICROS_PER_SECOND, parts }),
+    );
   return {
     warehouse,
     commit: (...parts: SnapshotPart[]) =>
@@ -147,14 +149,16 @@ it("pages that are at most two periods apart are of one snapshot, dated by the o
 it("a snapshot that the service denies is lost for the present period", () => {
   const { warehouse, covered } = createValidator();
   const deribit = { stream: "derivative_ticks", exchangeId: "deribit" } as const;
-  commitForbiddenSnapshot(warehouse, { ...deribit, cadence: 60 * MICROS_PER_SECOND });
+  warehouse.transaction((t) => commitForbiddenSnapshot(t, { ...deribit, cadence: 60 * MICROS_PER_SECOND }));
   expect(covered()).toEqual([["12:10", "12:11", "lost"]]);
 });
 
 function commitCaps(warehouse: WarehouseWriter, time: string, polledAt: string): void {
   const polled = { askedAt: at(polledAt), answeredAt: at(polledAt), parts: [part(5, time)] };
   const cadence = 60 * MICROS_PER_SECOND;
-  commitSnapshotCoverage(warehouse, { stream: "market_caps", exchangeId: null, cadence, ...polled });
+  warehouse.transaction((t) =>
+    commitSnapshotCoverage(t, { stream: "market_caps", exchangeId: null, cadence, ...polled }),
+  );
 }
 
 it("a snapshot that polls return again covers until the last of them", () => {

@@ -27,7 +27,7 @@ function declare(
     stream = "index_ticks" as "index_ticks" | "ohlcv",
   } = {},
 ): void {
-  commitTargets(warehouse, { stream, targets, rules, unresolvedIndexTypes, at });
+  warehouse.transaction((t) => commitTargets(t, { stream, targets, rules, unresolvedIndexTypes, at }));
 }
 
 const targetsOf = (warehouse: WarehouseWriter) =>
@@ -84,7 +84,9 @@ describe("the targets of a history stream", () => {
   it("that end are added, and end no others", () => {
     const warehouse = openTestWarehouse();
     declare(warehouse, [btc]);
-    commitEndedTargets(warehouse, { stream: "index_ticks", targets: [eth, blx], rules, to: 250 });
+    warehouse.transaction((t) =>
+      commitEndedTargets(t, { stream: "index_ticks", targets: [eth, blx], rules, to: 250 }),
+    );
     expect(targetsOf(warehouse)).toEqual([
       ["index_ticks", "btc", 100, null],
       ["index_ticks", "eth", 200, 250],
@@ -102,14 +104,18 @@ describe("the targets of a snapshot stream", () => {
       warehouse.transaction((t) => settleSnapshot(t, { stream, exchangeId, at: 1000, cadence: 100 }));
     observe("market_caps", null);
     for (const exchangeId of [null, "kraken", "okx"]) observe("exchange_ticks", exchangeId);
-    commitSnapshotTargets(warehouse, { stream: "exchange_ticks", exchangeIds: [null, "okx"], at: 2000 });
+    warehouse.transaction((t) =>
+      commitSnapshotTargets(t, { stream: "exchange_ticks", exchangeIds: [null, "okx"], at: 2000 }),
+    );
     expect(targetsOf(warehouse)).toEqual([
       ["exchange_ticks", "", 1000, null],
       ["exchange_ticks", "kraken", 1000, 2000],
       ["exchange_ticks", "okx", 1000, null],
       ["market_caps", "", 1000, null],
     ]);
-    commitSnapshotTargets(warehouse, { stream: "exchange_ticks", exchangeIds: ["okx"], at: 3000 });
+    warehouse.transaction((t) =>
+      commitSnapshotTargets(t, { stream: "exchange_ticks", exchangeIds: ["okx"], at: 3000 }),
+    );
     expect(targetsOf(warehouse)).toEqual([
       ["exchange_ticks", "", 1000, 3000],
       ["exchange_ticks", "kraken", 1000, 2000],

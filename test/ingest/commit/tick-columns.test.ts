@@ -114,8 +114,7 @@ function openWarehouse() {
     if (page.columns) scanned++;
     else decoded++;
     const walkPage = { ...onlyPage, series, position: { gap, provenFrom: gap.to } };
-    const options = { committedPages, now: at("18:00:00") };
-    const result = commitWalkPage(warehouse, options, walkPage, receivePage(page));
+    const result = commitWalkPage(warehouse, committedPages, walkPage, receivePage(page));
     return { summary, result };
   }
   const tables = [

@@ -104,7 +104,7 @@ describe("a pending withdrawal", () => {
         };
         await ingest.call("commitLostRanges", [lost]);
       } else {
-        const timing = { ...onlyPage.rules, serviceWindow: null };
+        const { timing } = onlyPage;
         const answer = { key, indexType: "GWA", range: gap, timing, confirmation: { answers: 1, over: 0 } };
         await ingest.call("commitNotFound", answer);
       }

@@ -233,7 +233,7 @@ describe("a file that fails while it is open", () => {
     quant.exec("UPDATE warehouse_state SET clock_skew = 1");
     quant.close();
     closeSync(file);
-    await expect(ingest.call("hasNoContracts", entry)).rejects.toMatchObject({ code: "db_corrupt" });
+    await expect(ingest.call("commitNoContracts", entry)).rejects.toMatchObject({ code: "db_corrupt" });
     await ingest.close();
     expect(readLastShutdown(path)).toEqual({ kind: "suspect" });
   });

@@ -58,16 +58,10 @@ export function startIngestThread(options: { path?: string; log?: Log } = {}) {
 }
 
 /** Decodes a page, and returns what commits it, as a walk does. */
-export async function readPage(
-  ingest: IngestThread,
-  { rules, ...page }: Omit<WalkPage, "isLast">,
-  body: ResponseBody,
-) {
+export async function readPage(ingest: IngestThread, page: Omit<WalkPage, "isLast">, body: ResponseBody) {
   const pages = ingest.openPages({ stream: page.series.stream, series: page.series });
   const { number, ...read } = await pages.read(body);
-  const { period, settleDelay, quietMargin } = rules;
-  const timing = { period, settleDelay, quietMargin, serviceWindow: null };
-  const call = { ...page, isLast: read.nextId === undefined, reader: pages.id, number, timing };
+  const call = { ...page, isLast: read.nextId === undefined, reader: pages.id, number };
   return async () => ({ ...read, ...(await ingest.call("commitWalkPage", call)) });
 }
 

@@ -22,7 +22,7 @@ export function openPages({ path = makeEmptyWarehouse(), now = at("18:00:00") } 
       const { stream } = page.series;
       const read = readPage({ stream, series: page.series }, body);
       const walkPage = { ...page, isLast: read.page.nextId === undefined };
-      return commitWalkPage(warehouse, { committedPages, now: time }, walkPage, receivePage(read.page));
+      return commitWalkPage(warehouse, committedPages, walkPage, receivePage(read.page));
     },
     query: (sql: string) => queryRows(warehouse, sql),
     /** Times of day, proof and reason of each settled range. */

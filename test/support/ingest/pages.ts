@@ -18,14 +18,13 @@ export const SECOND = MICROS_PER_SECOND;
 /** What the walks of the tests know about their pages of ticks. */
 export const walkSettings: Pick<
   WalkPage,
-  "rules" | "confirmation" | "isHead" | "isSilenceConfirmed" | "request"
+  "timing" | "confirmation" | "isHead" | "isSilenceConfirmed" | "request"
 > = {
-  rules: {
+  timing: {
     settleDelay: 60 * SECOND,
     period: 30 * SECOND,
     quietMargin: 3600 * SECOND,
-    windowStart: Number.MIN_SAFE_INTEGER,
-    floor: Number.MIN_SAFE_INTEGER,
+    serviceWindow: null,
   },
   confirmation: { answers: 1, over: 0 },
   isHead: false,

@@ -6,9 +6,9 @@ import { type LoadedSettings, loadSettings } from "../../../src/config/load-sett
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Log } from "../../../src/runtime/log.ts";
 import type { BackfillFilter, BackfillReport } from "../../../src/sync/history/backfill.ts";
+import { planEnds } from "../../../src/sync/history/comparison-plan.ts";
 import { checkEnds, type EndChecks } from "../../../src/sync/history/nightly-check.ts";
 import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
-import { planEnds } from "../../../src/sync/history/walk-planner.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { defaultQuirks, type Quirks } from "../../simulator/quirks.ts";

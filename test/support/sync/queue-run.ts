@@ -4,7 +4,7 @@ import { normalise, type TimeRange, type TimeRanges } from "../../../src/model/t
 import { Parking } from "../../../src/service/auth/parking.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import type { PageSummary } from "../../../src/service/pagination/page.ts";
-import { cutIntoSlices, type SliceWalk, urgencies } from "../../../src/sync/history/slices.ts";
+import { cutIntoSlices, type SliceWalk, urgencies } from "../../../src/sync/history/walk-planner.ts";
 import { WalkQueue } from "../../../src/sync/history/walk-queue.ts";
 
 export interface QueueRunOptions {

@@ -33,9 +33,18 @@ const youngMarket: Partial<Quirks> = {
   listed: { perMille: 1000, on: "2026-03-01" },
 };
 
+export const all = { kind: "all" } as const;
+export const none = { kind: "none" } as const;
+export const list = (...names: string[]) => ({ kind: "list", names }) as const;
+export const assetsOf = (...names: string[]) => ({ GWA: list(...names), MWA: none, LX: none });
+/** A day of ticks of these assets. */
+export const ticksOf = (...names: string[]) => ({ ...assetsOf(...names), days: 1 });
+const off = false as const;
+const nothing = { ohlcv: off, intraday: off, exchangeTickers: off, marketCap: off, derivatives: off };
+
 export interface SupervisorHarnessOptions {
   readonly simulator?: SimulatorOptions;
-  /** The `sync` part of the settings. */
+  /** The `sync` part of the settings. The streams that it does not name are off. */
   readonly sync: Record<string, unknown>;
   readonly start?: string;
   /** A longer period makes simulated hours faster, because there are fewer ticks. */
@@ -79,7 +88,7 @@ export class SupervisorHarness {
     this.#env = { ...serviceEnv(simulator), MDS_WAREHOUSE: this.path };
     const defaults = loadSettings({ env: this.#env, directory: temporaryFolder() });
     const settings = toSyncSettings(options.mustRepeatClaims ? defaults : acceptAtOnce(defaults));
-    const streams = { ...settings.streams, ...sync };
+    const streams = { ...settings.streams, ...nothing, ...sync };
     this.settings = { ...settings, refreshSeconds, maxRequestsPerSecond, confirmEvery, streams };
   }
 

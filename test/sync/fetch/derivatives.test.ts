@@ -59,10 +59,7 @@ describe("derivatives", () => {
 
   it("without the scope are reported once for all exchanges, and fetched once the scope is granted", async () => {
     const harness = await SupervisorHarness.start({
-      sync: {
-        ...{ ohlcv: false, intraday: false, exchangeTickers: false, marketCap: false },
-        derivatives: { exchanges: { kind: "all" }, types: ["futures", "perpetuals"], every: 60 },
-      },
+      sync: { derivatives: { exchanges: { kind: "all" }, types: ["futures", "perpetuals"], every: 60 } },
       simulator: {
         scopes: serviceScopes.filter((scope) => scope !== "read:derivatives"),
         size: { assets: 6, markets: 8, exchanges: 9 },
@@ -94,7 +91,6 @@ describe("derivatives", () => {
   it("of an exchange are polled as soon as its contracts are found, then once a period", async () => {
     const harness = await SupervisorHarness.start({
       sync: {
-        ...{ ohlcv: false, intraday: false, exchangeTickers: false, marketCap: false },
         derivatives: { exchanges: { kind: "list", names: ["Kraken"] }, types: ["perpetuals"], every: 600 },
       },
     });
@@ -110,10 +106,7 @@ describe("derivatives", () => {
 
   it("A11: of a type that is denied do not stop the other types; the period is lost, reason forbidden", async () => {
     const harness = await SupervisorHarness.start({
-      sync: {
-        ...{ ohlcv: false, intraday: false, exchangeTickers: false, marketCap: false },
-        derivatives: { exchanges: { kind: "list", names: ["Deribit", "Kraken"] }, ...threeTypes },
-      },
+      sync: { derivatives: { exchanges: { kind: "list", names: ["Deribit", "Kraken"] }, ...threeTypes } },
       simulator: {
         faults: ["contract", "ticker"].map((what) =>
           Fault.status(403, { on: `/derivatives/${what}/options`, to: 10 * 60_000 }),

@@ -1,14 +1,8 @@
 import { expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const sync = {
-  ohlcv: false,
-  intraday: { GWA: { kind: "list", names: ["BTC"] }, MWA: { kind: "none" }, LX: { kind: "none" }, days: 1 },
-  exchangeTickers: false,
-  marketCap: { every: 60 },
-  derivatives: false,
-};
+const sync = { intraday: ticksOf("BTC"), marketCap: { every: 60 } };
 
 it("a lookup that fails from the start does not block streams that do not need it", async () => {
   const harness = await SupervisorHarness.start({

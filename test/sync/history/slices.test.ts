@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { normalise } from "../../../src/model/time-range.ts";
-import { compareUrgency, cutIntoSlices, type Slice } from "../../../src/sync/history/slices.ts";
+import { compareUrgency, cutIntoSlices, type Slice } from "../../../src/sync/history/walk-planner.ts";
 
 const cadence = 30 * MICROS_PER_SECOND;
 const day = MICROS_PER_DAY;

@@ -1,17 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { all, list, none, SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const all = { kind: "all" } as const;
-const none = { kind: "none" } as const;
-const list = (...names: string[]) => ({ kind: "list", names }) as const;
-const sync = {
-  ohlcv: false,
-  intraday: { GWA: list("BTC", "ETH"), MWA: none, LX: all, days: 1 },
-  exchangeTickers: { exchanges: list("Kraken"), markets: list("BTC/USD", "ETH/USD") },
-  marketCap: false,
-  derivatives: false,
-};
+const intraday = { ...ticksOf("BTC", "ETH"), LX: all };
+const exchangeTickers = { exchanges: list("Kraken"), markets: list("BTC/USD", "ETH/USD") };
+const sync = { intraday, exchangeTickers };
 const SERIES_COUNT = 5;
 
 const startFollowing = async () => {
@@ -88,7 +81,7 @@ describe("a disconnect of the live feed", () => {
       // A few minutes of records: what is filled before shows nothing about polls.
       start: "2026-03-01T00:20:07Z",
       simulator: { faults: [Fault.upgradeStatus(503)] },
-      sync: { ...sync, intraday: { GWA: gwa, MWA: mwa, LX: none, days: 1 }, exchangeTickers: false },
+      sync: { intraday: { GWA: gwa, MWA: mwa, LX: none, days: 1 } },
       refreshSeconds: 5,
       maxRequestsPerSecond: 1,
     });
@@ -105,7 +98,7 @@ describe("a disconnect of the live feed", () => {
 
 describe("the live feed", () => {
   it("E9: unknown messages have no effect and are counted with a sample of each kind", async () => {
-    const harness = await SupervisorHarness.start({ sync: { ...sync, exchangeTickers: false } });
+    const harness = await SupervisorHarness.start({ sync: { intraday } });
     await harness.runUntil(() => harness.activity === "following the live feed");
     const unknownMessages = ["trade", "no-event", "array", "null", "not-json", "garbage"] as const;
     harness.simulator.setFaults(

@@ -2,16 +2,12 @@ import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
 import { seed } from "../../support/seed.ts";
 import { seededRandom } from "../../support/seeded-random.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { all, list, SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const none = { kind: "none" } as const;
-const list = (...names: string[]) => ({ kind: "list", names }) as const;
 const sync = {
-  ohlcv: false,
-  intraday: { GWA: list("BTC", "ETH", "SOL", "XRP"), MWA: none, LX: none, days: 1 },
-  exchangeTickers: { exchanges: list("Kraken"), markets: { kind: "all" } },
+  intraday: ticksOf("BTC", "ETH", "SOL", "XRP"),
+  exchangeTickers: { exchanges: list("Kraken"), markets: all },
   marketCap: { every: 2 },
-  derivatives: false,
 };
 const REFRESH_SECONDS = 2;
 /** A few minutes of records to fill before the polls are watched. */

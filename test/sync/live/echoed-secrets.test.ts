@@ -2,14 +2,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { all, assetsOf, list, SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const all = { kind: "all" } as const;
-const none = { kind: "none" } as const;
-const list = (...names: string[]) => ({ kind: "list", names }) as const;
 const sync = {
-  ohlcv: { GWA: list("BTC"), MWA: none, LX: none },
-  intraday: { GWA: list("BTC"), MWA: none, LX: none, days: 1 },
+  ohlcv: assetsOf("BTC"),
+  intraday: ticksOf("BTC"),
   exchangeTickers: { exchanges: list("Kraken"), markets: all },
   marketCap: { every: 300 },
   derivatives: { exchanges: list("Deribit"), types: ["perpetuals"], every: 300 },

@@ -1,17 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
-
-const all = { kind: "all" } as const;
-const none = { kind: "none" } as const;
-const list = (...names: string[]) => ({ kind: "list", names }) as const;
-const noIndices = { ohlcv: false, intraday: false, marketCap: false, derivatives: false };
-const oneIndex = { GWA: list("BTC"), MWA: none, LX: none, days: 1 };
+import { all, list, SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
 describe("exchange tickers", () => {
   it("are received live and not polled; each complete period is covered, per exchange", async () => {
     const exchangeTickers = { exchanges: list("Kraken", "Coinbase"), markets: list("BTC/USD") };
-    const harness = await SupervisorHarness.start({ sync: { ...noIndices, exchangeTickers } });
+    const harness = await SupervisorHarness.start({ sync: { exchangeTickers } });
     await harness.advance(20);
     const from = harness.requestCount;
     await harness.advance(600);
@@ -38,7 +32,7 @@ describe("exchange tickers", () => {
     const harness = await SupervisorHarness.start({
       start: "2026-03-01T12:00:00.300Z",
       refreshSeconds: 5,
-      sync: { ...noIndices, exchangeTickers },
+      sync: { exchangeTickers },
       simulator: { faults },
     });
     await harness.advance(40);
@@ -55,7 +49,7 @@ describe("exchange tickers", () => {
     const exchangeTickers = { exchanges: list("Kraken", "Coinbase"), markets: all };
     const harness = await SupervisorHarness.start({
       start: "2026-03-01T12:00:00.300Z",
-      sync: { ...noIndices, exchangeTickers },
+      sync: { exchangeTickers },
     });
     await harness.advance(100);
     const from = harness.requestCount;
@@ -70,7 +64,7 @@ describe("exchange tickers", () => {
     const exchangeTickers = { exchanges: all, markets: list("BTC/USD") };
     const harness = await SupervisorHarness.start({
       start: "2026-03-01T12:00:00.300Z",
-      sync: { ...noIndices, exchangeTickers },
+      sync: { exchangeTickers },
     });
     await harness.advance(100);
     harness.simulator.setFaults(Fault.refuse({ to: 25_000 }));
@@ -84,12 +78,12 @@ describe("exchange tickers", () => {
   it("are subscribed and unsubscribed when the selection changes, without interrupting others", async () => {
     const exchangeTickers = { exchanges: list("Kraken", "Coinbase"), markets: all };
     const harness = await SupervisorHarness.start({
-      sync: { ...noIndices, intraday: oneIndex, exchangeTickers },
+      sync: { intraday: ticksOf("BTC"), exchangeTickers },
     });
     await harness.runUntilSettled();
     const streams = harness.settings.streams as unknown as Record<string, unknown>;
     streams.exchangeTickers = { exchanges: list("Kraken", "Deribit"), markets: all };
-    streams.intraday = { ...oneIndex, GWA: list("BTC", "ETH"), LX: all };
+    streams.intraday = { ...ticksOf("BTC", "ETH"), LX: all };
     await harness.clock.runUntil(harness.supervisor?.refresh() ?? Promise.resolve());
     await harness.advance(200);
     expect(harness.activity).toBe("following the live feed");
@@ -115,7 +109,6 @@ describe("exchange tickers", () => {
   it("A11: survive a single 403, and are lost while it repeats, reason forbidden, for a minute more at most", async () => {
     const harness = await SupervisorHarness.start({
       sync: {
-        ...{ ohlcv: false, intraday: false, derivatives: false },
         marketCap: { every: 300 },
         exchangeTickers: { exchanges: list("Kraken"), markets: all },
       },
@@ -146,7 +139,7 @@ describe("exchange tickers", () => {
     const scopes = ["read:index-ticker", "read:ohlcv"];
     const exchangeTickers = { exchanges: all, markets: list("BTC/USD") };
     const harness = await SupervisorHarness.start({
-      sync: { ...noIndices, intraday: { ...oneIndex, LX: all }, exchangeTickers },
+      sync: { intraday: { ...ticksOf("BTC"), LX: all }, exchangeTickers },
       simulator: { scopes },
       refreshSeconds: 120,
     });

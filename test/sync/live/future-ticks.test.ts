@@ -1,18 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
 import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { list, SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const none = { kind: "none" } as const;
 const sync = {
-  ohlcv: false,
-  intraday: { GWA: { kind: "list", names: ["BTC"] }, MWA: none, LX: none, days: 1 },
-  exchangeTickers: {
-    exchanges: { kind: "list", names: ["Kraken"] },
-    markets: { kind: "list", names: ["BTC/USD"] },
-  },
-  marketCap: false,
-  derivatives: false,
+  intraday: ticksOf("BTC"),
+  exchangeTickers: { exchanges: list("Kraken"), markets: list("BTC/USD") },
 };
 const newest = (harness: SupervisorHarness, stream: string) =>
   Number(harness.query(`SELECT max(ts) AS ts FROM ${stream}`)[0]?.ts) / 1000;

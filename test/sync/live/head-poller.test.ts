@@ -2,25 +2,17 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { all, assetsOf, SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const all = { kind: "all" } as const;
-const none = { kind: "none" } as const;
-const list = (...names: string[]) => ({ kind: "list", names }) as const;
-const sync = {
-  ohlcv: { GWA: list("BTC", "ETH"), MWA: none, LX: none },
-  intraday: { GWA: list("BTC", "ETH", "SOL"), MWA: none, LX: all, days: 1 },
-  exchangeTickers: false,
-  marketCap: false,
-  derivatives: false,
-};
+const intraday = { ...ticksOf("BTC", "ETH", "SOL"), LX: all };
 const idOf = (target: string) => new URL(target, "http://x").searchParams.get("indexId");
 
 describe("polling the heads of live series", () => {
   it("happens hourly, each series at its own time; bars once their day has closed", async () => {
     const start = "2026-03-01T22:40:07Z";
     const quirks = { listed: { perMille: 1000, on: "2026-02-01" } };
+    const sync = { ohlcv: assetsOf("BTC", "ETH"), intraday };
     const harness = await SupervisorHarness.start({
       sync,
       start,
@@ -58,7 +50,7 @@ describe("polling the heads of live series", () => {
 
   it("proves a finished hour within minutes by default, each series at its own time", async () => {
     const harness = await SupervisorHarness.start({
-      sync: { ...sync, ohlcv: false },
+      sync: { intraday },
       refreshSeconds: 60,
       confirmEvery: loadSettings({ env: {}, directory: temporaryFolder() }).settings.sync.confirmEvery,
     });
@@ -83,7 +75,7 @@ describe("polling the heads of live series", () => {
 
   it("C12: the hourly page also finds corrected and late records, without another request", async () => {
     const harness = await SupervisorHarness.start({
-      sync: { ...sync, ohlcv: false, intraday: { GWA: list("BTC"), MWA: none, LX: none, days: 1 } },
+      sync: { intraday: ticksOf("BTC") },
       refreshSeconds: 120,
       simulator: {
         quirks: { corrections: { perMille: 400, minutes: 28 }, late: { perMille: 50, seconds: 1680 } },
@@ -101,7 +93,7 @@ describe("polling the heads of live series", () => {
   });
 
   it("a tick that the feed skips is noticed at the next tick and fetched within minutes", async () => {
-    const harness = await SupervisorHarness.start({ sync: { ...sync, ohlcv: false } });
+    const harness = await SupervisorHarness.start({ sync: { intraday } });
     await harness.runUntilSettled();
     await harness.advance(400);
     harness.simulator.setFaults(Fault.missingTick({ total: 1, query: { name: "ELX" } }));
@@ -120,7 +112,7 @@ describe("polling the heads of live series", () => {
   });
 
   it("goes on after a poll that could not read how far it got", async () => {
-    const harness = await SupervisorHarness.start({ sync: { ...sync, ohlcv: false }, confirmEvery: 60 });
+    const harness = await SupervisorHarness.start({ sync: { intraday }, confirmEvery: 60 });
     await harness.runUntilSettled();
     const database = new Database(harness.path);
     const rename = (from: string, to: string) => database.exec(`ALTER TABLE ${from} RENAME TO ${to}`);

@@ -2,17 +2,9 @@ import { describe, expect, it } from "vitest";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const none = { kind: "none" } as const;
-const list = (...names: string[]) => ({ kind: "list", names }) as const;
-const sync = {
-  ohlcv: false,
-  intraday: { GWA: list("BTC"), MWA: none, LX: none, days: 1 },
-  exchangeTickers: false,
-  marketCap: false,
-  derivatives: false,
-};
+const sync = { intraday: ticksOf("BTC") };
 
 /** Every covered range must have exactly the rows that the service has in the end. */
 function findFalseCoverage(harness: SupervisorHarness, atMs: number): string | undefined {
@@ -63,7 +55,7 @@ describe("a daemon with a mute socket", () => {
   it("H2: finds rows that appear five minutes late, and stops claiming what may still get some", async () => {
     const [refreshSeconds, by] = [REFRESH_SECONDS, 300];
     const harness = await SupervisorHarness.start({
-      sync: { ...sync, intraday: { ...sync.intraday, GWA: list("BTC", "ETH") } },
+      sync: { intraday: ticksOf("BTC", "ETH") },
       refreshSeconds,
       simulator: { faults: [Fault.mute()] },
     });

@@ -19,7 +19,7 @@ function startPipeline() {
   const queue = new MessageQueue({ ...DEFAULT_QUEUE_LIMITS, maxTicks: 2 }, () => now);
   const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND);
   const live = new LiveState();
-  const selection = { exchangeIds: ["kraken"], markets: undefined, isResolved: true, selections: [] };
+  const selection = { exchangeIds: ["kraken"], markets: undefined, isResolved: true };
   coverage.setDesired({
     indices: [liquid],
     exchanges: [{ exchangeId: "kraken", subscriptions: [kraken] }],

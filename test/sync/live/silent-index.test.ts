@@ -1,16 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { all, none, SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const all = { kind: "all" } as const;
-const none = { kind: "none" } as const;
-const sync = {
-  ohlcv: false,
-  intraday: { GWA: none, MWA: none, LX: all, days: 1 },
-  exchangeTickers: false,
-  marketCap: false,
-  derivatives: false,
-};
+const sync = { intraday: { GWA: none, MWA: none, LX: all, days: 1 } };
 const PERIOD = 30;
 
 async function startFollowing(simulator = {}) {
@@ -95,10 +87,7 @@ describe("an index that falls silent while its type is live", () => {
 
   it("H6: and has no ticks in REST either is quiet: it is polled a few times, not at cadence", async () => {
     const harness = await SupervisorHarness.start({
-      sync: {
-        ...sync,
-        intraday: { GWA: { kind: "list", names: ["BTC", "LIBRA"] }, MWA: none, LX: none, days: 1 },
-      },
+      sync: { intraday: ticksOf("BTC", "LIBRA") },
       refreshSeconds: 120,
       simulator: { size: { assets: 12, markets: 4, exchanges: 2 }, quirks: { noData: "empty" } },
     });

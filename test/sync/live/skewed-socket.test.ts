@@ -1,15 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const none = { kind: "none" } as const;
-const sync = {
-  ohlcv: false,
-  intraday: { GWA: { kind: "list", names: ["BTC"] }, MWA: none, LX: none, days: 1 },
-  exchangeTickers: false,
-  marketCap: false,
-  derivatives: false,
-};
+const sync = { intraday: ticksOf("BTC") };
 
 const PERIOD = 60;
 

@@ -26,7 +26,7 @@ async function startCommitter() {
   coverage.setDesired({
     indices: [],
     exchanges: [{ exchangeId: "kraken", subscriptions }],
-    selection: { exchangeIds: ["kraken"], markets: undefined, isResolved: true, selections: [] },
+    selection: { exchangeIds: ["kraken"], markets: undefined, isResolved: true },
   });
   const confirm = () => {
     for (const subscription of subscriptions)

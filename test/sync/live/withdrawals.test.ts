@@ -1,15 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { SupervisorHarness } from "../../support/sync/supervisor-harness.ts";
+import { SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
-const none = { kind: "none" } as const;
-const sync = {
-  ohlcv: false,
-  intraday: { GWA: { kind: "list", names: ["BTC", "ETH"] }, MWA: none, LX: none, days: 1 },
-  exchangeTickers: false,
-  marketCap: false,
-  derivatives: false,
-};
+const sync = { intraday: ticksOf("BTC", "ETH") };
 
 describe("a mass withdrawal while the daemon runs", () => {
   it("H5: is asked again until it is believed; the head and the other series stay current", async () => {

@@ -4,7 +4,7 @@ import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 import type { SyncSettings } from "../../../sync/context/context.ts";
 import { fetchAllRecords, fetchDirectory } from "../../../sync/selection/fetch-directory.ts";
-import { collectNotices, describeNotice, type SelectorNotice } from "../../../sync/selection/targets.ts";
+import { describeNotice, findNotices, type SelectorNotice } from "../../../sync/selection/selectors.ts";
 import {
   countShared,
   isSameService,
@@ -72,7 +72,7 @@ async function checkSelectors(
     runWithTimeout((signal) => fetchDirectory(settings, reader, client, at, signal)),
   );
   if (!directory || directory.GWA.length === 0) return [];
-  const notices = collectNotices(settings, directory, at());
+  const notices = findNotices(settings, directory);
   return notices.length > 0
     ? notices.map((notice) => noticeFinding(notice, settings.streams))
     : [okFinding("selectors", "the service lists every name under `sync`")];
