@@ -22,18 +22,14 @@ interface Part {
   readonly run: (print: Print) => Promise<readonly Figure[]>;
 }
 
-// npm run bench: every part. npm run bench -- backfill live: these parts. `live --seconds 10`: a shorter run. `outage --full`: five minutes. `written --listings 45000`: as with `markets: all`.
+// npm run bench: every part. npm run bench -- backfill live: these parts. `live --seconds 10`: a shorter run. `outage --full`: five minutes.
 // Most figures are ratios within one run, because machines differ and their speed varies.
 const parts: Readonly<Record<string, Part>> = {
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
   goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
-  toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
-  live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
-  written: {
-    title: "Bytes written for live rows, four hours of polls",
-    minutes: 2,
-    run: (print) => benchWritten(print, listings),
-  },
+  toolkit: { title: "The library and the commands", minutes: 0.3, run: benchToolkit },
+  live: { title: "Live ticks, from the socket to the disk", minutes: 2.5, run: benchLive },
+  written: { title: "Bytes written for live rows, four hours of polls", minutes: 2, run: benchWritten },
   outage: { title: "Back after an outage", minutes: 4, run: benchOutage },
   pages: {
     title: "The pages of the daemon, beside the first backfill of 1,500 assets",
@@ -41,16 +37,15 @@ const parts: Readonly<Record<string, Part>> = {
     run: benchPages,
   },
   share: { title: "mds-sync share, 576,000 ticks to PostgreSQL", minutes: 0.5, run: benchShare },
-  serve: { title: "mds-sync serve, 1.2 million ticks", minutes: 0.3, run: benchServe },
+  serve: { title: "mds-sync serve, 576,000 ticks", minutes: 0.2, run: benchServe },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: benchExport },
 };
 
 const print: Print = (line) => void process.stdout.write(`${line}\n`);
-const { positionals: requested, values } = parseArgs({
+const { positionals: requested } = parseArgs({
   allowPositionals: true,
-  options: { seconds: { type: "string" }, full: { type: "boolean" }, listings: { type: "string" } },
+  options: { seconds: { type: "string" }, full: { type: "boolean" } },
 });
-const listings = values.listings === undefined ? undefined : Number(values.listings);
 const unknown = requested.filter((name) => !(name in parts));
 if (unknown.length > 0) {
   print(`unknown part ${unknown.join(", ")}: the parts are ${Object.keys(parts).join(", ")}`);
