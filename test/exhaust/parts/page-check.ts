@@ -27,7 +27,14 @@ import {
   specifyRecords,
   specifyYoung,
 } from "./page-specification.ts";
-import { combinations, type PartCheck, type PartResult, type PartSize, subsets } from "./part-check.ts";
+import {
+  combinations,
+  type PartCheck,
+  type PartResult,
+  type PartSize,
+  subsets,
+  tryAll,
+} from "./part-check.ts";
 import { hole, type StoredContent, settled, toStoredSeries } from "./stored-content.ts";
 
 const plainPage: PageAnswer = {
@@ -53,21 +60,6 @@ const plainRules: SeriesRules = {
   floor: Number.MIN_SAFE_INTEGER,
 };
 const noContent: StoredContent = { served: [], previews: [], ledger: [] };
-
-/** Tries every case; `differ` tells what is wrong with one. */
-function tryAll<T>(
-  cases: Iterable<T>,
-  differ: (each: T) => readonly [actual: unknown, wanted: unknown],
-): PartResult {
-  let count = 0;
-  for (const each of cases) {
-    count++;
-    const [actual, wanted] = differ(each).map((side) => JSON.stringify(side));
-    if (actual !== wanted)
-      return { cases: count, violation: `${JSON.stringify(each)}\n  is ${actual}\nwanted ${wanted}` };
-  }
-  return { cases: count, violation: undefined };
-}
 
 const textOf = ({ kind, range, says, subject, because, lostTo }: Claim) =>
   `${kind} ${range.from} ${range.to} ${says} ${JSON.stringify(subject)} ${because}${because === NO_RECORDS ? "" : ` ${lostTo}`}`;

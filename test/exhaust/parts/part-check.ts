@@ -13,6 +13,36 @@ export interface PartCheck {
   run(size: PartSize): PartResult;
 }
 
+/** Of very many cases `npm test` tries each so many: a prime, so that all values of all dimensions are among them. */
+const SMALL_STRIDE = 199;
+
+/** `judge` tells what is wrong with a case; undefined: nothing. Stops at the first that is wrong. */
+export function tryCases<T>(
+  cases: Iterable<T>,
+  judge: (each: T) => string | undefined,
+  size: PartSize = "full",
+): PartResult {
+  const stride = size === "small" ? SMALL_STRIDE : 1;
+  let count = 0;
+  for (const each of cases) {
+    if (count++ % stride > 0) continue;
+    const what = judge(each);
+    if (what !== undefined) return { cases: count, violation: `${JSON.stringify(each)}\n  ${what}` };
+  }
+  return { cases: Math.ceil(count / stride), violation: undefined };
+}
+
+/** The same where each case says what is there, and what should be. */
+export function tryAll<T>(
+  cases: Iterable<T>,
+  compare: (each: T) => readonly [actual: unknown, wanted: unknown],
+): PartResult {
+  return tryCases(cases, (each) => {
+    const [actual, wanted] = compare(each).map((side) => JSON.stringify(side));
+    return actual === wanted ? undefined : `is ${actual}\nwanted ${wanted}`;
+  });
+}
+
 /** Every choice of one value for each name, as objects. */
 export function* combinations<T extends object>(
   values: {

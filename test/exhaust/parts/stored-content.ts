@@ -1,5 +1,4 @@
 import type { Micros } from "../../../src/model/time.ts";
-import type { TimeRange } from "../../../src/model/time-range.ts";
 import {
   NO_LONGER_SERVED,
   NOTHING_OLDER,
@@ -8,19 +7,18 @@ import {
   type SettledRange,
   type StoredSeries,
 } from "../../../src/rule/answer.ts";
+import { isIn, type Ledger, touchedBy } from "../memory-ledger.ts";
 
 /** A small warehouse: its rows, its ledger, and since when the series is selected. */
 export interface StoredContent {
   readonly served: readonly Micros[];
   readonly previews: readonly Micros[];
-  readonly ledger: readonly SettledRange[];
+  readonly ledger: Ledger;
   readonly targetStart?: Micros | undefined;
 }
 
-export const isIn = ({ from, to }: TimeRange, ts: Micros) => from <= ts && ts < to;
-
 /** What a record at `ts` disproves: each end above it; all that is no longer served, if a part of it is above. */
-export function endsAbove(ledger: readonly SettledRange[], ts: Micros): readonly SettledRange[] {
+export function endsAbove(ledger: Ledger, ts: Micros): Ledger {
   const hasReturned = ledger.some(({ reason, to }) => reason === NO_LONGER_SERVED && to > ts);
   return ledger.filter(
     ({ reason, to }) => (reason === NOTHING_OLDER && to > ts) || (reason === NO_LONGER_SERVED && hasReturned),
@@ -34,7 +32,7 @@ export function toStoredSeries({ served, previews, ledger, targetStart }: Stored
     ...previews.map((ts) => ({ ts, isPreview: true })),
   ].sort((a, b) => a.ts - b.ts);
   return {
-    settledRanges: (range) => ledger.filter(({ from, to }) => from <= range.to && to >= range.from),
+    settledRanges: (range) => touchedBy(ledger, range),
     rowsBeside: (range, timestamps) => {
       if (!timestamps.every(Number.isInteger)) throw new Error("the warehouse looks for whole numbers");
       return rows.filter(({ ts }) => isIn(range, ts) && !timestamps.includes(ts));
@@ -62,4 +60,31 @@ export function settled(
 export function hole(from: Micros, to: Micros): PendingClaim {
   const counts = { answers: 1, firstAt: 0, lastAt: 0, acceptedAt: null };
   return { kind: "withdrawn", range: { from, to }, subject: [], ...counts };
+}
+
+/** How each moment of a short time is settled; undefined: it is open. */
+export type Moments = readonly (string | undefined)[];
+
+export function settledAs(proof: Proof, reason: string | null): string {
+  return reason === null ? proof : `${proof} ${reason}`;
+}
+
+export function toLedger(moments: Moments): Ledger {
+  const ledger: SettledRange[] = [];
+  for (const [ts, state] of moments.entries()) {
+    if (state === undefined) continue;
+    const proof = state.split(" ", 1)[0] as Proof;
+    const reason = proof === "rows" ? null : state.slice(proof.length + 1);
+    const last = ledger.at(-1);
+    if (last?.to === ts && moments[ts - 1] === state) ledger.splice(-1, 1, { ...last, to: ts + 1 });
+    else ledger.push({ from: ts, to: ts + 1, proof, reason });
+  }
+  return ledger;
+}
+
+export function toMoments(ledger: Ledger, length: number): Moments {
+  return Array.from({ length }, (_, ts) => {
+    const settled = ledger.find((range) => isIn(range, ts));
+    return settled && settledAs(settled.proof, settled.reason);
+  });
 }
