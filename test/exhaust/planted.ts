@@ -27,7 +27,7 @@ const worldsOf = (patch: string) =>
 function plant(patch: string): Finding {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-planted-"));
   try {
-    for (const name of ["src", "test/exhaust", "package.json"])
+    for (const name of ["src", "test/exhaust", "test/support/rule", "package.json"])
       cpSync(name, join(folder, name), { recursive: true });
     symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
     const applied = spawnSync("git", ["apply", "--unidiff-zero", resolve(patch)], {

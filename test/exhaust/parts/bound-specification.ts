@@ -8,8 +8,7 @@ import type {
   StoredSeries,
 } from "../../../src/rule/answer.ts";
 import type { UpperBound } from "../../../src/rule/provable-until.ts";
-import { isIn } from "../memory-ledger.ts";
-import { toStoredSeries } from "./stored-content.ts";
+import { storedSeries } from "../../support/rule/stored-series.ts";
 
 // What one page proves, moment by moment, from docs/promise.md alone: a moment is proven if no service that keeps the assumptions
 // could still show a record there. The rule computes with bounds; nothing here does.
@@ -38,12 +37,8 @@ const HOUR = 3600 * MICROS_PER_SECOND;
 /** How far the service's clock and ours may differ. */
 const CLOCK_ERROR = 5 * MICROS_PER_SECOND;
 
-export function toStored({ served, live, settled, othersTo, ...others }: StoredFacts): StoredSeries {
-  return {
-    ...{ ...toStoredSeries({ served, previews: live, ledger: settled }), ...others },
-    newestLive: (range) => live.findLast((ts) => isIn(range, ts)),
-    hasOtherPublished: (ts) => othersTo >= ts,
-  };
+export function toStored({ served, live, settled, ...others }: StoredFacts): StoredSeries {
+  return storedSeries({ rows: served, previews: live, ledger: settled, ...others });
 }
 
 /** What is wrong with the bound that the rule computes; undefined: nothing. */

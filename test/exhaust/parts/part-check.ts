@@ -43,6 +43,17 @@ export function tryAll<T>(
   });
 }
 
+/** Several runs, one after another, up to the first violation. */
+export function inTurn<T>(runs: Iterable<T>, run: (each: T) => PartResult): PartResult {
+  let cases = 0;
+  for (const each of runs) {
+    const result = run(each);
+    cases += result.cases;
+    if (result.violation !== undefined) return { cases, violation: result.violation };
+  }
+  return { cases, violation: undefined };
+}
+
 /** Every choice of one value for each name, as objects. */
 export function* combinations<T extends object>(
   values: {

@@ -1,13 +1,7 @@
 import type { Micros } from "../../../src/model/time.ts";
-import {
-  NO_LONGER_SERVED,
-  NOTHING_OLDER,
-  type PendingClaim,
-  type Proof,
-  type SettledRange,
-  type StoredSeries,
-} from "../../../src/rule/answer.ts";
-import { isIn, type Ledger, touchedBy } from "../memory-ledger.ts";
+import type { PendingClaim, Proof, SettledRange, StoredSeries } from "../../../src/rule/answer.ts";
+import { storedSeries } from "../../support/rule/stored-series.ts";
+import { isIn, type Ledger } from "../memory-ledger.ts";
 
 /** A small warehouse: its rows, its ledger, and since when the series is selected. */
 export interface StoredContent {
@@ -17,34 +11,17 @@ export interface StoredContent {
   readonly targetStart?: Micros | undefined;
 }
 
-/** What a record at `ts` disproves: each end above it; all that is no longer served, if a part of it is above. */
-export function endsAbove(ledger: Ledger, ts: Micros): Ledger {
-  const hasReturned = ledger.some(({ reason, to }) => reason === NO_LONGER_SERVED && to > ts);
-  return ledger.filter(
-    ({ reason, to }) => (reason === NOTHING_OLDER && to > ts) || (reason === NO_LONGER_SERVED && hasReturned),
-  );
-}
-
 /** As the rule reads it. REST has published everything, so that no bound but the page's own counts. */
-export function toStoredSeries({ served, previews, ledger, targetStart }: StoredContent): StoredSeries {
-  const rows = [
-    ...served.map((ts) => ({ ts, isPreview: false })),
-    ...previews.map((ts) => ({ ts, isPreview: true })),
-  ].sort((a, b) => a.ts - b.ts);
+export function toStoredSeries({ served, ...content }: StoredContent): StoredSeries {
+  const published = { publication: { publishedTo: Infinity }, othersTo: Infinity };
+  const stored = storedSeries({ rows: served, ...content, ...published });
   return {
-    settledRanges: (range) => touchedBy(ledger, range),
+    ...stored,
+    newestLive: () => undefined,
     rowsBeside: (range, timestamps) => {
       if (!timestamps.every(Number.isInteger)) throw new Error("the warehouse looks for whole numbers");
-      return rows.filter(({ ts }) => isIn(range, ts) && !timestamps.includes(ts));
+      return stored.rowsBeside(range, timestamps);
     },
-    newestRow: (before) => rows.findLast(({ ts }) => ts < before)?.ts,
-    newestServed: (range) => rows.findLast(({ ts, isPreview }) => !isPreview && isIn(range, ts))?.ts,
-    newestLive: () => undefined,
-    endsAbove: (ts) => endsAbove(ledger, ts),
-    targetStart,
-    publication: { publishedTo: Number.POSITIVE_INFINITY, askedAt: 0, askedTo: 0, quietMargin: 0 },
-    hasOtherPublished: () => true,
-    servesRunningDay: false,
   };
 }
 
