@@ -2,7 +2,7 @@ import { MICROS_PER_DAY as DAY, type Micros, MICROS_PER_SECOND as SECOND } from 
 import type { PageAnswer, Proof, Publication, SeriesRules, SettledRange } from "../../../src/rule/answer.ts";
 import { provableUntil } from "../../../src/rule/provable-until.ts";
 import { type BoundCase, judgeBound, type StoredFacts, toStored } from "./bound-specification.ts";
-import { type PartCheck, tryCases } from "./part-check.ts";
+import { type PartCheck, sample, tryCases } from "./part-check.ts";
 
 // Every page of up to three records on a coarse grid with what may be stored beside it. Times are distances from the end of the gap.
 
@@ -263,5 +263,5 @@ function judge(each: BoundCase): string | undefined {
 
 export const boundChecks: readonly PartCheck[] = Object.entries(groups).map(([name, drafts]) => ({
   name: `provableUntil, ${name}`,
-  run: (size) => tryCases(casesOf(drafts()), judge, size),
+  run: (size) => tryCases(sample(casesOf(drafts()), size, 199), judge),
 }));
