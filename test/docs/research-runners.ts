@@ -33,7 +33,7 @@ export const blockRunners: Readonly<Record<string, BlockRunner>> = {
     if (code.startsWith("-- DuckDB")) return queryExport(join(folder, "export", CATALOGUE), code);
     const reader = openReader(path);
     try {
-      return querySqlite(reader, code, {});
+      return querySqlite(reader, code);
     } finally {
       reader.close();
     }
