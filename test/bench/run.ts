@@ -22,14 +22,18 @@ interface Part {
   readonly run: (print: Print) => Promise<readonly Figure[]>;
 }
 
-// npm run bench: every part. npm run bench -- backfill live: these parts. `live --seconds 10`: a shorter run. `outage --full`: five minutes.
+// npm run bench: every part. npm run bench -- backfill live: these parts. `live --seconds 10`: a shorter run. `outage --full`: five minutes. `written --listings 45000`: as with `markets: all`.
 // Most figures are ratios within one run, because machines differ and their speed varies.
 const parts: Readonly<Record<string, Part>> = {
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
   goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
   toolkit: { title: "The library and the commands", minutes: 0.3, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 2.5, run: benchLive },
-  written: { title: "Bytes written for live rows, four hours of polls", minutes: 2, run: benchWritten },
+  written: {
+    title: "Bytes written for live rows, four hours of polls",
+    minutes: 2,
+    run: (print) => benchWritten(print, listings),
+  },
   outage: { title: "Back after an outage", minutes: 4, run: benchOutage },
   pages: {
     title: "The pages of the daemon, beside the first backfill of 1,500 assets",
@@ -42,10 +46,11 @@ const parts: Readonly<Record<string, Part>> = {
 };
 
 const print: Print = (line) => void process.stdout.write(`${line}\n`);
-const { positionals: requested } = parseArgs({
+const { positionals: requested, values } = parseArgs({
   allowPositionals: true,
-  options: { seconds: { type: "string" }, full: { type: "boolean" } },
+  options: { seconds: { type: "string" }, full: { type: "boolean" }, listings: { type: "string" } },
 });
+const listings = values.listings === undefined ? undefined : Number(values.listings);
 const unknown = requested.filter((name) => !(name in parts));
 if (unknown.length > 0) {
   print(`unknown part ${unknown.join(", ")}: the parts are ${Object.keys(parts).join(", ")}`);
