@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,6 @@ import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
 import { createCoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import type { Figure } from "./figures.ts";
 import {
   EXCHANGE_ID,
@@ -56,103 +55,80 @@ function createClient(baseUrl: string): ServiceClient {
   });
 }
 
+type LivePath = Awaited<ReturnType<typeof startLivePath>>;
+
 /** The live path as in the daemon, fed by a sender in its own process. */
-class LivePath {
-  readonly committed: CommittedTicks[] = [];
-  /** How often ticks were dropped because the buffer was full. */
-  overflows = 0;
-  readonly #sender: ChildProcess;
-  readonly #client: ServiceClient;
-  readonly #ingest: IngestThread;
-  readonly #reader: Connection;
-  readonly #stop = new AbortController();
-  #following: Promise<void> | undefined;
-  #ticks = 0;
-
-  private constructor(sender: ChildProcess, client: ServiceClient, ingest: IngestThread, path: string) {
-    this.#sender = sender;
-    this.#client = client;
-    this.#ingest = ingest;
-    this.#reader = openReader(path);
-  }
-
-  static async start(path: string): Promise<LivePath> {
-    const sender = fork(resolve(import.meta.dirname, "live-sender.ts"), { execArgv: [] });
-    const [hello] = (await once(sender, "message")) as [{ readonly port: number }];
-    const baseUrl = `http://127.0.0.1:${hello.port}`;
-    const wsUrl = `ws://127.0.0.1:${hello.port}/`;
-    const client = createClient(baseUrl);
-    const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
-    const live = new LivePath(sender, client, ingest, path);
-    await live.#follow(wsUrl);
-    return live;
-  }
-
-  async order(order: SenderCommand): Promise<SentReport> {
-    this.#sender.send(order);
-    const [report] = (await once(this.#sender, "message")) as [SentReport];
-    return report;
-  }
-
-  /** Waits until `ticks` ticks are committed, or until no more are committed for five seconds. */
-  async waitForCommits(ticks: number): Promise<void> {
-    for (let still = 0, last = this.#ticks; this.#ticks < ticks && still < 100; still++) {
-      await new Promise((later) => setTimeout(later, 50));
-      if (this.#ticks !== last) still = 0;
-      last = this.#ticks;
-    }
-  }
-
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    await this.#following;
-    await this.#client.close();
-    this.#reader.close();
-    await this.#ingest.close();
-    this.#sender.disconnect();
-  }
-
-  #follow(wsUrl: string): Promise<void> {
-    const context: SyncContext = {
-      client: this.#client,
-      ingest: this.#ingest,
-      clock: systemClock,
-      log: silentLog,
-      stats: new RunStats(),
-      reader: this.#reader,
-      settings: { ...toSyncSettings(loadSettings({ env: {} })), refreshSeconds: CADENCE_SECONDS },
-      random: Math.random,
-      signal: this.#stop.signal,
-    };
-    const ready = Promise.withResolvers<void>();
-    const exchangeId = EXCHANGE_ID;
-    const coverage = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000);
-    coverage.setDesired({
-      indices: [{ source: "index", indexType: "MWA" }],
-      exchanges: [{ exchangeId, subscriptions: [{ source: "exchange", exchangeId }] }],
-      selection: { exchangeIds: [exchangeId], markets: undefined, isResolved: true, selections: [] },
-    });
-    this.#following = followLiveFeed(context, {
-      wsUrl,
-      subscriptions: new SubscriptionStates(coverage.subscriptions),
-      coverage,
-      committer: createCoverageCommitter(context, coverage),
-      onEvent: () => {},
-      onCommit: ({ indexTicks, exchangeTicks }) => {
-        this.#ticks += indexTicks.inserted + exchangeTicks.inserted;
-        this.committed.push({ ticks: this.#ticks, at: sharedNow() });
-      },
-      onMessage: ({ kind }) => {
-        if (kind === "gap") this.overflows++;
-      },
-      onCoverageChange: () => {
-        if (coverage.isComplete) ready.resolve();
-      },
-    }).catch((error) => {
-      if (!this.#stop.signal.aborted) throw error;
-    });
-    return ready.promise;
-  }
+async function startLivePath(path: string) {
+  const sender = fork(resolve(import.meta.dirname, "live-sender.ts"), { execArgv: [] });
+  const receive = async <Message>() => (await once(sender, "message"))[0] as Message;
+  const { port } = await receive<{ readonly port: number }>();
+  const client = createClient(`http://127.0.0.1:${port}`);
+  const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
+  const reader = openReader(path);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const context: SyncContext = {
+    ...{ client, ingest, reader, signal, clock: systemClock, log: silentLog, random: Math.random },
+    stats: new RunStats(),
+    settings: { ...toSyncSettings(loadSettings({ env: {} })), refreshSeconds: CADENCE_SECONDS },
+  };
+  const exchangeId = EXCHANGE_ID;
+  const coverage = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000);
+  coverage.setDesired({
+    indices: [{ source: "index", indexType: "MWA" }],
+    exchanges: [{ exchangeId, subscriptions: [{ source: "exchange", exchangeId }] }],
+    selection: { exchangeIds: [exchangeId], markets: undefined, isResolved: true, selections: [] },
+  });
+  const committed: CommittedTicks[] = [];
+  let ticks = 0;
+  let overflows = 0;
+  const ready = Promise.withResolvers<void>();
+  const following = followLiveFeed(context, {
+    wsUrl: `ws://127.0.0.1:${port}/`,
+    subscriptions: new SubscriptionStates(coverage.subscriptions),
+    coverage,
+    committer: createCoverageCommitter(context, coverage),
+    onEvent: () => {},
+    onCommit: ({ indexTicks, exchangeTicks }) => {
+      ticks += indexTicks.inserted + exchangeTicks.inserted;
+      committed.push({ ticks, at: sharedNow() });
+    },
+    onMessage: ({ kind }) => {
+      if (kind === "gap") overflows++;
+    },
+    onCoverageChange: () => {
+      if (coverage.isComplete) ready.resolve();
+    },
+  }).catch((error) => {
+    if (!signal.aborted) throw error;
+  });
+  await ready.promise;
+  return {
+    committed,
+    /** How often ticks were dropped because the buffer was full. */
+    countOverflows: () => overflows,
+    /** Lets the sender send, and returns what it has sent. */
+    order(command: SenderCommand): Promise<SentReport> {
+      sender.send(command);
+      return receive<SentReport>();
+    },
+    /** Waits until so many ticks are committed, or until no more are committed for five seconds. */
+    async waitForCommits(count: number): Promise<void> {
+      for (let still = 0, last = ticks; ticks < count && still < 100; still++) {
+        await new Promise((later) => setTimeout(later, 50));
+        if (ticks !== last) still = 0;
+        last = ticks;
+      }
+    },
+    async stop(): Promise<void> {
+      stopping.abort();
+      await following;
+      await client.close();
+      reader.close();
+      await ingest.close();
+      sender.disconnect();
+    },
+  };
 }
 
 /** The milliseconds from send to commit of each tick, ascending. */
@@ -208,7 +184,7 @@ async function measureSteady(
       digits: 0,
       unit: "ms",
     },
-    { name: "times that ticks were dropped", measured: live.overflows, atMost: 0, digits: 0 },
+    { name: "times that ticks were dropped", measured: live.countOverflows(), atMost: 0, digits: 0 },
   ];
 }
 
@@ -263,7 +239,7 @@ export async function benchLive(print: (line: string) => void): Promise<Figure[]
   const seconds = parseSeconds(process.argv);
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const path = join(folder, "mds.sqlite");
-  const live = await LivePath.start(path);
+  const live = await startLivePath(path);
   try {
     return [...(await measureSteady(live, seconds, print)), await measureBursts(live, path, seconds)];
   } finally {
