@@ -6,41 +6,28 @@ import { join, resolve } from "node:path";
 import { buildProgram } from "./built-program.ts";
 import type { RecordedService } from "./start-recorded-service.ts";
 
-/** The resources that a process used; see usage-report.mjs. */
-interface Usage {
-  /** The largest resident set. */
-  readonly peakBytes: number;
-  readonly cpuSeconds: number;
-}
-
-export interface BackfillRun extends Usage {
+interface BackfillRun {
   readonly rows: number;
-  readonly seconds: number;
   readonly rowsPerSecond: number;
-  readonly requests: number;
+  /** The largest resident set; see usage-report.mjs. */
+  readonly peakBytes: number;
 }
 
 export const CONCURRENCY = 8;
 const usageReport = resolve(import.meta.dirname, "usage-report.mjs");
 
-/** Runs `mds-sync backfill` in its own process, into an empty warehouse, over the newest slices of some series. */
-export async function runBackfill(
-  service: RecordedService,
-  series: number,
-  slices: number,
-): Promise<BackfillRun> {
+/** Runs `mds-sync backfill` in its own process, into an empty warehouse. */
+export async function runBackfill(service: RecordedService): Promise<BackfillRun> {
   const entry = buildProgram();
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   try {
     const settings = `service: { concurrency: ${CONCURRENCY} }
 sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: false,
-  intraday: { GWA: ${JSON.stringify(service.ids.slice(0, series))}, MWA: none, LX: none, days: 200 } }`;
+  intraday: { GWA: ${JSON.stringify(service.ids)}, MWA: none, LX: none, days: 200 } }`;
     writeFileSync(join(folder, "mds-sync.yaml"), settings);
     const usageFile = join(folder, "usage");
-    const [from, to] = [service.newestSlicesFrom(slices), service.toMs].map((ms) =>
-      new Date(ms).toISOString(),
-    );
-    const range = ["--from", String(from), "--to", String(to)];
+    const toText = (ms: number) => new Date(ms).toISOString();
+    const range = ["--from", toText(service.fromMs), "--to", toText(service.toMs)];
     const flags = ["backfill", "--json", "--no-progress", "--log-level", "error", "--stream", "index_ticks"];
     const child = spawn(process.execPath, ["--import", usageReport, entry, ...flags, ...range], {
       cwd: folder,
@@ -64,12 +51,11 @@ sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: fal
     if (status !== 0) throw new Error(`the backfill exited with ${status}: ${report}`);
     const { seconds, streams } = JSON.parse(report) as {
       seconds: number;
-      streams: { stream: string; rows: number; requests: number }[];
+      streams: { stream: string; rows: number }[];
     };
-    const ticks = streams.find(({ stream }) => stream === "index_ticks");
-    const { rows, requests } = ticks ?? { rows: 0, requests: 0 };
-    const usage = JSON.parse(readFileSync(usageFile, "utf8")) as Usage;
-    return { rows, seconds, rowsPerSecond: rows / seconds, requests, ...usage };
+    const rows = streams.find(({ stream }) => stream === "index_ticks")?.rows ?? 0;
+    const { peakBytes } = JSON.parse(readFileSync(usageFile, "utf8")) as { peakBytes: number };
+    return { rows, rowsPerSecond: rows / seconds, peakBytes };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

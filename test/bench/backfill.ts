@@ -42,17 +42,17 @@ export async function benchBackfill(print: (line: string) => void): Promise<Figu
   try {
     const { bodies, urls } = await fetchPlainBodies(service);
     // The service then has cut every page that is requested below.
-    const { rows } = await runBackfill(service, SERIES, SLICES);
+    const { rows } = await runBackfill(service);
     const rowsARequest = ROWS_PER_SLICE / PAGES_PER_SLICE;
     const rounds: Round[] = [];
     const isUndisturbed = ({ stolen }: Round) => stolen <= MAX_STOLEN_FRACTION;
     while (rounds.length < MAX_ROUNDS && rounds.filter(isUndisturbed).length < ROUNDS) {
       const readStolenFraction = watchStolenTime();
-      const bare = runBareLoop(join(folder, `bare-${rounds.length}`), bodies).rowsPerSecond;
-      const near = await runBackfill(service, SERIES, SLICES);
+      const bare = runBareLoop(join(folder, `bare-${rounds.length}`), bodies);
+      const near = await runBackfill(service);
       await service.setLatency(LATENCY_MS);
       const onlyFetched = await fetchOnly(urls, bodies.length * rowsARequest);
-      const far = await runBackfill(service, SERIES, SLICES);
+      const far = await runBackfill(service);
       await service.setLatency(0);
       const peakBytes = Math.max(near.peakBytes, far.peakBytes);
       const speeds = { bare, near: near.rowsPerSecond, onlyFetched, far: far.rowsPerSecond };

@@ -7,10 +7,7 @@ import { formatTimestamp } from "../../src/model/time.ts";
 /** What the benchmark tells its sender to do. */
 export type SenderCommand =
   | { readonly order: "steady"; readonly ticksASecond: number; readonly seconds: number }
-  | { readonly order: "burst"; readonly ticks: number }
-  /** Sends PINGs until the command `pongs` requests the response times. */
-  | { readonly order: "ping"; readonly everyMs: number }
-  | { readonly order: "pongs" };
+  | { readonly order: "burst"; readonly ticks: number };
 
 /** Ticks that were sent together: the number of the first, and when, in milliseconds since 1970. */
 export interface SentGroup {
@@ -18,10 +15,11 @@ export interface SentGroup {
   readonly at: number;
 }
 
-export type SenderReport =
-  | { readonly report: "listening"; readonly port: number }
-  | { readonly report: "sent"; readonly groups: readonly SentGroup[]; readonly ticks: number }
-  | { readonly report: "pongs"; readonly ms: readonly number[]; readonly unanswered: number };
+/** What one command has sent, and how many ticks all of them. */
+export interface SentReport {
+  readonly groups: readonly SentGroup[];
+  readonly ticks: number;
+}
 
 /** As many series as the real service sends per refresh; every fourth tick is an exchange tick. */
 const SERIES = 30_000;
@@ -85,13 +83,9 @@ function tickText(series: number, timestamp: string): string {
 
 class Sender {
   readonly #frames = new Frames();
-  readonly #sentPings = new Map<number, number>();
-  readonly #pongMs: number[] = [];
   #socket: Socket | undefined;
   #sent = 0;
   #nextSeries = 0;
-  #pingCount = 0;
-  #pingTimer: NodeJS.Timeout | undefined;
   #groups: SentGroup[] = [];
 
   accept(webSocket: WebSocket, socket: Socket): void {
@@ -101,7 +95,6 @@ class Sender {
     webSocket.on("message", (data) => {
       const message = JSON.parse(String(data)) as Record<string, unknown>;
       const { event, requestId, ...fields } = message;
-      if (event === "PONG") this.#pong(Number(requestId));
       if (event === "PING")
         sendMessage({ event: "PONG", requestId, timestamp: formatTimestamp(Math.floor(sharedNow() * 1000)) });
       if (String(event).startsWith("SUBSCRIBE_"))
@@ -110,24 +103,11 @@ class Sender {
   }
 
   /** Executes a command and returns its report. */
-  async execute(order: SenderCommand): Promise<SenderReport | undefined> {
-    switch (order.order) {
-      case "burst":
-        this.#groups = [];
-        this.#send(order.ticks, SERIES);
-        return this.#report();
-      case "steady":
-        this.#groups = [];
-        await this.#steady(order.ticksASecond, order.seconds);
-        return this.#report();
-      case "ping":
-        this.#pingTimer = setInterval(() => this.#ping(), order.everyMs);
-        return undefined;
-      case "pongs":
-        clearInterval(this.#pingTimer);
-        await new Promise((later) => setTimeout(later, 1_000));
-        return { report: "pongs", ms: this.#pongMs.splice(0), unanswered: this.#sentPings.size };
-    }
+  async execute(order: SenderCommand): Promise<SentReport> {
+    this.#groups = [];
+    if (order.order === "burst") this.#send(order.ticks, SERIES);
+    else await this.#steady(order.ticksASecond, order.seconds);
+    return { groups: this.#groups, ticks: this.#sent };
   }
 
   async #steady(ticksASecond: number, seconds: number): Promise<void> {
@@ -154,27 +134,11 @@ class Sender {
       left -= to - from;
     }
   }
-
-  #report(): SenderReport {
-    return { report: "sent", groups: this.#groups, ticks: this.#sent };
-  }
-
-  #ping(): void {
-    this.#sentPings.set(++this.#pingCount, sharedNow());
-    this.#socket?.write(encodeFrame(JSON.stringify({ event: "PING", requestId: this.#pingCount })));
-  }
-
-  #pong(requestId: number): void {
-    const at = this.#sentPings.get(requestId);
-    this.#sentPings.delete(requestId);
-    if (at !== undefined) this.#pongMs.push(sharedNow() - at);
-  }
 }
 
 // Runs as its own process: only a token endpoint and a websocket.
 if (import.meta.main) {
   const sender = new Sender();
-  const sendReport = (report: SenderReport | undefined) => void (report && process.send?.(report));
   const sockets = new WebSocketServer({ noServer: true });
   const server = createServer((_, response) => {
     response.setHeader("content-type", "application/json");
@@ -183,9 +147,10 @@ if (import.meta.main) {
   server.on("upgrade", (request: IncomingMessage, socket: Socket, head) => {
     sockets.handleUpgrade(request, socket, head, (webSocket) => sender.accept(webSocket, socket));
   });
-  process.on("message", (order: SenderCommand) => void sender.execute(order).then(sendReport));
-  process.on("disconnect", () => process.exit());
-  server.listen(0, "127.0.0.1", () =>
-    sendReport({ report: "listening", port: (server.address() as AddressInfo).port }),
+  process.on(
+    "message",
+    (order: SenderCommand) => void sender.execute(order).then((report) => process.send?.(report)),
   );
+  process.on("disconnect", () => process.exit());
+  server.listen(0, "127.0.0.1", () => process.send?.({ port: (server.address() as AddressInfo).port }));
 }

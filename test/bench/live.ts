@@ -1,46 +1,38 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import Database from "better-sqlite3";
 import { toSyncSettings } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
-import type { WalkPageCommitResult } from "../../src/ingest/commit/walk-page.ts";
 import { IngestThread } from "../../src/ingest/thread/ingest-thread.ts";
-import type { Series } from "../../src/model/streams.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../src/service/client/client.ts";
 import { SubscriptionStates } from "../../src/service/live/subscription-states.ts";
-import { walkHistoryPages } from "../../src/service/pagination/history-walk.ts";
 import type { SyncContext } from "../../src/sync/context/context.ts";
 import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
 import { createCoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import type { Connection } from "../../src/warehouse/sqlite/connection.ts";
 import type { Figure } from "./figures.ts";
 import {
   EXCHANGE_ID,
   type SenderCommand,
-  type SenderReport,
   type SentGroup,
+  type SentReport,
   STEADY_SERIES,
   sharedNow,
 } from "./live-sender.ts";
-import { type RecordedService, startRecordedService } from "./start-recorded-service.ts";
 
 const TICKS_PER_SECOND = 50_000;
 const BURST_TICKS = 30_000;
 const CADENCE_SECONDS = 30;
 const OLDER_ROWS = 150;
 const BURST_INTERVAL_MS = CADENCE_SECONDS * 1000;
-/** PINGs are sent during a backfill of this many series, and slices of four pages of each. */
-const BACKFILL = { series: 8, slices: 25 };
 /** How long the first tick of a batch waits for others: part of the allowed latency. */
-export const FLUSH_DELAY_MS = 40;
+const FLUSH_DELAY_MS = 40;
 
 /** One commit: the total number of ticks so far, and when. */
 interface CommittedTicks {
@@ -63,117 +55,84 @@ function createClient(baseUrl: string): ServiceClient {
   });
 }
 
+type LivePath = Awaited<ReturnType<typeof startLivePath>>;
+
 /** The live path as in the daemon, fed by a sender in its own process. */
-export class LivePath {
-  readonly committed: CommittedTicks[] = [];
-  /** How often ticks were dropped because the buffer was full. */
-  overflows = 0;
-  readonly #sender: ChildProcess;
-  readonly #client: ServiceClient;
-  readonly #ingest: IngestThread;
-  readonly #reader: Connection;
-  readonly #stop = new AbortController();
-  #following: Promise<void> | undefined;
-  #ticks = 0;
-
-  private constructor(sender: ChildProcess, client: ServiceClient, ingest: IngestThread, path: string) {
-    this.#sender = sender;
-    this.#client = client;
-    this.#ingest = ingest;
-    this.#reader = openReader(path);
-  }
-
-  static async start(path: string): Promise<LivePath> {
-    const sender = fork(resolve(import.meta.dirname, "live-sender.ts"), { execArgv: [] });
-    const [hello] = (await once(sender, "message")) as [Extract<SenderReport, { report: "listening" }>];
-    const baseUrl = `http://127.0.0.1:${hello.port}`;
-    const wsUrl = `ws://127.0.0.1:${hello.port}/`;
-    const client = createClient(baseUrl);
-    const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
-    const live = new LivePath(sender, client, ingest, path);
-    await live.#follow(wsUrl);
-    return live;
-  }
-
-  get ingest(): IngestThread {
-    return this.#ingest;
-  }
-
-  sendCommand(request: SenderCommand): void {
-    this.#sender.send(request);
-  }
-
-  async order<R extends SenderReport["report"]>(
-    order: SenderCommand,
-  ): Promise<Extract<SenderReport, { report: R }>> {
-    this.sendCommand(order);
-    const [report] = (await once(this.#sender, "message")) as [Extract<SenderReport, { report: R }>];
-    return report;
-  }
-
-  /** Waits until `ticks` ticks are committed, or until no more are committed for five seconds. */
-  async waitForCommits(ticks: number): Promise<void> {
-    for (let still = 0, last = this.#ticks; this.#ticks < ticks && still < 100; still++) {
-      await new Promise((later) => setTimeout(later, 50));
-      if (this.#ticks !== last) still = 0;
-      last = this.#ticks;
-    }
-  }
-
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    await this.#following;
-    await this.#client.close();
-    this.#reader.close();
-    await this.#ingest.close();
-    this.#sender.disconnect();
-  }
-
-  #follow(wsUrl: string): Promise<void> {
-    const context: SyncContext = {
-      client: this.#client,
-      ingest: this.#ingest,
-      clock: systemClock,
-      log: silentLog,
-      stats: new RunStats(),
-      reader: this.#reader,
-      settings: { ...toSyncSettings(loadSettings({ env: {} })), refreshSeconds: CADENCE_SECONDS },
-      random: Math.random,
-      signal: this.#stop.signal,
-    };
-    const ready = Promise.withResolvers<void>();
-    const exchangeId = EXCHANGE_ID;
-    const coverage = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000);
-    coverage.setDesired({
-      indices: [{ source: "index", indexType: "MWA" }],
-      exchanges: [{ exchangeId, subscriptions: [{ source: "exchange", exchangeId }] }],
-      selection: { exchangeIds: [exchangeId], markets: undefined, isResolved: true },
-    });
-    this.#following = followLiveFeed(context, {
-      wsUrl,
-      subscriptions: new SubscriptionStates(coverage.subscriptions),
-      coverage,
-      committer: createCoverageCommitter(context, coverage),
-      onEvent: () => {},
-      onCommit: ({ indexTicks, exchangeTicks }) => {
-        this.#ticks += indexTicks.inserted + exchangeTicks.inserted;
-        this.committed.push({ ticks: this.#ticks, at: sharedNow() });
-      },
-      onMessage: ({ kind }) => {
-        if (kind === "gap") this.overflows++;
-      },
-      onCoverageChange: () => {
-        if (coverage.isComplete) ready.resolve();
-      },
-    }).catch((error) => {
-      if (!this.#stop.signal.aborted) throw error;
-    });
-    return ready.promise;
-  }
+async function startLivePath(path: string) {
+  const sender = fork(resolve(import.meta.dirname, "live-sender.ts"), { execArgv: [] });
+  const receive = async <Message>() => (await once(sender, "message"))[0] as Message;
+  const { port } = await receive<{ readonly port: number }>();
+  const client = createClient(`http://127.0.0.1:${port}`);
+  const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
+  const reader = openReader(path);
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const context: SyncContext = {
+    ...{ client, ingest, reader, signal, clock: systemClock, log: silentLog, random: Math.random },
+    stats: new RunStats(),
+    settings: { ...toSyncSettings(loadSettings({ env: {} })), refreshSeconds: CADENCE_SECONDS },
+  };
+  const exchangeId = EXCHANGE_ID;
+  const coverage = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000);
+  coverage.setDesired({
+    indices: [{ source: "index", indexType: "MWA" }],
+    exchanges: [{ exchangeId, subscriptions: [{ source: "exchange", exchangeId }] }],
+    selection: { exchangeIds: [exchangeId], markets: undefined, isResolved: true },
+  });
+  const committed: CommittedTicks[] = [];
+  let ticks = 0;
+  let overflows = 0;
+  const ready = Promise.withResolvers<void>();
+  const following = followLiveFeed(context, {
+    wsUrl: `ws://127.0.0.1:${port}/`,
+    subscriptions: new SubscriptionStates(coverage.subscriptions),
+    coverage,
+    committer: createCoverageCommitter(context, coverage),
+    onEvent: () => {},
+    onCommit: ({ indexTicks, exchangeTicks }) => {
+      ticks += indexTicks.inserted + exchangeTicks.inserted;
+      committed.push({ ticks, at: sharedNow() });
+    },
+    onMessage: ({ kind }) => {
+      if (kind === "gap") overflows++;
+    },
+    onCoverageChange: () => {
+      if (coverage.isComplete) ready.resolve();
+    },
+  }).catch((error) => {
+    if (!signal.aborted) throw error;
+  });
+  await ready.promise;
+  return {
+    committed,
+    /** How often ticks were dropped because the buffer was full. */
+    countOverflows: () => overflows,
+    /** Lets the sender send, and returns what it has sent. */
+    order(command: SenderCommand): Promise<SentReport> {
+      sender.send(command);
+      return receive<SentReport>();
+    },
+    /** Waits until so many ticks are committed, or until no more are committed for five seconds. */
+    async waitForCommits(count: number): Promise<void> {
+      for (let still = 0, last = ticks; ticks < count && still < 100; still++) {
+        await new Promise((later) => setTimeout(later, 50));
+        if (ticks !== last) still = 0;
+        last = ticks;
+      }
+    },
+    async stop(): Promise<void> {
+      stopping.abort();
+      await following;
+      await client.close();
+      reader.close();
+      await ingest.close();
+      sender.disconnect();
+    },
+  };
 }
 
 /** The milliseconds from send to commit of each tick, ascending. */
-export function computeLatencies(
+function computeLatencies(
   groups: readonly SentGroup[],
   total: number,
   committed: readonly CommittedTicks[],
@@ -190,7 +149,7 @@ export function computeLatencies(
   return found.sort();
 }
 
-export const quantile = (sorted: Float64Array, q: number) =>
+const quantile = (sorted: Float64Array, q: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.POSITIVE_INFINITY;
 
 async function measureSteady(
@@ -199,11 +158,11 @@ async function measureSteady(
   print: (line: string) => void,
 ): Promise<Figure[]> {
   // Warm up the JIT compiler.
-  const warm = await live.order<"sent">({ order: "steady", ticksASecond: TICKS_PER_SECOND / 2, seconds: 3 });
+  const warm = await live.order({ order: "steady", ticksASecond: TICKS_PER_SECOND / 2, seconds: 3 });
   await live.waitForCommits(warm.ticks);
   const before = { all: process.cpuUsage(), main: process.threadCpuUsage() };
   const steady = { order: "steady", ticksASecond: TICKS_PER_SECOND, seconds } as const;
-  const { groups, ticks } = await live.order<"sent">(steady);
+  const { groups, ticks } = await live.order(steady);
   await live.waitForCommits(ticks);
   const sent = ticks - warm.ticks;
   const perTick = ({ user, system }: NodeJS.CpuUsage) => (user + system) / sent;
@@ -225,7 +184,7 @@ async function measureSteady(
       digits: 0,
       unit: "ms",
     },
-    { name: "times that ticks were dropped", measured: live.overflows, atMost: 0, digits: 0 },
+    { name: "times that ticks were dropped", measured: live.countOverflows(), atMost: 0, digits: 0 },
   ];
 }
 
@@ -255,14 +214,14 @@ function growHistory(path: string): void {
 
 async function measureBursts(live: LivePath, path: string, seconds: number): Promise<Figure> {
   // Do not measure the first tick of each series: its dictionary entry is created only once.
-  const first = await live.order<"sent">({ order: "burst", ticks: BURST_TICKS });
+  const first = await live.order({ order: "burst", ticks: BURST_TICKS });
   await live.waitForCommits(first.ticks);
   growHistory(path);
   let worst = 0;
   const bursts = Math.max(1, Math.round((seconds * 1000) / BURST_INTERVAL_MS));
   for (let burst = 0; burst < bursts; burst++) {
     await new Promise((later) => setTimeout(later, BURST_INTERVAL_MS));
-    const { groups, ticks } = await live.order<"sent">({ order: "burst", ticks: BURST_TICKS });
+    const { groups, ticks } = await live.order({ order: "burst", ticks: BURST_TICKS });
     await live.waitForCommits(ticks);
     worst = Math.max(worst, quantile(computeLatencies(groups, ticks, live.committed), 1));
   }
@@ -275,48 +234,14 @@ async function measureBursts(live: LivePath, path: string, seconds: number): Pro
   };
 }
 
-async function measurePongs(live: LivePath): Promise<Figure[]> {
-  const service = await startRecordedService(BACKFILL.series, BACKFILL.slices);
-  const client = createClient(service.baseUrl);
-  const delay = monitorEventLoopDelay({ resolution: 1 });
-  try {
-    delay.enable();
-    live.sendCommand({ order: "ping", everyMs: 50 });
-    const begun = sharedNow();
-    const rows = await Promise.all(service.ids.map((id) => fillSeries(client, live.ingest, service, id)));
-    const speed = rows.reduce((a, b) => a + b) / ((sharedNow() - begun) / 1000);
-    delay.disable();
-    const { ms, unanswered } = await live.order<"pongs">({ order: "pongs" });
-    return [
-      {
-        name: "slowest PONG during a full-speed backfill",
-        note: `of ${ms.length}, at ${Math.round(speed).toLocaleString("en-US")} rows/s`,
-        measured: Math.max(...ms),
-        atMost: 1_000,
-        digits: 0,
-        unit: "ms",
-      },
-      { name: "unanswered PINGs", measured: unanswered, atMost: 0, digits: 0 },
-      { name: "longest stall of the event loop", measured: delay.max / 1e6, digits: 0, unit: "ms" },
-    ];
-  } finally {
-    await client.close();
-    await service.stop();
-  }
-}
-
 /** Measures the live path; `--seconds N` makes a shorter run. */
 export async function benchLive(print: (line: string) => void): Promise<Figure[]> {
   const seconds = parseSeconds(process.argv);
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const path = join(folder, "mds.sqlite");
-  const live = await LivePath.start(path);
+  const live = await startLivePath(path);
   try {
-    return [
-      ...(await measureSteady(live, seconds, print)),
-      await measureBursts(live, path, seconds),
-      ...(await measurePongs(live)),
-    ];
+    return [...(await measureSteady(live, seconds, print)), await measureBursts(live, path, seconds)];
   } finally {
     await live.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -326,43 +251,4 @@ export async function benchLive(print: (line: string) => void): Promise<Figure[]
 function parseSeconds(args: readonly string[]): number {
   const at = args.indexOf("--seconds");
   return at < 0 ? 60 : Number(args[at + 1]);
-}
-
-/** Fetches and commits the whole history of one series. */
-async function fillSeries(
-  client: ServiceClient,
-  ingest: IngestThread,
-  service: RecordedService,
-  id: string,
-): Promise<number> {
-  const series: Series = { stream: "index_ticks", indexType: "GWA", indexId: id };
-  const gap = { from: service.newestSlicesFrom(service.slices) * 1000, to: service.toMs * 1000 };
-  const filters = { indexType: "GWA", indexId: id };
-  const walk = { endpoint: "/index-ticker" as const, filters, from: gap.from, until: gap.to };
-  const pages = ingest.openPages({ stream: series.stream, series });
-  const settings = {
-    series,
-    isHead: false,
-    timing: { settleDelay: 60_000_000, period: 30_000_000, quietMargin: 3_600_000_000, serviceWindow: null },
-    confirmation: { answers: 3, over: 600_000_000 },
-    request: "",
-  };
-  let commit: Promise<WalkPageCommitResult> | undefined;
-  let rows = 0;
-  for await (const { page, position } of walkHistoryPages(client, walk, pages.read)) {
-    const { alarm } = (await commit) ?? {};
-    if (alarm) throw new Error(`the walk of the benchmark failed: ${alarm}`);
-    rows += page.rows;
-    commit = ingest.call("commitWalkPage", {
-      reader: pages.id,
-      number: page.number,
-      ...settings,
-      position: { gap, provenFrom: position.provenFrom },
-      isLast: position.end === "exhausted",
-      isSilenceConfirmed: false,
-    });
-  }
-  await commit;
-  pages.close();
-  return rows;
 }

@@ -1,41 +1,72 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Worker } from "node:worker_threads";
 import { gunzipSync, gzipSync } from "node:zlib";
-import type { RecordedPart } from "./page-recorder.ts";
+import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import {
   CADENCE_MS,
   CHUNK_ROWS,
+  countRecordedPages,
   type RecordedServiceInfo,
   type Recording,
+  ROWS_PER_PAGE,
+  sliceEnds,
 } from "./start-recorded-service.ts";
 
 // Runs as its own process: argv[2] is the Recording; writes RecordedServiceInfo to stdout when every row is recorded.
 // It puts pages together from compressed chunks, so that it is never the bottleneck, wherever a page begins.
 const recording = JSON.parse(process.argv[2] ?? "{}") as Recording;
-const RECORDERS = 2;
 const scopes = "read:index-ticker read:ohlcv read:LX read:exchange-ticker read:market-cap read:derivatives";
+const compress = (text: string) => gzipSync(text, { level: 1 });
 
 const lookups = new Map<string, Uint8Array>();
-/** The chunks of each series, newest first. */
+/** The chunks of each series, newest first. Each is a gzip member of its own: a page is put together from such members. */
 const chunks = new Map<string, Uint8Array[]>();
-await Promise.all(Array.from({ length: RECORDERS }, (_, part) => record(part)));
 
-async function record(part: number): Promise<void> {
-  const worker = new Worker(new URL("./page-recorder.ts", import.meta.url), {
-    workerData: { recording, part, parts: RECORDERS },
+/** Lets the simulator render the rows that a backfill will request. */
+async function record({ baseUrl, clientId, clientSecret, universe }: Simulator): Promise<void> {
+  const answer = await fetch(`${baseUrl}/v3/oauth/token`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      grant_type: "client_credentials",
+      client_id: clientId,
+      client_secret: clientSecret,
+      audience: baseUrl,
+    }),
   });
-  worker.on("message", (part: RecordedPart) => {
-    if ("path" in part) lookups.set(part.path, part.bytes);
-    else {
-      const own = chunks.get(part.id) ?? [];
-      own.push(part.bytes);
-      chunks.set(part.id, own);
+  const { access_token } = (await answer.json()) as { access_token: string };
+  const headers = { authorization: `Bearer ${access_token}`, "accept-encoding": "identity" };
+  const fetchText = async (path: string) => (await fetch(`${baseUrl}${path}`, { headers })).text();
+  for (const path of ["/v3/asset", "/v3/market", "/v3/exchange"])
+    lookups.set(path, compress(await fetchText(path)));
+  const oldest = (sliceEnds(recording).at(-1) ?? 0) / 86_400_000 - 10;
+  const ids = universe.assets
+    .filter(({ status, firstDay, endDay }) => status === "ACTIVE" && firstDay < oldest && firstDay < endDay)
+    .slice(0, recording.series)
+    .map(({ id }) => id);
+  if (ids.length < recording.series) throw new Error(`only ${ids.length} series are old enough`);
+  for (const id of ids) {
+    const own: Uint8Array[] = [];
+    const first = `/v3/index-ticker?indexType=GWA&indexId=${id}&size=${ROWS_PER_PAGE}&timestamp=${new Date(recording.toMs).toISOString()}`;
+    let position = "";
+    for (let page = 0; page < countRecordedPages(recording); page++) {
+      const text = await fetchText(`${first}${position}`);
+      // Parsing the whole page would take longer than rendering it.
+      const [, rows = "", nextId = ""] = /^\{"content":\[(.*)\],"nextId":"([^"]+)"\}$/s.exec(text) ?? [];
+      const records = rows.split(/(?<=\}),(?=\{)/);
+      for (let at = 0; at < records.length; at += CHUNK_ROWS)
+        own.push(compress(`,${records.slice(at, at + CHUNK_ROWS).join(",")}`));
+      position = `&startAfter=${nextId}`;
     }
-  });
-  await once(worker, "exit");
+    chunks.set(id, own);
+  }
 }
+
+const size = { assets: 3 * recording.series + 10, markets: 4, exchanges: 1 };
+const simulator = await startSimulator({ size });
+await record(simulator);
+await simulator.stop();
 
 let latencyMs = 0;
 const server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
@@ -95,7 +126,6 @@ function cutPage(query: URLSearchParams): Uint8Array | undefined {
     const at = chunk * CHUNK_ROWS;
     return rows.slice(Math.max(0, first - at), Math.max(0, end - at)).join(",");
   };
-  const compress = (text: string) => gzipSync(text, { level: 1 });
   const head = `{"content":[${rowsOf(firstChunk)}`;
   if (firstChunk === lastChunk) return compress(`${head}${tail}`);
   return Buffer.concat([

@@ -28,7 +28,7 @@ const parts: Readonly<Record<string, Part>> = {
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
   goodput: { title: "Pages per second on a bad network", minutes: 2, run: benchGoodput },
   toolkit: { title: "The library, the commands, and bounds on time", minutes: 0.5, run: benchToolkit },
-  live: { title: "Live ticks, from the socket to the disk", minutes: 3.5, run: benchLive },
+  live: { title: "Live ticks, from the socket to the disk", minutes: 2.5, run: benchLive },
   written: {
     title: "Bytes written for live rows, four hours of polls",
     minutes: 2,
@@ -41,7 +41,7 @@ const parts: Readonly<Record<string, Part>> = {
     run: benchPages,
   },
   share: { title: "mds-sync share, 576,000 ticks to PostgreSQL", minutes: 0.5, run: benchShare },
-  serve: { title: "mds-sync serve, 1.2 million ticks", minutes: 0.3, run: benchServe },
+  serve: { title: "mds-sync serve, 576,000 ticks", minutes: 0.2, run: benchServe },
   export: { title: "mds-sync export, 10 million ticks", minutes: 1, run: benchExport },
 };
 

@@ -26,7 +26,7 @@ export async function benchShare(print: (line: string) => void): Promise<Figure[
     const speeds: number[] = [];
     let bytesPerRow = 0;
     for (let round = 0; round < ROUNDS; round++) {
-      const bare = runBareLoop(join(folder, `bare-${round}`), bodies).rowsPerSecond;
+      const bare = runBareLoop(join(folder, `bare-${round}`), bodies);
       const database = await server.createDatabase();
       const { rows, seconds } = await shareOnce({
         warehouse,

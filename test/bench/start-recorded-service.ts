@@ -28,8 +28,7 @@ export interface RecordedServiceInfo {
 }
 
 export interface RecordedService extends RecordedServiceInfo, Recording {
-  /** Where the newest `slices` slices begin. */
-  newestSlicesFrom(slices: number): number;
+  readonly fromMs: number;
   /** Delays every response from now on. */
   setLatency(ms: number): Promise<void>;
   stop(): Promise<void>;
@@ -61,7 +60,7 @@ export async function startRecordedService(series: number, slices: number): Prom
   return {
     ...recording,
     ...info,
-    newestSlicesFrom: (newest) => toMs - newest * SLICE_MS,
+    fromMs: toMs - slices * SLICE_MS,
     async setLatency(ms) {
       await fetch(`${info.baseUrl}/latency?ms=${ms}`);
     },

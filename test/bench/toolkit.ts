@@ -14,23 +14,17 @@ import { tick } from "../support/warehouse/records.ts";
 import { writeTicks } from "../support/warehouse/write-records.ts";
 import { buildProgram } from "./built-program.ts";
 import type { Figure } from "./figures.ts";
-import { CADENCE, FROM, fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts";
+import { CADENCE, cpuMs, FROM, fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts";
 
 const SERIES_COUNT = 3;
-
-/** CPU time: these calls use one core throughout, and on a busy machine the wall clock would tell more about the others. */
-function cpuTimeMs(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
-}
 
 /** The fastest of several runs: other programs can only slow one down. */
 function measureMs(work: () => unknown): number {
   work();
   const times = Array.from({ length: 7 }, () => {
-    const startedAt = cpuTimeMs();
+    const startedAt = cpuMs();
     work();
-    return cpuTimeMs() - startedAt;
+    return cpuMs() - startedAt;
   });
   return Math.min(...times);
 }

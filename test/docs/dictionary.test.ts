@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { dictionaryFile, dictionaryPage } from "../../scripts/dictionary-page.ts";
-import { publicDocs, relationDocs } from "../../src/warehouse/schema/column-docs.ts";
+import { relationDocs } from "../../src/warehouse/schema/column-docs.ts";
 import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 
 const ofOthers = ["__drizzle_migrations"];
@@ -31,36 +31,6 @@ describe("the dictionary", () => {
       expect(columns).toEqual(
         expect.arrayContaining(declared.map((column) => expect.objectContaining(column))),
       );
-    }
-  });
-
-  it("shows every column of every public relation", () => {
-    const sections = new Map(
-      readFileSync(dictionaryFile, "utf8")
-        .split(/^### /m)
-        .map((text) => [text.slice(0, text.indexOf("\n")), text.split(/^## /m)[0] ?? ""]),
-    );
-    /** The names in a section, and in the one that it builds on. */
-    const namesIn = (name: string): string[] => {
-      const text = sections.get(name) ?? "";
-      const base = /The columns of `(\w+)`/.exec(text)?.[1];
-      const own = [...text.matchAll(/`(\w+)`(?: \| (\w+))?/g)].flatMap(([, column = "", type]) =>
-        type === "DECIMAL" ? [column, `${column}_exact`] : [column],
-      );
-      const decimals = own.filter((column) => common.has(column)).map((column) => `${column}_exact`);
-      return [...own, ...decimals, ...(base === undefined ? [] : namesIn(base))];
-    };
-    const common = new Set(
-      [...readFileSync(dictionaryFile, "utf8").matchAll(/^\| `(\w+)` \| DECIMAL/gm)].map(
-        ([, name = ""]) => name,
-      ),
-    );
-    for (const [name, { columns }] of Object.entries(publicDocs)) {
-      const shown = namesIn(name);
-      expect([name, columns.filter((column) => !shown.includes(column.name)).map((c) => c.name)]).toEqual([
-        name,
-        [],
-      ]);
     }
   });
 

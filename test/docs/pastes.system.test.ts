@@ -1,18 +1,10 @@
 import { spawn, spawnSync } from "node:child_process";
-import {
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { programEntry } from "../support/build-program.ts";
+import { installProgram } from "../support/build-program.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { type PageBlock, parseBlocks } from "./page-blocks.ts";
@@ -58,12 +50,9 @@ const readPage = (page: string) =>
 
 /** A clone with the script that runs the program; the program is also in the path, as if it were installed. */
 const folder = mkdtempSync(join(tmpdir(), "mds-pastes-"));
-mkdirSync(join(folder, "bin"));
 mkdirSync(join(folder, "backup"));
-for (const file of ["mds-sync", "bin/mds-sync"]) {
-  const script = `#!/bin/sh\nexec "${process.execPath}" "${programEntry}" "$@"\n`;
-  writeFileSync(join(folder, file), script, { mode: 0o755 });
-}
+const path = installProgram(folder);
+copyFileSync(join(folder, "bin/mds-sync"), join(folder, "mds-sync"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs a block as a person does who pastes it into a shell. What it leaves running ends with the test. */
@@ -72,7 +61,7 @@ async function paste({ code, language }: PageBlock): Promise<{ output: string; s
   const moved = places.reduce((all, place) => all.replaceAll(`${place}/`, `${folder}${place}/`), commands);
   const child = spawn("sh", ["-c", `exec 2>&1\n${moved}`], {
     cwd: folder,
-    env: { PATH: `${join(folder, "bin")}:${process.env.PATH}`, HOME: folder, ...compileCacheEnv() },
+    env: { PATH: path, HOME: folder, ...compileCacheEnv() },
     stdio: ["ignore", "pipe", "inherit"],
     detached: true,
   });
@@ -115,8 +104,8 @@ describe("a block of a page", () => {
         const { output, status } = await paste(block);
         if (block.language === "console") expect(output).toBe(block.code.replaceAll(/^\$ .*\n/gm, ""));
         else expect({ status, output }).toEqual({ status: 0, output: expect.any(String) });
-        const path = join(folder, "data/try.sqlite");
-        if (block.code.includes("data/try.sqlite")) copyFileSync(path, join(folder, "data/mds.sqlite"));
+        const tried = join(folder, "data/try.sqlite");
+        if (block.code.includes("data/try.sqlite")) copyFileSync(tried, join(folder, "data/mds.sqlite"));
       });
     }
 });

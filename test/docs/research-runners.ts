@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { CATALOGUE } from "../../src/export/manifest.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
-import { programEntry } from "../support/build-program.ts";
+import { installProgram } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { python, skipWithout } from "../support/has-tool.ts";
 import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook/engines.ts";
@@ -33,7 +33,7 @@ export const blockRunners: Readonly<Record<string, BlockRunner>> = {
     if (code.startsWith("-- DuckDB")) return queryExport(join(folder, "export", CATALOGUE), code);
     const reader = openReader(path);
     try {
-      return querySqlite(reader, code, {});
+      return querySqlite(reader, code);
     } finally {
       reader.close();
     }
@@ -78,20 +78,15 @@ async function runShell({ code }: PageBlock, place: ResearchPlace): Promise<stri
 }
 
 function runInShell(code: string, { folder, path }: ResearchPlace): string {
-  const bin = join(folder, "bin");
-  mkdirSync(bin, { recursive: true });
-  const program = `#!/bin/sh\nexec "${process.execPath}" "${programEntry}" "$@"\n`;
-  writeFileSync(join(bin, "mds-sync"), program, { mode: 0o755 });
   const { stdout, stderr, status } = spawnSync("sh", ["-c", code], {
     cwd: folder,
     encoding: "utf8",
-    env: { PATH: `${bin}:${process.env.PATH}`, MDS_WAREHOUSE: path },
+    env: { PATH: installProgram(folder), MDS_WAREHOUSE: path },
   });
   if (status !== 0) throw new Error(`exit ${status}: ${stderr}`);
   return stdout;
 }
 
-/** Debian's Python, which has Debian's pandas, as for the tests of the client. */
 /** What the Python blocks print, by line. */
 const pythonOutputs = new Map<number, string>();
 

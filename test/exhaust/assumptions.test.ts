@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { Step } from "./check.ts";
-import { replay } from "./replay.ts";
-import type { SnapshotStep } from "./snapshots/snapshot-check.ts";
-import { replaySnapshots } from "./snapshots/snapshot-replay.ts";
+import { type HistoryCase, replay } from "./check.ts";
+import { replaySnapshots, type SnapshotCase } from "./snapshots/snapshot-check.ts";
 import type { SnapshotSpec } from "./snapshots/snapshot-world.ts";
 import type { WorldSpec } from "./world.ts";
 
@@ -14,15 +12,8 @@ const ticks = (
   more: Partial<WorldSpec> = {},
 ): WorldSpec => ({ stream: "ticks", pageSize, records, ...more });
 
-interface Broken {
-  readonly world: WorldSpec;
-  readonly firstSlot?: number;
-  readonly steps: readonly Step[];
-  readonly what: string;
-}
-
 /** For each assumption of docs/promise.md, a short world that breaks without it. */
-const broken: Readonly<Record<string, Broken>> = {
+const broken: Readonly<Record<string, HistoryCase & { readonly what: string }>> = {
   "Wrong answers about an absence are fewer than the answers that count": {
     world: ticks(1, [{ slot: 0 }]),
     firstSlot: 2,
@@ -31,43 +22,43 @@ const broken: Readonly<Record<string, Broken>> = {
   },
   "A record appears within the settle delay": {
     world: ticks(2, [{ slot: 0 }, { slot: 1, publishedAt: 4 }, { slot: 2 }]),
+    firstSlot: 3,
     steps: [["fill"], ["wait"]],
     what: "r1 is covered and absent (empty, no records)",
   },
   "If REST lags longer, all series of a type lag": {
     world: ticks(2, [{ slot: 0 }, { slot: 1, publishedAt: 9 }]),
+    firstSlot: 3,
     steps: [["wait"], ["wait"], ["wait"], ["fill"], ["wait"], ["wait"], ["wait"]],
     what: "r1 is covered and absent (empty, no records)",
   },
   "A page leaves out no record between two of its own": {
     world: ticks(3, [{ slot: 0 }, { slot: 1 }, { slot: 2 }]),
+    firstSlot: 3,
     steps: [["fill", "skipping"]],
     what: "r1 is covered and absent (empty, no records)",
   },
   "Records of one moment keep their order": {
     world: ticks(1, [{ slot: 0 }, { slot: 1 }, { slot: 1, isTwin: true }]),
+    firstSlot: 3,
     steps: [["fill", "honest", "swapped"]],
     what: "s1 is covered and absent (rows, null)",
   },
   "A page has the newest records first": {
     world: ticks(1, [{ slot: 0 }, { slot: 1 }]),
+    firstSlot: 3,
     steps: [["wait"], ["fill", "ascending", "ascending"]],
     what: "r1 is covered and absent (empty, no records)",
   },
   "A page says when it was made": {
     world: ticks(2, [{ slot: 0 }, { slot: 1, publishedAt: 3 }, { slot: 2 }]),
+    firstSlot: 3,
     steps: [["wait"], ["wait"], ["fill", "undeclared stale"]],
     what: "r1 is covered and absent (rows, null)",
   },
 };
 
-interface BrokenSnapshots {
-  readonly world: SnapshotSpec;
-  readonly steps: readonly SnapshotStep[];
-  readonly what: string;
-}
-
-const slots = (count: number): SnapshotStep[] => Array.from({ length: count }, () => ["slot"]);
+const slots = (count: number): SnapshotCase["steps"] => Array.from({ length: count }, () => ["slot"]);
 const exchange = (lists: readonly string[], more: Partial<SnapshotSpec> = {}): SnapshotSpec => ({
   stream: "exchange_ticks",
   lists,
@@ -75,7 +66,7 @@ const exchange = (lists: readonly string[], more: Partial<SnapshotSpec> = {}): S
 });
 
 /** The same for lists and exchange ticks. */
-const brokenSnapshots: Readonly<Record<string, BrokenSnapshots>> = {
+const brokenSnapshots: Readonly<Record<string, SnapshotCase & { readonly what: string }>> = {
   "A list is complete, or less than half as long as the one before": {
     world: exchange(["abc"]),
     steps: [["slot"], ["poll"], ...slots(2), ["poll", "shortened"]],
@@ -114,13 +105,13 @@ const brokenSnapshots: Readonly<Record<string, BrokenSnapshots>> = {
 };
 
 describe("docs/promise.md", () => {
-  it.each(Object.entries(broken))("needs: %s", async (assumption, { world, firstSlot = 3, steps, what }) => {
+  it.each(Object.entries(broken))("needs: %s", async (assumption, { what, ...broken }) => {
     expect(page).toContain(`| ${assumption}`);
-    expect(await replay({ world, firstSlot, steps })).toBe(what);
+    expect(await replay(broken)).toBe(what);
   });
 
-  it.each(Object.entries(brokenSnapshots))("needs: %s", (assumption, { world, steps, what }) => {
+  it.each(Object.entries(brokenSnapshots))("needs: %s", async (assumption, { what, ...broken }) => {
     expect(page).toContain(`| ${assumption}`);
-    expect(replaySnapshots(world, steps, true)).toBe(what);
+    expect(await replaySnapshots(broken, true)).toBe(what);
   });
 });

@@ -1,10 +1,11 @@
 import { Choices } from "./choices.ts";
 import { describeUnsettled, findFalseClaim } from "./judge.ts";
 import { MemorySeries } from "./memory-series.ts";
-import type { Fault } from "./service.ts";
+import { type Reached, replaySteps, type SmallWorld, type Step } from "./search.ts";
+import { excludedFaults, type Fault, faults } from "./service.ts";
 import { checkEnd, compare, deliverLive, fill, type StepOptions } from "./steps.ts";
 import { Walks } from "./walks.ts";
-import { SETTLE_SLOTS, type World, type WorldSpec } from "./world.ts";
+import { createWorld, SETTLE_SLOTS, type World, type WorldSpec } from "./world.ts";
 
 export interface Bound {
   /** The slot of the first step. */
@@ -18,29 +19,11 @@ export interface Bound {
   readonly kinds?: readonly Fault[];
 }
 
-/** One step, and what was chosen in it: answers of the service in their order, a live record, a crash. */
-export type Step = readonly [StepName, ...string[]];
-
-export interface Violation {
-  readonly world: World;
-  readonly firstSlot: number;
-  readonly steps: readonly Step[];
-  readonly what: string;
-}
-
-export interface CheckResult {
-  readonly states: number;
-  readonly sequences: number;
-  readonly violation: Violation | undefined;
-}
-
-export interface State {
+interface State extends Reached<State> {
   readonly series: MemorySeries;
   readonly now: number;
   readonly faults: number;
   readonly crashes: number;
-  readonly before: State | undefined;
-  readonly step: Step | undefined;
 }
 
 const stepNames = ["fill", "wait", "live", "night", "compare"] as const;
@@ -50,20 +33,20 @@ export type StepName = (typeof stepNames)[number];
  * after which silence counts. In slots. */
 const HONEST_ROUNDS = [3, 3, 3, 3000, 3, 3, 3, 3, 3, 3];
 
-export function startState(
-  { isLagging, records, stream }: WorldSpec,
-  { firstSlot, faults, crashes }: Bound,
-): State {
+function startState({ isLagging, records, stream }: WorldSpec, { firstSlot, faults, crashes }: Bound): State {
   const series = new MemorySeries(undefined, !isLagging, stream === "ticks");
   // Other series have shown bars of running days before the service began to lag.
   series.servesRunningDay = isLagging === true && records.some(({ finalAt }) => finalAt !== undefined);
   return { series, now: firstSlot, faults, crashes, before: undefined, step: undefined };
 }
 
-/** Tries every sequence of steps and answers in one world, breadth first, no state twice. */
-export class WorldCheck {
+/** One history, and the program that syncs it. */
+export class HistoryCheck implements SmallWorld<State, StepName> {
+  readonly start: State;
+  readonly stepNames = stepNames;
+  readonly depth: number;
+  readonly spec: Omit<HistoryCase, "steps">;
   readonly #world: World;
-  readonly #bound: Bound;
   readonly #walks: Walks;
   /** What an honest service leaves unsettled, by the round and the state before it. */
   readonly #unsettled = new Map<string, string | undefined>();
@@ -71,39 +54,11 @@ export class WorldCheck {
   /** `walks`: of an earlier check of the world with the same kinds of answers. */
   constructor(world: World, bound: Bound, walks = new Walks(world, bound.kinds)) {
     this.#world = world;
-    this.#bound = bound;
     this.#walks = walks;
-  }
-
-  /** `maxDepth`: a violation of more steps is not looked for; read before each step. */
-  async run(maxDepth: () => number = () => Number.POSITIVE_INFINITY): Promise<CheckResult> {
-    const { depth, firstSlot } = this.#bound;
-    const start = startState(this.#world, this.#bound);
-    const seen = new Set([keyOf(start)]);
-    let frontier = [start];
-    let sequences = 0;
-    for (let length = 1; length <= Math.min(depth, maxDepth()); length++) {
-      const next: State[] = [];
-      for (const state of frontier)
-        for (const name of stepNames) {
-          const choices = new Choices();
-          do {
-            sequences++;
-            const after = await this.step(state, name, choices);
-            const key = keyOf(after);
-            if (seen.has(key)) continue;
-            seen.add(key);
-            const what = await this.judge(after);
-            if (what !== undefined) {
-              const violation = { world: this.#world, firstSlot, steps: stepsOf(after), what };
-              return { states: seen.size, sequences, violation };
-            }
-            next.push(after);
-          } while (choices.advance());
-        }
-      frontier = next;
-    }
-    return { states: seen.size, sequences, violation: undefined };
+    this.start = startState(world, bound);
+    this.depth = bound.depth;
+    const { listed: _, period: __, ...spec } = world;
+    this.spec = { world: spec, firstSlot: bound.firstSlot };
   }
 
   async step(state: State, name: StepName, chooser: StepOptions["chooser"]): Promise<State> {
@@ -121,7 +76,10 @@ export class WorldCheck {
     return { series, now, ...options.budget, before: state, step: [name, ...trace] };
   }
 
-  /** What is wrong with a state; undefined: nothing. */
+  keyOf({ series, now, faults, crashes }: State): string {
+    return `${now} ${faults} ${crashes} ${series.key}`;
+  }
+
   async judge(state: State): Promise<string | undefined> {
     return findFalseClaim(state.series, this.#world, state.now) ?? (await this.#findUnsettled(state));
   }
@@ -184,10 +142,23 @@ function wait({ chooser, trace }: StepOptions): number {
   return waits.get(chosen) ?? 1;
 }
 
-function keyOf({ series, now, faults, crashes }: State): string {
-  return `${now} ${faults} ${crashes} ${series.key}`;
+export interface HistoryCase {
+  readonly world: WorldSpec;
+  readonly firstSlot: number;
+  readonly steps: readonly Step<StepName>[];
 }
 
-function stepsOf({ before, step }: State): readonly Step[] {
-  return before && step ? [...stepsOf(before), step] : [];
+/** Takes the steps in the world, and tells what is wrong after the last one; undefined: nothing. */
+export function replay({ world, firstSlot, steps }: HistoryCase): Promise<string | undefined> {
+  const bound: Bound = {
+    firstSlot,
+    depth: steps.length,
+    faults: Number.POSITIVE_INFINITY,
+    crashes: Number.POSITIVE_INFINITY,
+    // Of two kinds with the same answer only the first is offered.
+    kinds: [...faults, ...excludedFaults].filter((kind) =>
+      steps.some((step) => step.some((each) => each === kind || each === `always ${kind}`)),
+    ),
+  };
+  return replaySteps(new HistoryCheck(createWorld(world), bound), steps);
 }

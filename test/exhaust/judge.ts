@@ -1,6 +1,7 @@
 import { MICROS_PER_DAY } from "../../src/model/time.ts";
 import { NOTHING_OLDER } from "../../src/rule/answer.ts";
-import { includes, type MemorySeries } from "./memory-series.ts";
+import { isIn } from "./memory-ledger.ts";
+import type { MemorySeries } from "./memory-series.ts";
 import { planGaps, servedMoments } from "./steps.ts";
 import { latenessAt, rulesAt, SETTLE_SLOTS, slotNow, type World, windowStartAt } from "./world.ts";
 
@@ -26,7 +27,7 @@ export function findFalseClaim(series: MemorySeries, world: World, now: number):
     if (proof === "empty" && series.hasRows(range))
       return `[${from}, ${to}) is empty (${reason}), and has rows`;
     for (const { id, slot, ts, publishedAt, goneAt, finalAt, isAdded } of world.listed) {
-      if (!includes(range, ts) || isAdded || now >= goneAt || ts < windowStart) continue;
+      if (!isIn(range, ts) || isAdded || now >= goneAt || ts < windowStart) continue;
       // What the service loads, or finishes, later than the settle delay is found by the nightly comparison.
       const latest = Math.max(publishedAt, finalAt);
       if (latest > now && latest > slot + Math.max(SETTLE_SLOTS, latenessAt(world, slot)) && !world.isLagging)
@@ -59,7 +60,7 @@ export function describeUnsettled(series: MemorySeries, world: World, now: numbe
   if (`${served}` !== `${stored.filter((ts) => ts >= oldest)}`)
     return `rows differ with an honest service: served ${served}, stored ${stored}`;
   const absent = series.ledger.find(
-    (range) => range.proof === "lost" && served.some((ts) => includes(range, ts)),
+    (range) => range.proof === "lost" && served.some((ts) => isIn(range, ts)),
   );
   if (absent) return `served and lost with an honest service: ${JSON.stringify(absent)}`;
   const pending = series.claims.filter(({ acceptedAt }) => acceptedAt === null);

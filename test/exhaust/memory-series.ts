@@ -5,11 +5,11 @@ import {
   NOTHING_OLDER,
   type PendingClaim,
   type Publication,
-  type SettledRange,
   type StoredRow,
   type StoredSeries,
 } from "../../src/rule/answer.ts";
-import { assertValidLedger, changeRanges, type LedgerChange, reopenAt } from "../../src/rule/apply.ts";
+import { type LedgerChange, reopenAt } from "../../src/rule/apply.ts";
+import { changeLedger, isIn, type Ledger, touchedBy } from "./memory-ledger.ts";
 
 export type Source = "rest" | "live";
 
@@ -24,7 +24,7 @@ export class MemorySeries implements StoredSeries {
   rows: readonly MemoryRow[];
   /** The names of all records that were stored, as rows or as second records of a moment. Sorted. */
   kept: readonly string[];
-  ledger: readonly SettledRange[];
+  ledger: Ledger;
   claims: readonly PendingClaim[];
   publication: Publication | undefined;
   servesRunningDay: boolean;
@@ -79,25 +79,21 @@ export class MemorySeries implements StoredSeries {
       this.rows = this.rows.filter(({ ts }) => !change.timestamps.includes(ts));
       return;
     }
-    const { range } = change;
-    const touched = this.settledRanges(range);
-    const others = this.ledger.filter((each) => !touches(each, range));
-    this.ledger = [...others, ...changeRanges(touched, change)].sort((a, b) => a.from - b.from);
-    assertValidLedger(this.ledger);
+    this.ledger = changeLedger(this.ledger, change);
   }
 
-  settledRanges(range: TimeRange): readonly SettledRange[] {
-    return this.ledger.filter((each) => touches(each, range));
+  settledRanges(range: TimeRange): Ledger {
+    return touchedBy(this.ledger, range);
   }
 
   rowsBeside(range: TimeRange, timestamps: readonly Micros[]): readonly StoredRow[] {
     return this.rows
-      .filter(({ ts }) => includes(range, ts) && !timestamps.includes(ts))
+      .filter(({ ts }) => isIn(range, ts) && !timestamps.includes(ts))
       .map((row) => ({ ts: row.ts, isPreview: !this.#isServed(row) }));
   }
 
   hasRows(range: TimeRange): boolean {
-    return this.rows.some(({ ts }) => includes(range, ts));
+    return this.rows.some(({ ts }) => isIn(range, ts));
   }
 
   newestRow(before: Micros): Micros | undefined {
@@ -105,12 +101,12 @@ export class MemorySeries implements StoredSeries {
   }
 
   newestServed(range: TimeRange): Micros | undefined {
-    return this.rows.findLast((row) => includes(range, row.ts) && this.#isServed(row))?.ts;
+    return this.rows.findLast((row) => isIn(range, row.ts) && this.#isServed(row))?.ts;
   }
 
   newestLive(range: TimeRange): Micros | undefined {
     if (!this.hasLiveFeed) return undefined;
-    return this.rows.findLast(({ ts, source }) => source === "live" && includes(range, ts))?.ts;
+    return this.rows.findLast(({ ts, source }) => source === "live" && isIn(range, ts))?.ts;
   }
 
   endsAbove(ts: Micros): readonly TimeRange[] {
@@ -133,14 +129,6 @@ export class MemorySeries implements StoredSeries {
 
   /** REST has served the row, or a page has covered it. */
   #isServed({ ts, source }: MemoryRow): boolean {
-    return source === "rest" || this.ledger.some((range) => range.proof !== "lost" && includes(range, ts));
+    return source === "rest" || this.ledger.some((range) => range.proof !== "lost" && isIn(range, ts));
   }
-}
-
-export function includes({ from, to }: TimeRange, ts: Micros): boolean {
-  return from <= ts && ts < to;
-}
-
-function touches(settled: TimeRange, range: TimeRange): boolean {
-  return settled.from <= range.to && settled.to >= range.from;
 }

@@ -33,28 +33,25 @@ const stryker: Instrumentation = {
 };
 Object.assign(globalThis, { __stryker__: stryker });
 // Loaded after the mutant is chosen.
-const { WorldCheck } = await import("./check.ts");
+const { HistoryCheck } = await import("./check.ts");
 const { plans, worldsOf } = await import("./plans.ts");
 const { Walks } = await import("./walks.ts");
-const { answerChecks } = await import("./answers/checks.ts");
 const { partChecks } = await import("./parts/all.ts");
+const { search } = await import("./search.ts");
 const { SnapshotCheck } = await import("./snapshots/snapshot-check.ts");
 const { snapshotPlans, snapshotWorldsOf } = await import("./snapshots/snapshot-plans.ts");
-const parts: readonly Case[] = [
-  ...answerChecks.map(({ name, run }) => ({ name, find: async () => run().violation })),
-  ...partChecks.map(({ name, run }) => ({ name, find: async () => run("mutants").violation })),
-];
+const parts = partChecks.map(({ name, run }): Case => ({ name, find: async () => run("mutants").violation }));
 const worlds = [...worldsOf(plans.mutants)].map(({ world, bound }, index): Case => {
   const walks = new Walks(world);
   return {
     name: String(index),
-    find: async () => (await new WorldCheck(world, bound, walks).run()).violation?.what,
+    find: async () => (await search(new HistoryCheck(world, bound, walks))).violation?.what,
   };
 });
 const snapshots = [...snapshotWorldsOf(snapshotPlans.mutants)].map(
   ({ spec, bound }, index): Case => ({
     name: `snapshots ${index}`,
-    find: async () => new SnapshotCheck(spec, bound).run().violation?.what,
+    find: async () => (await search(new SnapshotCheck(spec, bound))).violation?.what,
   }),
 );
 /** The cases that found a mutant lately come first: they find others too. */

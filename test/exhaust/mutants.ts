@@ -56,7 +56,7 @@ ${content
 
 function copySources(files: readonly { readonly name: string; readonly content: string }[]): string {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-mutants-"));
-  for (const name of ["src", "test/exhaust", "package.json"])
+  for (const name of ["src", "test/exhaust", "test/support/rule", "package.json"])
     cpSync(name, join(folder, name), { recursive: true });
   symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
   for (const { name, content } of files) writeFileSync(join(folder, name), content);

@@ -27,7 +27,7 @@ const worldsOf = (patch: string) =>
 function plant(patch: string): Finding {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-planted-"));
   try {
-    for (const name of ["src", "test/exhaust", "package.json"])
+    for (const name of ["src", "test/exhaust", "test/support/rule", "package.json"])
       cpSync(name, join(folder, name), { recursive: true });
     symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
     const applied = spawnSync("git", ["apply", "--unidiff-zero", resolve(patch)], {
@@ -42,7 +42,7 @@ function plant(patch: string): Finding {
     });
     const seconds = (performance.now() - started) / 1000;
     if (run.status === 0) return { isFound: false, what: "NOT FOUND", seconds };
-    const [, violation] = /it\("(.*)", (?:async )?\(/.exec(run.stdout) ?? [];
+    const [, violation] = /^ {2}"(.*)": \{$/m.exec(run.stdout) ?? [];
     const [, difference] = /^differs: ([^:]*(?:: [a-z]+)?):/m.exec(run.stdout) ?? [];
     const steps = run.stdout.match(/^ {6}\[/gm)?.length;
     const what = violation ?? (difference && `${difference} alone differs from its specification`);

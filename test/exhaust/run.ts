@@ -1,13 +1,11 @@
 import { availableParallelism } from "node:os";
 import { parentPort, Worker, workerData } from "node:worker_threads";
-import { answerChecks } from "./answers/checks.ts";
-import { type CheckResult, type Violation, WorldCheck } from "./check.ts";
+import { HistoryCheck } from "./check.ts";
 import { partChecks } from "./parts/all.ts";
 import { plans, worldsOf } from "./plans.ts";
-import { formatTest } from "./replay.ts";
-import { SnapshotCheck, type SnapshotViolation } from "./snapshots/snapshot-check.ts";
+import { formatCase, type SearchResult, search } from "./search.ts";
+import { SnapshotCheck } from "./snapshots/snapshot-check.ts";
 import { snapshotPlans, snapshotWorldsOf } from "./snapshots/snapshot-plans.ts";
-import { formatSnapshotTest } from "./snapshots/snapshot-replay.ts";
 
 // npm run exhaust: every small world, on all cores, and every single answer. npm run exhaust -- small: the bound of `npm test`.
 // npm run exhaust -- mutants histories: only their worlds, or those of snapshots, up to the first violation.
@@ -28,8 +26,7 @@ if (parentPort) {
   parentPort.postMessage(await tryOwn(workerData as ThreadData));
 } else process.exitCode = await main(process.argv[2] ?? "full", process.argv[3] as Worlds | undefined);
 
-type Totals = Omit<CheckResult, "violation"> & {
-  readonly violation: Violation | SnapshotViolation | undefined;
+type Totals = SearchResult & {
   readonly worlds: number;
   /** Cases of single functions, and in which of them one differs from its specification. */
   readonly cases: number;
@@ -71,10 +68,10 @@ function* partsOf(plan: keyof typeof plans): Generator<Check> {
 function* checksOf(plan: keyof typeof plans, only: Worlds | undefined): Generator<Check> {
   if (only !== "histories")
     for (const { spec, bound } of snapshotWorldsOf(snapshotPlans[plan]))
-      yield async (maxDepth) => ({ ...(await new SnapshotCheck(spec, bound).run(maxDepth)), worlds: 1 });
+      yield async (maxDepth) => ({ ...(await search(new SnapshotCheck(spec, bound), maxDepth)), worlds: 1 });
   if (only !== "snapshots")
     for (const { world, bound } of worldsOf(plans[plan]))
-      yield async (maxDepth) => ({ ...(await new WorldCheck(world, bound).run(maxDepth)), worlds: 1 });
+      yield async (maxDepth) => ({ ...(await search(new HistoryCheck(world, bound), maxDepth)), worlds: 1 });
 }
 
 function add(a: Totals, b: Totals): Totals {
@@ -89,10 +86,6 @@ function add(a: Totals, b: Totals): Totals {
   };
 }
 
-function sum(answers: readonly { readonly cases: number }[]): number {
-  return answers.reduce((total, { cases }) => total + cases, 0);
-}
-
 async function main(plan: string, only: Worlds | undefined): Promise<number> {
   const started = performance.now();
   const shared = new Int32Array(new SharedArrayBuffer(8));
@@ -105,16 +98,12 @@ async function main(plan: string, only: Worlds | undefined): Promise<number> {
   );
   const { worlds, states, sequences, violation, cases, differences } = results.reduce(add);
   for (const difference of differences) process.stdout.write(`differs: ${difference}\n`);
-  if (violation)
-    process.stdout.write(`${"spec" in violation ? formatSnapshotTest(violation) : formatTest(violation)}\n`);
-  const answers = (only && (violation || differences.length > 0) ? [] : answerChecks).map(({ run }) => run());
-  const wrong = answers.find((each) => each.violation !== undefined)?.violation;
-  if (wrong !== undefined) process.stdout.write(`${wrong}\n`);
+  if (violation) process.stdout.write(`${formatCase(violation)}\n`);
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   const count = (n: number) => n.toLocaleString("en");
-  const isViolated = violation !== undefined || wrong !== undefined || differences.length > 0;
+  const isViolated = violation !== undefined || differences.length > 0;
   process.stdout.write(
-    `${count(cases + sum(answers))} cases of single functions, ${count(worlds)} worlds, ${count(states)} states, ${count(sequences)} sequences, ${seconds} s: ${isViolated ? "violated" : "no violation"}\n`,
+    `${count(cases)} cases of single functions, ${count(worlds)} worlds, ${count(states)} states, ${count(sequences)} sequences, ${seconds} s: ${isViolated ? "violated" : "no violation"}\n`,
   );
   return isViolated ? 1 : 0;
 }

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { optionEntries } from "../../src/config/option-table.ts";
 import { startSimulator } from "../simulator/simulator.ts";
-import { programEntry } from "../support/build-program.ts";
+import { installProgram } from "../support/build-program.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -36,10 +36,9 @@ async function setUp() {
   onTestFinished(() => simulator.stop());
   const folder = temporaryFolder();
   const inFolder = (path: string) => path.replaceAll(/\/(?=var\/|etc\/)/g, `${folder}/`);
-  for (const path of ["/etc/mds-sync", "/var/lib/mds-sync/data", "/var/backups/mds-sync", "/bin"])
+  for (const path of ["/etc/mds-sync", "/var/lib/mds-sync/data", "/var/backups/mds-sync"])
     mkdirSync(join(folder, path), { recursive: true });
-  const program = `#!/bin/sh\nexec "${process.execPath}" "${programEntry}" "$@"\n`;
-  writeFileSync(join(folder, "bin/mds-sync"), program, { mode: 0o755 });
+  const path = installProgram(folder, variables.PATH);
   writeFileSync(join(folder, "etc/mds-sync/client-secret"), simulator.clientSecret, { mode: 0o600 });
   const select = (symbols: string) =>
     writeFileSync(
@@ -49,11 +48,8 @@ sync: { ohlcv: { GWA: ${symbols}, MWA: none, LX: none }, intraday: false, exchan
 `,
     );
   select("[BTC]");
-  const env = Object.fromEntries(
-    Object.entries({ ...variables, PATH: `${join(folder, "bin")}:${variables.PATH}` }).map(
-      ([name, value]) => [name, name === "PATH" ? value : inFolder(value)],
-    ),
-  );
+  const moved = Object.entries(variables).map(([name, value]) => [name, inFolder(value)]);
+  const env = { ...Object.fromEntries(moved), PATH: path };
   /** Runs a job as cron does; what it prints would be sent as a mail. */
   const run = async (name: string) => {
     const child = spawn(variables.SHELL ?? "", ["-c", inFolder(commandOf(name))], {

@@ -7,13 +7,12 @@ import {
 } from "@duckdb/node-api";
 import { rowRenderers } from "../../../src/cli/output/row-formats.ts";
 import { formatDay, formatTimestamp, MICROS_PER_DAY } from "../../../src/model/time.ts";
-import { type QueryParameters, runReadQuery } from "../../../src/warehouse/query/query.ts";
+import { runReadQuery } from "../../../src/warehouse/query/query.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 
 /** The output of `mds-sync query`. */
-export function querySqlite(reader: Connection, sql: string, parameters: QueryParameters): string {
-  const used = Object.entries(parameters).filter(([name]) => new RegExp(`:${name}\\b`).test(sql));
-  const { columns, rows } = runReadQuery(reader, sql, Object.fromEntries(used));
+export function querySqlite(reader: Connection, sql: string): string {
+  const { columns, rows } = runReadQuery(reader, sql);
   return [...rowRenderers.table(columns, rows)].join("");
 }
 

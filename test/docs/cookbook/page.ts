@@ -60,15 +60,3 @@ export function setPresent(code: string, nowMs: number): string {
     .replaceAll("now()", `TIMESTAMPTZ '${time}'`)
     .replaceAll('pd.Timestamp.now("UTC")', `pd.Timestamp("${time}")`);
 }
-
-/** Replaces the answers; each follows the last SQL of its question. */
-export function replaceAnswers(page: string, answers: ReadonlyMap<string, string>): string {
-  const [opening = "", ...sections] = page.split(heading);
-  const answered = sections.map((section) => {
-    if (!isQuestion(section)) return `## ${section}`;
-    const title = section.slice(0, section.indexOf("\n"));
-    const bare = section.replaceAll(/```text\n.*?```\n\n?/gs, "").trimEnd();
-    return `## ${bare}\n\n\`\`\`text\n${answers.get(title) ?? ""}\`\`\`\n\n`;
-  });
-  return opening + answered.join("");
-}

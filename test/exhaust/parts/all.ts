@@ -1,3 +1,5 @@
+import { boundChecks } from "./bound-check.ts";
+import { claimChecks } from "./claim-check.ts";
 import { confirmChecks } from "./confirm-check.ts";
 import { ledgerChecks } from "./ledger-check.ts";
 import { liveChecks } from "./live-check.ts";
@@ -12,4 +14,6 @@ export const partChecks: readonly PartCheck[] = [
   ...pageChecks,
   ...snapshotChecks,
   ...confirmChecks,
+  ...claimChecks,
+  ...boundChecks,
 ];

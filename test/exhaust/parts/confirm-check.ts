@@ -9,7 +9,7 @@ import {
 } from "../../../src/rule/answer.ts";
 import { type ConfirmationRules, confirm, type Evidence, nextAskAt } from "../../../src/rule/confirm.ts";
 import { type Agreement, specifyAnswer } from "./confirm-specification.ts";
-import type { PartCheck, PartResult } from "./part-check.ts";
+import { combinations, inTurn, type PartCheck, type PartResult, tryAll } from "./part-check.ts";
 
 const OVER = 100;
 /** How long after the answer before: two of them are just under the time, exactly it, or longer. */
@@ -167,37 +167,30 @@ function describe(
 
 function trySequencesOf(answers: readonly Answer[]): PartCheck["run"] {
   return (size) => {
-    let cases = 0;
     const isFull = size === "full";
-    for (const [needed, maxLength, times] of [
-      [1, 2, pauses],
-      [2, isFull ? 3 : 2, pauses],
-      [3, size === "small" ? 2 : 3, pauses],
+    const runs = [
+      { needed: 1, length: 2, times: pauses },
+      { needed: 2, length: isFull ? 3 : 2, times: pauses },
+      { needed: 3, length: size === "small" ? 2 : 3, times: pauses },
       // Every answer after half the time: the fourth one comes after two that may count.
-      [3, isFull ? 4 : 0, pauses.slice(1, 2)],
-    ] as const) {
-      if (maxLength === 0) continue;
-      const result = trySequences(answers, { answers: needed, over: OVER }, maxLength, times);
-      cases += result.cases;
-      if (result.violation !== undefined) return { cases, violation: result.violation };
-    }
-    return { cases, violation: undefined };
+      ...(isFull ? [{ needed: 3, length: 4, times: pauses.slice(1, 2) }] : []),
+    ];
+    return inTurn(runs, ({ needed, length, times }) =>
+      trySequences(answers, { answers: needed, over: OVER }, length, times),
+    );
   };
 }
 
 /** Asked in equal steps, the last answer that is needed comes when the time has passed. */
 function tryTimes(): PartResult {
-  let cases = 0;
-  for (const kind of ["withdrawn", "end moved", "end", "not found"] as const)
-    for (const answers of [1, 2, 3, 5]) {
-      const isTwice = kind === "end" || kind === "not found";
-      const pausesNeeded = Math.max(1, (isTwice ? Math.min(2, answers) : answers) - 1);
-      let lastAt = 7;
-      for (let i = 0; i < pausesNeeded; i++) lastAt = nextAskAt({ kind, lastAt }, { answers, over: OVER });
-      cases++;
-      if (lastAt !== 7 + OVER) return { cases, violation: `${kind} asked ${answers} times until ${lastAt}` };
-    }
-  return { cases, violation: undefined };
+  const kinds = ["withdrawn", "end moved", "end", "not found"] as const;
+  return tryAll(combinations({ kind: kinds, answers: [1, 2, 3, 5] }), ({ kind, answers }) => {
+    const isTwice = kind === "end" || kind === "not found";
+    const pausesNeeded = Math.max(1, (isTwice ? Math.min(2, answers) : answers) - 1);
+    let lastAt = 7;
+    for (let i = 0; i < pausesNeeded; i++) lastAt = nextAskAt({ kind, lastAt }, { answers, over: OVER });
+    return [lastAt, 7 + OVER];
+  });
 }
 
 export const confirmChecks: readonly PartCheck[] = [

@@ -1,5 +1,4 @@
 import type { Micros } from "../../../src/model/time.ts";
-import type { TimeRange } from "../../../src/model/time-range.ts";
 import {
   AGED_OUT_REASON,
   NO_RECORDS,
@@ -16,11 +15,9 @@ import {
   loseExpired,
   reopenAt,
 } from "../../../src/rule/apply.ts";
-import { combinations, type PartCheck, type PartResult } from "./part-check.ts";
-import { isIn } from "./stored-content.ts";
-
-/** What each of some moments is: nothing, if it is open. */
-type Moments = readonly (string | undefined)[];
+import { isIn, type Ledger, touchedBy } from "../memory-ledger.ts";
+import { combinations, type PartCheck, type PartResult, tryAll, tryCases } from "./part-check.ts";
+import { type Moments, toLedger, toMoments } from "./stored-content.ts";
 
 const LENGTH = 4;
 const states = [undefined, "rows", `empty ${NO_RECORDS}`, `lost ${AGED_OUT_REASON}`];
@@ -31,24 +28,8 @@ const ranges = Array.from({ length: LENGTH }, (_, from) =>
   Array.from({ length: LENGTH - from + 1 }, (_, length) => ({ from, to: from + length })),
 ).flat();
 
-function toLedger(moments: Moments): SettledRange[] {
-  const ledger: SettledRange[] = [];
-  for (const [ts, state] of moments.entries()) {
-    if (state === undefined) continue;
-    const proof = state.split(" ", 1)[0] as SettledRange["proof"];
-    const reason = proof === "rows" ? null : state.slice(proof.length + 1);
-    const last = ledger.at(-1);
-    if (last?.to === ts && moments[ts - 1] === state) ledger.splice(-1, 1, { ...last, to: ts + 1 });
-    else ledger.push({ from: ts, to: ts + 1, proof, reason });
-  }
-  return ledger;
-}
-
-const touchedBy = (ledger: readonly SettledRange[], { from, to }: TimeRange) =>
-  ledger.filter((each) => each.from <= to && each.to >= from);
-
 /** As the warehouse makes the changes: each replaces the ranges that it touches. */
-function apply(ledger: readonly SettledRange[], changes: readonly LedgerChange[]): Moments {
+function apply(ledger: Ledger, changes: readonly LedgerChange[]): Moments {
   const touched = joinTouched(changes, (range) => touchedBy(ledger, range));
   const others = ledger.filter((each) => !touched.includes(each));
   const changed = changes.reduce((before, change) => {
@@ -61,34 +42,23 @@ function apply(ledger: readonly SettledRange[], changes: readonly LedgerChange[]
   }, touched);
   const after = [...others, ...changed].sort((a, b) => a.from - b.from);
   assertValidLedger(after);
-  return Array.from({ length: LENGTH }, (_, ts) => {
-    const settled = after.find((range) => isIn(range, ts));
-    return settled && [settled.proof, settled.reason].filter((word) => word !== null).join(" ");
-  });
+  return toMoments(after, LENGTH);
 }
 
 type Expected = (state: string | undefined, ts: Micros) => string | undefined;
 
 /** Makes the changes of each case in every ledger, and expects each moment to be what `expected` says. */
 function tryChanges(
-  find: (ledger: readonly SettledRange[]) => Iterable<readonly [readonly LedgerChange[], Expected]>,
+  find: (ledger: Ledger) => Iterable<readonly [readonly LedgerChange[], Expected]>,
 ): PartResult {
-  let cases = 0;
-  for (const moments of everyLedger) {
+  const cases = everyLedger.flatMap((moments) => {
     const ledger = toLedger(moments);
-    for (const [changes, expected] of find(ledger)) {
-      cases++;
-      const [actual, wanted] = [apply(ledger, changes), moments.map(expected)].map((side) =>
-        JSON.stringify(side),
-      );
-      if (actual !== wanted)
-        return {
-          cases,
-          violation: `${JSON.stringify([moments, changes])}\n  is ${actual}\nwanted ${wanted}`,
-        };
-    }
-  }
-  return { cases, violation: undefined };
+    return [...find(ledger)].map(([changes, expected]) => ({ moments, ledger, changes, expected }));
+  });
+  return tryAll(cases, ({ moments, ledger, changes, expected }) => [
+    apply(ledger, changes),
+    moments.map(expected),
+  ]);
 }
 
 const isCovered = (state: string | undefined) => state !== undefined && !state.startsWith("lost");
@@ -149,7 +119,7 @@ function tryValid(): PartResult {
   const fits = (range: SettledRange, before: SettledRange | undefined) =>
     range.from < range.to &&
     (!before || before.to < range.from || (before.to === range.from && before.reason !== range.reason));
-  for (const ledger of cases) {
+  return tryCases(cases, (ledger) => {
     const isValid = ledger.every((range, at) => fits(range, ledger[at - 1]));
     let said = "";
     try {
@@ -157,13 +127,8 @@ function tryValid(): PartResult {
     } catch (error) {
       said = (error as Error).message;
     }
-    if ((said === "") !== isValid)
-      return {
-        cases: cases.length,
-        violation: `${JSON.stringify(ledger)} is ${isValid ? said : "accepted"}`,
-      };
-  }
-  return { cases: cases.length, violation: undefined };
+    return (said === "") === isValid ? undefined : `is ${isValid ? said : "accepted"}`;
+  });
 }
 
 export const ledgerChecks: readonly PartCheck[] = [

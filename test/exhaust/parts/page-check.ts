@@ -19,6 +19,7 @@ import {
   type PageAlarm,
 } from "../../../src/rule/interpret.ts";
 import { withinPresent } from "../../../src/rule/provable-until.ts";
+import { plainRules as commonRules, page as onlyPage } from "../../support/rule/pages.ts";
 import {
   moments,
   specifyContradiction,
@@ -27,47 +28,19 @@ import {
   specifyRecords,
   specifyYoung,
 } from "./page-specification.ts";
-import { combinations, type PartCheck, type PartResult, type PartSize, subsets } from "./part-check.ts";
+import {
+  combinations,
+  type PartCheck,
+  type PartResult,
+  type PartSize,
+  subsets,
+  tryAll,
+} from "./part-check.ts";
 import { hole, type StoredContent, settled, toStoredSeries } from "./stored-content.ts";
 
-const plainPage: PageAnswer = {
-  gap: { from: 2, to: 8 },
-  provenFrom: 8,
-  timestamps: [],
-  foreign: 0,
-  isLast: false,
-  isHead: false,
-  isSilenceConfirmed: false,
-  madeAt: undefined,
-  asOf: 1e15,
-  isStale: false,
-};
-const plainRules: SeriesRules = {
-  period: 2,
-  settleDelay: 0,
-  lateness: 0,
-  step: 1,
-  isDaily: false,
-  quietMargin: 0,
-  windowStart: Number.MIN_SAFE_INTEGER,
-  floor: Number.MIN_SAFE_INTEGER,
-};
+const plainPage = onlyPage([], { gap: { from: 2, to: 8 } });
+const plainRules: SeriesRules = { ...commonRules, period: 2 };
 const noContent: StoredContent = { served: [], previews: [], ledger: [] };
-
-/** Tries every case; `differ` tells what is wrong with one. */
-function tryAll<T>(
-  cases: Iterable<T>,
-  differ: (each: T) => readonly [actual: unknown, wanted: unknown],
-): PartResult {
-  let count = 0;
-  for (const each of cases) {
-    count++;
-    const [actual, wanted] = differ(each).map((side) => JSON.stringify(side));
-    if (actual !== wanted)
-      return { cases: count, violation: `${JSON.stringify(each)}\n  is ${actual}\nwanted ${wanted}` };
-  }
-  return { cases: count, violation: undefined };
-}
 
 const textOf = ({ kind, range, says, subject, because, lostTo }: Claim) =>
   `${kind} ${range.from} ${range.to} ${says} ${JSON.stringify(subject)} ${because}${because === NO_RECORDS ? "" : ` ${lostTo}`}`;

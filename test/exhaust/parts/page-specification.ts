@@ -8,7 +8,9 @@ import {
   type SeriesRules,
   type SettledRange,
 } from "../../../src/rule/answer.ts";
-import { endsAbove, isIn, type StoredContent } from "./stored-content.ts";
+import { endsAbove } from "../../support/rule/stored-series.ts";
+import { isIn } from "../memory-ledger.ts";
+import type { StoredContent } from "./stored-content.ts";
 
 // What a page says, moment by moment: for small pages whose bounds are whole numbers. `interpret` says it by ranges.
 

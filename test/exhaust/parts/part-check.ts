@@ -13,6 +13,45 @@ export interface PartCheck {
   run(size: PartSize): PartResult;
 }
 
+/** Of many cases `npm test` tries each so many: a prime, so that all values of all dimensions are among them. */
+export function* sample<T>(cases: Iterable<T>, size: PartSize, stride: number): Generator<T> {
+  let at = 0;
+  for (const each of cases) if (size !== "small" || at++ % stride === 0) yield each;
+}
+
+/** `judge` tells what is wrong with a case; undefined: nothing. Stops at the first that is wrong. */
+export function tryCases<T>(cases: Iterable<T>, judge: (each: T) => string | undefined): PartResult {
+  let count = 0;
+  for (const each of cases) {
+    count++;
+    const what = judge(each);
+    if (what !== undefined) return { cases: count, violation: `${JSON.stringify(each)}\n  ${what}` };
+  }
+  return { cases: count, violation: undefined };
+}
+
+/** The same where each case says what is there, and what should be. */
+export function tryAll<T>(
+  cases: Iterable<T>,
+  compare: (each: T) => readonly [actual: unknown, wanted: unknown],
+): PartResult {
+  return tryCases(cases, (each) => {
+    const [actual, wanted] = compare(each).map((side) => JSON.stringify(side));
+    return actual === wanted ? undefined : `is ${actual}\nwanted ${wanted}`;
+  });
+}
+
+/** Several runs, one after another, up to the first violation. */
+export function inTurn<T>(runs: Iterable<T>, run: (each: T) => PartResult): PartResult {
+  let cases = 0;
+  for (const each of runs) {
+    const result = run(each);
+    cases += result.cases;
+    if (result.violation !== undefined) return { cases, violation: result.violation };
+  }
+  return { cases, violation: undefined };
+}
+
 /** Every choice of one value for each name, as objects. */
 export function* combinations<T extends object>(
   values: {

@@ -1,6 +1,13 @@
 import { type Micros, MICROS_PER_SECOND as SECOND } from "../../../src/model/time.ts";
 import { noSnapshot, type Snapshot, type SnapshotPart, takeSnapshot } from "../../../src/rule/snapshot.ts";
-import type { PartCheck, PartResult, PartSize } from "./part-check.ts";
+import {
+  combinations,
+  inTurn,
+  type PartCheck,
+  type PartResult,
+  type PartSize,
+  tryCases,
+} from "./part-check.ts";
 import {
   type Before,
   type SpecifiedSnapshot,
@@ -81,12 +88,7 @@ const refreshSteps = (
   lengths: readonly number[],
   repeats: readonly (number | undefined)[],
   aparts: RefreshStep["apart"][],
-) =>
-  lengths.flatMap((length) =>
-    repeats.flatMap((repeatedAfter) =>
-      aparts.map((apart): RefreshStep => ({ length, repeatedAfter, apart })),
-    ),
-  );
+) => [...combinations<RefreshStep>({ length: lengths, repeatedAfter: repeats, apart: aparts })];
 
 const polled = (stream: Snapshot["stream"], unit: Micros) => (taken: readonly Taken[], step: RefreshStep) => {
   const { length, repeatedAfter, apart } = step;
@@ -107,22 +109,17 @@ const polled = (stream: Snapshot["stream"], unit: Micros) => (taken: readonly Ta
 function tryRefreshes(size: PartSize): PartResult {
   const usual = refreshSteps([-1, 7, 10, 15, 16, 31], [undefined, 8, 9, 20, 21], [undefined, 0, -1, 20, 21]);
   const long = refreshSteps([7, 10, 20], [9], [20]);
-  let cases = 0;
-  for (const [stream, unit] of [
-    ["exchange_ticks", SECOND],
-    ["market_caps", 15 * SECOND],
-  ] as const)
-    for (const [steps, length] of [
-      [usual, size === "small" ? 1 : 2],
-      // After five periods the first one is forgotten.
-      [long, size === "small" ? 6 : 7],
-      [refreshSteps([10, 14, 15], [undefined, 9], [10]), size === "small" ? 3 : 4],
-    ] as const) {
-      const result = trySequences(steps, length, polled(stream, unit));
-      cases += result.cases;
-      if (result.violation !== undefined) return { cases, violation: result.violation };
-    }
-  return { cases, violation: undefined };
+  const isSmall = size === "small";
+  const sequences = [
+    { steps: usual, length: isSmall ? 1 : 2 },
+    // After five periods the first one is forgotten.
+    { steps: long, length: isSmall ? 6 : 7 },
+    { steps: refreshSteps([10, 14, 15], [undefined, 9], [10]), length: isSmall ? 3 : 4 },
+  ];
+  const polls = [polled("exchange_ticks", SECOND), polled("market_caps", 15 * SECOND)];
+  return inTurn(combinations({ poll: polls, sequence: sequences }), ({ poll, sequence }) =>
+    trySequences(sequence.steps, sequence.length, poll),
+  );
 }
 
 const withoutPages = { timestamps: [], storedTimestamps: [] };
@@ -147,22 +144,17 @@ function listsOf(size: PartSize): readonly (readonly SnapshotPart[])[] {
 
 /** Each snapshot just before, or when, an equal one counts. */
 function tryLists(size: PartSize): PartResult {
-  let cases = 0;
   const steps = listsOf(size).flatMap((parts) => [10, 20].map((pause) => ({ parts, pause })));
-  for (const exchangeId of ["x", null])
-    for (const hadRows of [false, true]) {
-      const add = (taken: readonly Taken[], { parts, pause }: (typeof steps)[number]) => {
-        const now = (taken.at(-1)?.now ?? START) + pause * SECOND - (pause === 10 ? 1 : 0);
-        return [...taken, { now, snapshot: snapshotOf(parts, { exchangeId }) }];
-      };
-      const result = trySequences(steps, 2, add, { hadRows, ledger: [] });
-      const few = steps.filter(({ parts }) => parts.length === 1 && parts[0]?.rejected === 0);
-      const longer = size === "small" ? result : trySequences(few, 3, add, { hadRows, ledger: [] });
-      cases += result.cases + longer.cases;
-      const violation = result.violation ?? longer.violation;
-      if (violation !== undefined) return { cases, violation };
-    }
-  return { cases, violation: undefined };
+  const few = steps.filter(({ parts }) => parts.length === 1 && parts[0]?.rejected === 0);
+  const sequences = [{ steps, length: 2 }, ...(size === "small" ? [] : [{ steps: few, length: 3 }])];
+  const cases = combinations({ exchangeId: ["x", null], hadRows: [false, true], sequence: sequences });
+  return inTurn(cases, ({ exchangeId, hadRows, sequence }) => {
+    const add = (taken: readonly Taken[], { parts, pause }: (typeof steps)[number]) => {
+      const now = (taken.at(-1)?.now ?? START) + pause * SECOND - (pause === 10 ? 1 : 0);
+      return [...taken, { now, snapshot: snapshotOf(parts, { exchangeId }) }];
+    };
+    return trySequences(sequence.steps, sequence.length, add, { hadRows, ledger: [] });
+  });
 }
 
 /** One snapshot with pages of several ages, of which some are stored, over a ledger that has rows. */
@@ -173,19 +165,14 @@ function tryDates(): PartResult {
   const nows = [-8, -3, -2, 0, 5];
   const rows = [settled(START - 5 * SECOND, START + 3 * SECOND, null, "rows")];
   const more = settled(START + 5 * SECOND, START + 20 * SECOND, "nothing listed");
-  let cases = 0;
-  for (const ledger of [[], rows, [...rows, more]])
-    for (const page of pages)
-      for (const stored of kept)
-        for (const now of nows) {
-          const at = (age: number) => START + 9 * SECOND - age * SECOND;
-          const parts = [{ ...wholeList(START), timestamps: page.map(at), storedTimestamps: stored.map(at) }];
-          const taken = [{ now: START + now * SECOND, snapshot: snapshotOf(parts) }];
-          cases++;
-          const violation = differ(taken, { hadRows: true, ledger });
-          if (violation !== undefined) return { cases, violation };
-        }
-  return { cases, violation: undefined };
+  const ledger = [[], rows, [...rows, more]];
+  const cases = combinations({ ledger, page: pages, stored: kept, seconds: nows });
+  return tryCases(cases, ({ ledger, page, stored, seconds }) => {
+    const at = (age: number) => START + 9 * SECOND - age * SECOND;
+    const parts = [{ ...wholeList(START), timestamps: page.map(at), storedTimestamps: stored.map(at) }];
+    const taken = [{ now: START + seconds * SECOND, snapshot: snapshotOf(parts) }];
+    return differ(taken, { hadRows: true, ledger });
+  });
 }
 
 export const snapshotChecks: readonly PartCheck[] = [

@@ -1,52 +1,27 @@
 import type { Micros } from "../../../src/model/time.ts";
-import type { TimeRange } from "../../../src/model/time-range.ts";
-import {
-  NO_LONGER_SERVED,
-  NOTHING_OLDER,
-  type PendingClaim,
-  type Proof,
-  type SettledRange,
-  type StoredSeries,
-} from "../../../src/rule/answer.ts";
+import type { PendingClaim, Proof, SettledRange, StoredSeries } from "../../../src/rule/answer.ts";
+import { storedSeries } from "../../support/rule/stored-series.ts";
+import { isIn, type Ledger } from "../memory-ledger.ts";
 
 /** A small warehouse: its rows, its ledger, and since when the series is selected. */
 export interface StoredContent {
   readonly served: readonly Micros[];
   readonly previews: readonly Micros[];
-  readonly ledger: readonly SettledRange[];
+  readonly ledger: Ledger;
   readonly targetStart?: Micros | undefined;
 }
 
-export const isIn = ({ from, to }: TimeRange, ts: Micros) => from <= ts && ts < to;
-
-/** What a record at `ts` disproves: each end above it; all that is no longer served, if a part of it is above. */
-export function endsAbove(ledger: readonly SettledRange[], ts: Micros): readonly SettledRange[] {
-  const hasReturned = ledger.some(({ reason, to }) => reason === NO_LONGER_SERVED && to > ts);
-  return ledger.filter(
-    ({ reason, to }) => (reason === NOTHING_OLDER && to > ts) || (reason === NO_LONGER_SERVED && hasReturned),
-  );
-}
-
 /** As the rule reads it. REST has published everything, so that no bound but the page's own counts. */
-export function toStoredSeries({ served, previews, ledger, targetStart }: StoredContent): StoredSeries {
-  const rows = [
-    ...served.map((ts) => ({ ts, isPreview: false })),
-    ...previews.map((ts) => ({ ts, isPreview: true })),
-  ].sort((a, b) => a.ts - b.ts);
+export function toStoredSeries({ served, ...content }: StoredContent): StoredSeries {
+  const published = { publication: { publishedTo: Infinity }, othersTo: Infinity };
+  const stored = storedSeries({ rows: served, ...content, ...published });
   return {
-    settledRanges: (range) => ledger.filter(({ from, to }) => from <= range.to && to >= range.from),
+    ...stored,
+    newestLive: () => undefined,
     rowsBeside: (range, timestamps) => {
       if (!timestamps.every(Number.isInteger)) throw new Error("the warehouse looks for whole numbers");
-      return rows.filter(({ ts }) => isIn(range, ts) && !timestamps.includes(ts));
+      return stored.rowsBeside(range, timestamps);
     },
-    newestRow: (before) => rows.findLast(({ ts }) => ts < before)?.ts,
-    newestServed: (range) => rows.findLast(({ ts, isPreview }) => !isPreview && isIn(range, ts))?.ts,
-    newestLive: () => undefined,
-    endsAbove: (ts) => endsAbove(ledger, ts),
-    targetStart,
-    publication: { publishedTo: Number.POSITIVE_INFINITY, askedAt: 0, askedTo: 0, quietMargin: 0 },
-    hasOtherPublished: () => true,
-    servesRunningDay: false,
   };
 }
 
@@ -62,4 +37,31 @@ export function settled(
 export function hole(from: Micros, to: Micros): PendingClaim {
   const counts = { answers: 1, firstAt: 0, lastAt: 0, acceptedAt: null };
   return { kind: "withdrawn", range: { from, to }, subject: [], ...counts };
+}
+
+/** How each moment of a short time is settled; undefined: it is open. */
+export type Moments = readonly (string | undefined)[];
+
+export function settledAs(proof: Proof, reason: string | null): string {
+  return reason === null ? proof : `${proof} ${reason}`;
+}
+
+export function toLedger(moments: Moments): Ledger {
+  const ledger: SettledRange[] = [];
+  for (const [ts, state] of moments.entries()) {
+    if (state === undefined) continue;
+    const proof = state.split(" ", 1)[0] as Proof;
+    const reason = proof === "rows" ? null : state.slice(proof.length + 1);
+    const last = ledger.at(-1);
+    if (last?.to === ts && moments[ts - 1] === state) ledger.splice(-1, 1, { ...last, to: ts + 1 });
+    else ledger.push({ from: ts, to: ts + 1, proof, reason });
+  }
+  return ledger;
+}
+
+export function toMoments(ledger: Ledger, length: number): Moments {
+  return Array.from({ length }, (_, ts) => {
+    const settled = ledger.find((range) => isIn(range, ts));
+    return settled && settledAs(settled.proof, settled.reason);
+  });
 }

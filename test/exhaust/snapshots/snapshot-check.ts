@@ -1,4 +1,5 @@
-import { Choices, type Chooser } from "../choices.ts";
+import type { Chooser } from "../choices.ts";
+import { type Reached, replaySteps, type SmallWorld, type Step } from "../search.ts";
 import { hasWhole, SnapshotClient } from "./snapshot-client.ts";
 import { findFalseCoverage, findUncovered } from "./snapshot-judge.ts";
 import {
@@ -26,76 +27,36 @@ export interface SnapshotBound {
 }
 
 export type SnapshotStepName = "slot" | "socket" | "poll";
-export type SnapshotStep = readonly [SnapshotStepName, ...string[]];
 
-interface SnapshotStateNode {
+interface State extends Reached<State> {
   readonly client: SnapshotClient;
   readonly faults: number;
   readonly crashes: number;
-  readonly before: SnapshotStateNode | undefined;
-  readonly step: SnapshotStep | undefined;
 }
 
-export interface SnapshotViolation {
-  readonly spec: SnapshotSpec;
-  readonly steps: readonly SnapshotStep[];
-  readonly what: string;
-}
-
-/** Tries every sequence of steps in one world of a snapshot stream, breadth first, no state twice. */
-export class SnapshotCheck {
-  readonly #spec: SnapshotSpec;
+/** One subscription of a snapshot stream, and the program that follows it. */
+export class SnapshotCheck implements SmallWorld<State, SnapshotStepName> {
+  readonly start: State;
+  readonly stepNames: readonly SnapshotStepName[];
+  readonly depth: number;
+  readonly spec: Omit<SnapshotCase, "steps">;
   readonly #world: SnapshotWorld;
   readonly #bound: SnapshotBound;
   /** What is wrong with a client, whatever may still happen. */
   readonly #judged = new Map<string, string | undefined>();
 
   constructor(spec: SnapshotSpec, bound: SnapshotBound) {
-    this.#spec = spec;
+    this.spec = { world: spec };
     this.#world = createSnapshotWorld(spec);
     this.#bound = bound;
+    const { faults, crashes } = bound;
+    const client = new SnapshotClient(this.#world);
+    this.start = { client, faults, crashes, before: undefined, step: undefined };
+    this.stepNames = bound.steps;
+    this.depth = bound.depth;
   }
 
-  start(): SnapshotStateNode {
-    const { faults, crashes } = this.#bound;
-    return { client: new SnapshotClient(this.#world), faults, crashes, before: undefined, step: undefined };
-  }
-
-  /** `maxDepth`: a violation of more steps is not looked for; read before each step. */
-  run(maxDepth: () => number = () => Number.POSITIVE_INFINITY): {
-    readonly states: number;
-    readonly sequences: number;
-    readonly violation: SnapshotViolation | undefined;
-  } {
-    const start = this.start();
-    const seen = new Set([keyOf(start)]);
-    let frontier = [start];
-    let sequences = 0;
-    for (let length = 1; length <= Math.min(this.#bound.depth, maxDepth()); length++) {
-      const next: SnapshotStateNode[] = [];
-      for (const state of frontier)
-        for (const name of this.#bound.steps) {
-          const choices = new Choices();
-          do {
-            sequences++;
-            const after = this.step(state, name, choices);
-            const key = keyOf(after);
-            if (seen.has(key)) continue;
-            seen.add(key);
-            const what = this.judge(after);
-            if (what !== undefined) {
-              const violation = { spec: this.#spec, steps: stepsOf(after), what };
-              return { states: seen.size, sequences, violation };
-            }
-            next.push(after);
-          } while (choices.advance());
-        }
-      frontier = next;
-    }
-    return { states: seen.size, sequences, violation: undefined };
-  }
-
-  step(state: SnapshotStateNode, name: SnapshotStepName, chooser: Chooser): SnapshotStateNode {
+  step(state: State, name: SnapshotStepName, chooser: Chooser): State {
     const client = new SnapshotClient(this.#world, state.client);
     const options = optionsOf[name](client, this.#bound.hasExcluded ?? false);
     const { faults, crashes } = state;
@@ -114,8 +75,11 @@ export class SnapshotCheck {
     };
   }
 
-  /** What is wrong with a state; undefined: nothing. */
-  judge({ client }: SnapshotStateNode): string | undefined {
+  keyOf({ client, faults, crashes }: State): string {
+    return `${faults} ${crashes} ${client.key}`;
+  }
+
+  judge({ client }: State): string | undefined {
     const { key } = client;
     if (!this.#judged.has(key)) this.#judged.set(key, this.#judge(client));
     return this.#judged.get(key);
@@ -226,10 +190,23 @@ function pollOptions(client: SnapshotClient, hasExcluded: boolean): Options {
   };
 }
 
-function keyOf({ client, faults, crashes }: SnapshotStateNode): string {
-  return `${faults} ${crashes} ${client.key}`;
+export interface SnapshotCase {
+  readonly world: SnapshotSpec;
+  readonly steps: readonly Step<SnapshotStepName>[];
 }
 
-function stepsOf({ before, step }: SnapshotStateNode): readonly SnapshotStep[] {
-  return before && step ? [...stepsOf(before), step] : [];
+/** Takes the steps in the world, and tells what is wrong after the last one. `hasExcluded`: as if the assumptions did not hold. */
+export function replaySnapshots(
+  { world, steps }: SnapshotCase,
+  hasExcluded = false,
+): Promise<string | undefined> {
+  const budget = Number.POSITIVE_INFINITY;
+  const check = new SnapshotCheck(world, {
+    depth: steps.length,
+    faults: budget,
+    crashes: budget,
+    steps: [...new Set(steps.map(([name]) => name))],
+    hasExcluded,
+  });
+  return replaySteps(check, steps);
 }

@@ -1,8 +1,7 @@
 import type { ExchangeTick } from "../../../src/model/records.ts";
 import type { Micros } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import type { SettledRange } from "../../../src/rule/answer.ts";
-import { assertValidLedger, changeRanges, type LedgerChange } from "../../../src/rule/apply.ts";
+import type { LedgerChange } from "../../../src/rule/apply.ts";
 import {
   interruptFeed,
   type LiveFeed,
@@ -12,6 +11,7 @@ import {
   updateFeed,
 } from "../../../src/rule/live-period.ts";
 import { forbidPeriod, noSnapshot, type SnapshotState, takeSnapshot } from "../../../src/rule/snapshot.ts";
+import { changeLedger, type Ledger, touchedBy } from "../memory-ledger.ts";
 import {
   answerPoll,
   isSelected,
@@ -51,7 +51,7 @@ export class SnapshotClient {
   now: number;
   /** The names of stored records, sorted. */
   stored: readonly string[];
-  ledger: readonly SettledRange[];
+  ledger: Ledger;
   snapshots: SnapshotState;
   /** The length of each list when it was last whole. */
   whole: Readonly<Record<string, number>>;
@@ -226,7 +226,7 @@ export class SnapshotClient {
 
   #stored() {
     return {
-      settledRanges: (range: TimeRange) => this.ledger.filter((each) => touches(each, range)),
+      settledRanges: (range: TimeRange) => touchedBy(this.ledger, range),
       hadRows: this.hadRows,
     };
   }
@@ -248,11 +248,7 @@ export class SnapshotClient {
   #apply(changes: readonly LedgerChange[]): void {
     for (const change of changes) {
       if (change.kind === "withdraw") throw new Error("snapshots withdraw nothing");
-      const { range } = change;
-      const touched = this.ledger.filter((each) => touches(each, range));
-      const others = this.ledger.filter((each) => !touches(each, range));
-      this.ledger = [...others, ...changeRanges(touched, change)].sort((a, b) => a.from - b.from);
-      assertValidLedger(this.ledger);
+      this.ledger = changeLedger(this.ledger, change);
     }
   }
 }
@@ -260,8 +256,4 @@ export class SnapshotClient {
 /** Whether the lists of a world have been whole once: a shorter one can be told from it. */
 export function hasWhole({ whole, world }: SnapshotClient, longerThan: number): boolean {
   return (whole[partOf(world, "a")] ?? 0) > longerThan;
-}
-
-function touches(a: TimeRange, b: TimeRange): boolean {
-  return a.from <= b.to && b.from <= a.to;
 }

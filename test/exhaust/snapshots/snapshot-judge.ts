@@ -1,4 +1,5 @@
 import type { TimeRange } from "../../../src/model/time-range.ts";
+import { isIn } from "../memory-ledger.ts";
 import { SnapshotClient } from "./snapshot-client.ts";
 import {
   isRegular,
@@ -24,9 +25,7 @@ export function findFalseCoverage(client: SnapshotClient, isStrict = false): str
     // The service's clock may be two seconds ahead.
     if (range.to - world.cadence > client.present + 2_000_000)
       return `${describe(range)} is covered before it begins`;
-    const inRange = lists
-      .flat()
-      .filter(({ ts }) => includes(range, ts) && (ts <= client.present || world.ahead));
+    const inRange = lists.flat().filter(({ ts }) => isIn(range, ts) && (ts <= client.present || world.ahead));
     const listed = inRange.filter((each) =>
       isStrict ? isSelected(world, each.market) : isJudged(world, each),
     );
@@ -101,15 +100,11 @@ function findOpen(client: SnapshotClient, way: string): string | undefined {
   // Without a market the socket sends nothing, and all exchanges together are never empty.
   if (marketsOf(world, refresh) === "" && (way === "socket" || world.subscription === null)) return undefined;
   const from = Math.floor(refreshSlot(world, refresh) / 2) * world.cadence;
-  const covered = ledger.find((range) => includes(range, from));
+  const covered = ledger.find((range) => isIn(range, from));
   const isCovered = covered && covered.proof !== "lost" && covered.to >= from + world.cadence;
   return isCovered ? undefined : `[${from}, ${from + world.cadence}) is open with an honest ${way}`;
 }
 
 function describe({ from, to }: TimeRange): string {
   return `[${from}, ${to})`;
-}
-
-function includes({ from, to }: TimeRange, ts: number): boolean {
-  return from <= ts && ts < to;
 }

@@ -36,6 +36,18 @@ const of =
   });
 const [exchange, derivatives, caps] = [of("exchange_ticks"), of("derivative_ticks"), of("market_caps")];
 
+/** What the mutants meet too, with fewer steps. */
+const ofMutantsToo = (upTo: (mutants: number, full: number) => number) => [
+  // It arrives in the period after its own, or is dated with the period after that in which it was made.
+  exchange(ofTwo, { ...live, depth: upTo(7, 9) }, { more: [{ late: "b" }], phases: [1] }),
+  exchange(pairs, { ...polled, depth: upTo(6, 7) }, { more: [{ ahead: "abc" }], phases: [1] }),
+  exchange(comes, { ...live, depth: upTo(7, 9) }, { more: [{ late: "b" }, { selected: "b", late: "b" }] }),
+  exchange(ofTwo, { ...live, depth: upTo(7, 9) }, { more: apart }),
+  exchange(ofTwo, { ...live, depth: upTo(7, 10) }, { more: [{ ahead: "b" }], phases: [1] }),
+  // Longer, and its ticks wait until their period begins.
+  exchange(ofTwo, { ...live, depth: 4 }, { more: [{ ahead: "a" }], phases: [1] }),
+];
+
 export const snapshotPlans = {
   small: [
     exchange(ofTwo, { ...live, depth: 6 }, { more: [{ late: "b" }] }),
@@ -44,11 +56,7 @@ export const snapshotPlans = {
     exchange(ofTwo, { ...both, depth: 4 }),
   ],
   mutants: [
-    // It arrives in the period after its own, or is dated with the period after that in which it was made.
-    exchange(ofTwo, { ...live, depth: 7 }, { more: [{ late: "b" }], phases: [1] }),
-    exchange(pairs, { ...polled, depth: 6 }, { more: [{ ahead: "abc" }], phases: [1] }),
-    exchange(comes, { ...live, depth: 7 }, { more: [{ late: "b" }, { selected: "b", late: "b" }] }),
-    exchange(ofTwo, { ...live, depth: 7 }, { more: apart }),
+    ...ofMutantsToo((mutants) => mutants),
     exchange(
       [
         ["ab", "a"],
@@ -58,9 +66,6 @@ export const snapshotPlans = {
       { ...live, depth: 6 },
       { more: everyTick },
     ),
-    exchange(ofTwo, { ...live, depth: 7 }, { more: [{ ahead: "b" }], phases: [1] }),
-    // Longer, and its ticks wait until their period begins.
-    exchange(ofTwo, { ...live, depth: 4 }, { more: [{ ahead: "a" }], phases: [1] }),
     exchange(ofTwo, { ...live, depth: 7 }, { more: everyTick }),
     exchange(lists, { ...polled, depth: 7 }, { more: [{}, { exchangeId: null }] }),
     derivatives([["abcn"], ["abcn", "an"], ["abcn", "abc"]], { ...polled, depth: 8 }),
@@ -69,15 +74,8 @@ export const snapshotPlans = {
     exchange([["ab"], ["abc", "a"]], { ...both, depth: 6 }),
   ],
   full: [
-    // It arrives in the period after its own, or is dated with the period after that in which it was made.
-    exchange(ofTwo, { ...live, depth: 9 }, { more: [{ late: "b" }], phases: [1] }),
-    exchange(pairs, { ...polled, depth: 7 }, { more: [{ ahead: "abc" }], phases: [1] }),
-    exchange(comes, { ...live, depth: 9 }, { more: [{ late: "b" }, { selected: "b", late: "b" }] }),
-    exchange(ofTwo, { ...live, depth: 9 }, { more: apart }),
+    ...ofMutantsToo((_, full) => full),
     exchange(pairs, { ...live, depth: 7 }, { more: everyTick, phases: [0, 1] }),
-    exchange(ofTwo, { ...live, depth: 10 }, { more: [{ ahead: "b" }], phases: [1] }),
-    // Longer, and its ticks wait until their period begins.
-    exchange(ofTwo, { ...live, depth: 4 }, { more: [{ ahead: "a" }], phases: [1] }),
     exchange(ofTwo, { ...live, depth: 10 }, { more: [{}, { late: "b" }, { exchangeId: null }] }),
     exchange(ofTwo, { ...live, depth: 8, faults: 2 }, { more: [{ late: "b" }] }),
     exchange(

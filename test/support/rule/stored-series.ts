@@ -14,11 +14,19 @@ export interface StoredContent {
   /** Rows that only the websocket has shown. */
   readonly previews?: readonly Micros[];
   readonly ledger?: readonly SettledRange[];
-  readonly publication?: Partial<Publication>;
+  readonly publication?: Partial<Publication> | undefined;
   /** Up to where REST has shown another series. */
   readonly othersTo?: Micros;
-  readonly targetStart?: Micros;
+  readonly targetStart?: Micros | undefined;
   readonly servesRunningDay?: boolean;
+}
+
+/** What a record at `ts` disproves: each end above it; all that is no longer served, if a part of it is above. */
+export function endsAbove(ledger: readonly SettledRange[], ts: Micros): readonly SettledRange[] {
+  const hasReturned = ledger.some(({ reason, to }) => reason === NO_LONGER_SERVED && to > ts);
+  return ledger.filter(
+    ({ reason, to }) => (reason === NOTHING_OLDER && to > ts) || (reason === NO_LONGER_SERVED && hasReturned),
+  );
 }
 
 /** What a warehouse with this content answers to the rule. */
@@ -37,7 +45,6 @@ export function storedSeries({
   ].sort((a, b) => a.ts - b.ts);
   const newestOf = (timestamps: readonly Micros[], { from, to }: TimeRange) =>
     timestamps.toSorted((a, b) => a - b).findLast((ts) => from <= ts && ts < to);
-  const isOf = (reason: string) => (range: SettledRange) => range.reason === reason;
   return {
     settledRanges: ({ from, to }) => ledger.filter((range) => range.from <= to && range.to >= from),
     rowsBeside: ({ from, to }, timestamps) =>
@@ -45,11 +52,7 @@ export function storedSeries({
     newestRow: (before) => all.findLast(({ ts }) => ts < before)?.ts,
     newestServed: (range) => newestOf(rows, range),
     newestLive: (range) => newestOf(previews, range),
-    endsAbove(ts) {
-      const lost = ledger.filter(isOf(NO_LONGER_SERVED));
-      const ends = ledger.filter(isOf(NOTHING_OLDER)).filter(({ to }) => to > ts);
-      return lost.some(({ to }) => to > ts) ? [...ends, ...lost] : ends;
-    },
+    endsAbove: (ts) => endsAbove(ledger, ts),
     targetStart,
     publication: publication && { publishedTo: 0, askedAt: 0, askedTo: 0, quietMargin: 0, ...publication },
     hasOtherPublished: (ts) => ts <= othersTo,

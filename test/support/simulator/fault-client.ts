@@ -1,8 +1,8 @@
 import { type Agent, type IncomingHttpHeaders, request } from "node:http";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
+import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
-import { ManualClock } from "../manual-clock.ts";
-import { isServeTested } from "./server-under-test.ts";
+import type { ManualClock } from "../manual-clock.ts";
+import { startServer } from "./server-under-test.ts";
 
 /** The result of one request, including a broken transfer. */
 export interface RequestOutcome {
@@ -40,23 +40,11 @@ export class FaultClient {
   }
 
   static async start(options: SimulatorOptions = {}): Promise<FaultClient> {
-    const client = isServeTested()
-      ? await FaultClient.#startServe(options)
-      : await FaultClient.#startSimulator(options);
+    // On a port of its own: it stays free while a fault stops the server.
+    const server = await startServer({ port: await findFreePort(), ...options }, { isLive: true });
+    const client = new FaultClient(server.simulator, server.clock);
     client.token = await client.fetchToken();
     return client;
-  }
-
-  static async #startSimulator(options: SimulatorOptions): Promise<FaultClient> {
-    const clock = new ManualClock("2026-03-01T12:00:10Z");
-    return new FaultClient(await startSimulator({ clock, port: await findFreePort(), ...options }), clock);
-  }
-
-  static async #startServe(options: SimulatorOptions): Promise<FaultClient> {
-    // Loaded only then: the tests of the simulator need nothing of the product.
-    const { startConformingServer } = await import("../serve/conforming-server.ts");
-    const { simulator, clock } = await startConformingServer(options, true);
-    return new FaultClient(simulator, clock);
   }
 
   async fetchToken(audience = this.simulator.baseUrl): Promise<string> {

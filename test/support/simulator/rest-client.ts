@@ -1,7 +1,7 @@
 import { afterAll, onTestFinished } from "vitest";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
-import { ManualClock } from "../manual-clock.ts";
-import { isServeTested } from "./server-under-test.ts";
+import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";
+import type { ManualClock } from "../manual-clock.ts";
+import { startServer } from "./server-under-test.ts";
 
 export interface RestResponse {
   readonly status: number;
@@ -10,8 +10,6 @@ export interface RestResponse {
   // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly body: any;
 }
-
-const START = "2026-03-01T12:00:10Z";
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -78,10 +76,7 @@ export async function sendRequest(url: string, init?: RequestInit): Promise<Rest
 }
 
 /** Starts a simulator on a manual clock, and a client with a token. Stops it when the test ends. */
-export async function startRestClient(
-  options: SimulatorOptions = {},
-  start: string = START,
-): Promise<RestClient> {
+export async function startRestClient(options: SimulatorOptions = {}, start?: string): Promise<RestClient> {
   const client = await startClient(options, start);
   onTestFinished(() => client.simulator.stop());
   return client;
@@ -89,29 +84,16 @@ export async function startRestClient(
 
 /** The same for all tests of a file. */
 export async function startSharedRestClient(options: SimulatorOptions = {}): Promise<RestClient> {
-  const client = await startClient(options, START);
+  const client = await startClient(options);
   afterAll(() => client.simulator.stop());
   return client;
 }
 
-async function startClient(options: SimulatorOptions, start: string): Promise<RestClient> {
-  const client = isServeTested()
-    ? await startServeClient(options)
-    : await startSimulatorClient(options, start);
+async function startClient(options: SimulatorOptions, start?: string): Promise<RestClient> {
+  const { simulator, clock } = await startServer(options, { start });
+  const client = new RestClient(simulator, clock);
   await client.signIn();
   return client;
-}
-
-async function startServeClient(options: SimulatorOptions): Promise<RestClient> {
-  // Loaded only then: the tests of the simulator need nothing of the product.
-  const { startConformingServer } = await import("../serve/conforming-server.ts");
-  const { simulator, clock } = await startConformingServer(options);
-  return new RestClient(simulator, clock);
-}
-
-async function startSimulatorClient(options: SimulatorOptions, start: string): Promise<RestClient> {
-  const clock = new ManualClock(start);
-  return new RestClient(await startSimulator({ clock, ...options }), clock);
 }
 
 export const iso = (ms: number) => new Date(ms).toISOString();

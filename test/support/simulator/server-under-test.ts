@@ -1,4 +1,6 @@
 import { afterAll, it } from "vitest";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
+import { ManualClock } from "../manual-clock.ts";
 
 /*
  * The tests of the API's REST interface and websocket check the specification, with the simulated market as their source. `test/serve/conformance.test.ts` runs the
@@ -17,6 +19,22 @@ export function testServe(): void {
 
 export function isServeTested(): boolean {
   return server === "serve";
+}
+
+const START = "2026-03-01T12:00:10Z";
+
+/** Starts the server on a manual clock. `isLive`: `serve` gets new ticks, as the simulator does. */
+export async function startServer(
+  options: SimulatorOptions,
+  { start = START, isLive = false } = {},
+): Promise<{ readonly simulator: Simulator; readonly clock: ManualClock }> {
+  if (isServeTested()) {
+    // Loaded only then: the tests of the simulator need nothing of the product.
+    const { startConformingServer } = await import("../serve/conforming-server.ts");
+    return startConformingServer(options, isLive);
+  }
+  const clock = new ManualClock(start);
+  return { simulator: await startSimulator({ clock, ...options }), clock };
 }
 
 /** A test of what only the simulator promises: its own choices, and the market that moves with the clock. */

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../../src/model/time.ts";
-import type { TimeRange } from "../../../src/model/time-range.ts";
 import type {
   PageAnswer,
   Publication,
@@ -9,6 +8,7 @@ import type {
   StoredSeries,
 } from "../../../src/rule/answer.ts";
 import type { UpperBound } from "../../../src/rule/provable-until.ts";
+import { storedSeries } from "../../support/rule/stored-series.ts";
 
 // What one page proves, moment by moment, from docs/promise.md alone: a moment is proven if no service that keeps the assumptions
 // could still show a record there. The rule computes with bounds; nothing here does.
@@ -37,24 +37,8 @@ const HOUR = 3600 * MICROS_PER_SECOND;
 /** How far the service's clock and ours may differ. */
 const CLOCK_ERROR = 5 * MICROS_PER_SECOND;
 
-export function toStoredSeries(facts: StoredFacts): StoredSeries {
-  const newestOf = (rows: readonly Micros[], { from, to }: TimeRange) =>
-    rows.findLast((ts) => from <= ts && ts < to);
-  const unread = () => {
-    throw new Error("the upper bound does not depend on this");
-  };
-  return {
-    settledRanges: ({ from, to }) => facts.settled.filter((range) => range.from <= to && range.to >= from),
-    newestServed: (range) => newestOf(facts.served, range),
-    newestLive: (range) => newestOf(facts.live, range),
-    hasOtherPublished: (ts) => facts.othersTo >= ts,
-    publication: facts.publication,
-    servesRunningDay: facts.servesRunningDay,
-    targetStart: undefined,
-    rowsBeside: unread,
-    newestRow: unread,
-    endsAbove: unread,
-  };
+export function toStored({ served, live, settled, ...others }: StoredFacts): StoredSeries {
+  return storedSeries({ rows: served, previews: live, ledger: settled, ...others });
 }
 
 /** What is wrong with the bound that the rule computes; undefined: nothing. */

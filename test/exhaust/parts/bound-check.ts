@@ -1,6 +1,8 @@
 import { MICROS_PER_DAY as DAY, type Micros, MICROS_PER_SECOND as SECOND } from "../../../src/model/time.ts";
 import type { PageAnswer, Proof, Publication, SeriesRules, SettledRange } from "../../../src/rule/answer.ts";
-import type { BoundCase, StoredFacts } from "./bound-oracle.ts";
+import { provableUntil } from "../../../src/rule/provable-until.ts";
+import { type BoundCase, judgeBound, type StoredFacts, toStored } from "./bound-specification.ts";
+import { type PartCheck, sample, tryCases } from "./part-check.ts";
 
 // Every page of up to three records on a coarse grid with what may be stored beside it. Times are distances from the end of the gap.
 
@@ -250,10 +252,16 @@ function* bars(): Generator<Draft> {
 
 const groups = { finality, liveTicks, shownBefore, bars, silence };
 
-/** Every case, by what it is about. */
-export const boundCases = Object.entries(groups).map(([name, drafts]) => ({
-  name,
-  *cases(): Generator<BoundCase> {
-    for (const draft of drafts()) yield* complete(draft);
-  },
+function* casesOf(drafts: Iterable<Draft>): Generator<BoundCase> {
+  for (const draft of drafts) yield* complete(draft);
+}
+
+function judge(each: BoundCase): string | undefined {
+  const { page, lower, stored, rules } = each;
+  return judgeBound(each, provableUntil(page, lower, toStored(stored), rules));
+}
+
+export const boundChecks: readonly PartCheck[] = Object.entries(groups).map(([name, drafts]) => ({
+  name: `provableUntil, ${name}`,
+  run: (size) => tryCases(sample(casesOf(drafts()), size, 199), judge),
 }));
