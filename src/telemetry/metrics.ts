@@ -1,10 +1,10 @@
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { limitReasons, type ServiceCondition } from "../model/status/service-condition.ts";
+import { authStates, limitReasons, type ServiceCondition } from "../model/status/service-condition.ts";
 import type { ServeStatus, ShareStatus } from "../model/status/share-status.ts";
 import type { StreamStatus } from "../model/status/warehouse-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { authStates, type ClientEvent } from "../service/http/client-events.ts";
+import type { ClientEvent } from "../service/http/client-events.ts";
 import type { FeedEvent } from "../service/live/feed.ts";
 import type { SubscriptionState, SubscriptionStates } from "../service/live/subscription-states.ts";
 import {

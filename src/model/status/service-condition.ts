@@ -5,6 +5,18 @@ import { formatMoment } from "../time.ts";
 export const limitReasons = ["settings", "rate_limited", "overloaded", "paused"] as const;
 export type LimitReason = (typeof limitReasons)[number];
 
+/** How the client stands with an audience, for which it needs a token. */
+export const authStates = [
+  "unknown",
+  "ok",
+  "auth_failed",
+  "credentials_rejected",
+  "secret_unreadable",
+  "auth_malformed",
+  "auth_unreachable",
+] as const;
+export type AuthState = (typeof authStates)[number];
+
 /** The breaker over all endpoints, in lists of open breakers. */
 export const HOST_SCOPE = "host";
 

@@ -1,8 +1,8 @@
 import { Failure } from "../../model/failure.ts";
+import type { AuthState } from "../../model/status/service-condition.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { raceAbort, singleFlight } from "../../runtime/timeouts.ts";
-import type { AuthState } from "../http/client-events.ts";
 import {
   MAX_TOKEN_LIFETIME_MS,
   MIN_TOKEN_LIFETIME_MS,

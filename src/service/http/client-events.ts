@@ -1,4 +1,5 @@
 import type { EventEmitter } from "node:events";
+import type { AuthState } from "../../model/status/service-condition.ts";
 import type { BreakerState } from "./outage.ts";
 import type { TransportResponse } from "./transport.ts";
 
@@ -20,17 +21,6 @@ interface RequestFields {
   /** Starts at 1. */
   readonly attempt: number;
 }
-
-export const authStates = [
-  "unknown",
-  "ok",
-  "auth_failed",
-  "credentials_rejected",
-  "secret_unreadable",
-  "auth_malformed",
-  "auth_unreachable",
-] as const;
-export type AuthState = (typeof authStates)[number];
 
 /** What went wrong in a paginated walk, whether or not the walk recovered. */
 export type WalkAnomaly =
