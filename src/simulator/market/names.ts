@@ -39,6 +39,14 @@ ALGO Algorand coin 0.112 8.85e9 2019 10e9 | VET VeChain coin 0.0105 85.98e9 2018
 HBAR Hedera coin 0.108 42.7e9 2019 50e9 | ARB Arbitrum token 0.188 5.7e9 2023 10e9
 OP Optimism token 0.27 1.94e9 2022 4.29e9 | SUI Sui coin 1.42 3.74e9 2023 10e9 | ZEC Zcash coin 510 16.4e6 2016 21e6
 DASH Dash coin 39 12.5e6 2014 18.9e6 | XTZ Tezos coin 0.49 1.06e9 2018 | EOS EOS coin 0.17 1.6e9 2017
+NEO NEO coin 3.6 70.5e6 2016 100e6 | MKR Maker token 1450 870000 2017 977000 | DAI Dai stable 1 4.5e9 2019
+CRV Curve DAO Token token 0.37 1.44e9 2020 2.3e9 | GRT The Graph token 0.037 10.6e9 2020
+SAND The Sandbox token 0.113 2.67e9 2020 3e9 | MANA Decentraland token 0.118 1.92e9 2017 2.19e9
+AXS Axie Infinity token 0.82 168e6 2020 270e6 | LDO Lido DAO token 0.57 895e6 2021 1e9
+PEPE Pepe token 0.000004 420.69e12 2023 | KAS Kaspa coin 0.044 26.9e9 2022 28.7e9
+EGLD MultiversX coin 6.3 29e6 2020 31.4e6 | FLOW Flow coin 0.17 1.64e9 2021 | KSM Kusama coin 7.1 17e6 2019
+ZIL Zilliqa coin 0.005 19.5e9 2018 21e9 | COMP Compound token 25.4 9.6e6 2020 10e6
+SNX Synthetix token 0.43 343e6 2018 | BAT Basic Attention Token token 0.215 1.49e9 2017 1.5e9
 UNI Unicorn Token token 0.0000021 21e9 2019 | FTT FTX Token token 0.55 328e6 2019 until 2026-01-31
 BSV Bitcoin SV coin 18 19.9e6 2018 21e6 until 2024-06-30 | CHF Swiss Franc fiat 1.26 | AUD Australian Dollar fiat 0.67
 CAD Canadian Dollar fiat 0.73 | KRW South Korean Won fiat 0.00069 | SGD Singapore Dollar fiat 0.78
@@ -67,6 +75,28 @@ function splitTable(table: string): string[] {
   return table.trim().split(/ \| |\n/);
 }
 
+const firstHalves =
+  "Aero Block Chroma Delta Echo Flux Giga Hyper Iris Jade Kilo Lumen Meta Nova Omni Prime Quant Rune Star Terra Ultra Vertex Wave Xeno Yield Zen".split(
+    " ",
+  );
+const secondHalves =
+  "Bit Chain Coin Dex Edge Fi Gate Hub Index Jet Key Link Mesh Net Orb Pay Quest Rise Swap Token Unit Vault Web Yard Zone".split(
+    " ",
+  );
+
+/** Makes a plausible name for an asset beyond the known ones. */
+export function inventAssetName(ordinal: number): { symbol: string; name: string } {
+  const first = firstHalves[ordinal % firstHalves.length] ?? "";
+  const round = Math.floor(ordinal / firstHalves.length);
+  const second = secondHalves[round % secondHalves.length] ?? "";
+  const generation = Math.floor(round / secondHalves.length);
+  const suffix = generation === 0 ? "" : String(generation + 1);
+  return {
+    symbol: `${first.slice(0, 2)}${second.slice(0, 3)}${suffix}`.toUpperCase(),
+    name: `${first}${second}${suffix && ` ${suffix}`}`,
+  };
+}
+
 export interface KnownExchange {
   readonly name: string;
   readonly url: string;
@@ -86,6 +116,9 @@ FTX ftx.com INACTIVE | Bitstamp www.bitstamp.net | Gemini www.gemini.com | KuCoi
 Crypto.com crypto.com | Bithumb www.bithumb.com | Upbit upbit.com | bitFlyer bitflyer.com | Bitget www.bitget.com
 MEXC www.mexc.com | Poloniex poloniex.com | Bittrex bittrex.com INACTIVE | itBit www.itbit.com
 LMAX Digital www.lmax.com | Bitvavo bitvavo.com | CEX.IO cex.io | EXMO exmo.com | HitBTC hitbtc.com
+BitMart www.bitmart.com | LBank www.lbank.com | Coincheck coincheck.com | Zaif zaif.jp | Coinone coinone.co.kr
+Korbit www.korbit.co.kr | Luno www.luno.com | Mercado Bitcoin www.mercadobitcoin.com.br | Bitso bitso.com
+BtcTurk www.btcturk.com | WhiteBIT whitebit.com | Indodax indodax.com
 `;
 const OTHER_SYMBOLS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Kraken: { BTC: "XBT", DOGE: "XDG" },
@@ -105,9 +138,17 @@ export const knownExchanges: readonly KnownExchange[] = splitTable(EXCHANGES).ma
   };
 });
 
-/** Makes an exchange beyond the known ones. */
+const cities =
+  "Zurich Tokyo Lisbon Tallinn Seoul Dubai Toronto Vilnius Geneva Osaka Malta Nairobi Lagos Bogota Lima Oslo Riga Prague Taipei Sydney".split(
+    " ",
+  );
+const suffixes = "Exchange Markets Trade Spot DEX Bourse Desk Pool".split(" ");
+
 export function inventExchange(ordinal: number): KnownExchange {
-  const name = `Exchange ${ordinal + 1}`;
-  const url = `https://exchange-${ordinal + 1}.example`;
+  const city = cities[ordinal % cities.length] ?? "";
+  const suffix = suffixes[Math.floor(ordinal / cities.length) % suffixes.length] ?? "";
+  const round = Math.floor(ordinal / (cities.length * suffixes.length));
+  const name = `${city} ${suffix}${round === 0 ? "" : ` ${round + 1}`}`;
+  const url = `https://${name.toLowerCase().replaceAll(" ", "-")}.example`;
   return { name, url, status: "ACTIVE", derivatives: false, symbols: {} };
 }

@@ -1,6 +1,13 @@
 import { DAY_MS } from "./format.ts";
 import { hashFraction, hashNumbers } from "./hash.ts";
-import { inventExchange, type KnownAsset, type KnownExchange, knownAssets, knownExchanges } from "./names.ts";
+import {
+  inventAssetName,
+  inventExchange,
+  type KnownAsset,
+  type KnownExchange,
+  knownAssets,
+  knownExchanges,
+} from "./names.ts";
 import type { PriceParameters } from "./price-model.ts";
 import { createEntityUuid, type IdFormat } from "./record-ids.ts";
 
@@ -126,13 +133,14 @@ function choosePriceParameters(known: KnownAsset, chance: number): PriceParamete
 }
 
 function inventAsset(seed: number, ordinal: number): KnownAsset {
+  const { symbol, name } = inventAssetName(ordinal - knownAssets.length);
   const usd = 10 ** (hashFraction(seed, 33, ordinal) * 6 - 4);
   const marketCap =
     (3e8 / (1 + (ordinal - knownAssets.length) / 40)) * (0.5 + hashFraction(seed, 34, ordinal));
   const supply = Math.round(marketCap / usd);
   return {
-    symbol: `COIN${ordinal + 1}`,
-    name: `Coin ${ordinal + 1}`,
+    symbol,
+    name,
     kind: hashNumbers(seed, 35, ordinal) % 3 === 0 ? "coin" : "token",
     usd,
     supply,
@@ -171,7 +179,7 @@ function createExchange(
   assets: readonly SimulatedAsset[],
   markets: readonly SimulatedMarket[],
 ): SimulatedExchange {
-  const known = knownExchanges[ordinal] ?? inventExchange(ordinal);
+  const known = knownExchanges[ordinal] ?? inventExchange(ordinal - knownExchanges.length);
   // Big exchanges list more markets; nearly all exchanges list the leading ones.
   const reach = (0.018 * markets.length) / (1 + ordinal * 0.5) + 0.42;
   const listed = markets.filter(({ ordinal: market }) => {
