@@ -70,7 +70,7 @@ async function buildImage(): Promise<void> {
 
 /** Adds the other files: what `git clone` and `npm ci` make, with what `postprepare` built; and what `pip install` leaves. */
 function completeClone(): void {
-  const isOutput = /^(?:data|reports|\.git|\.stryker-tmp)$/;
+  const isOutput = /^(?:data|reports|\.git|\.stryker-tmp|\.bench-.*)$/;
   for (const file of readdirSync(root))
     if (!isOutput.test(file) && !existsSync(join(clone, file))) copy(file);
   mkdirSync(join(clone, "clients/python/build/lib/mds"), { recursive: true });
