@@ -130,10 +130,7 @@ export const metricTable = {
   stream_rows: gauge("Rows stored", "stream"),
   open_ranges: gauge("Gaps that will be fetched", "stream"),
   open_seconds: gauge("Total length of the open gaps, over all series", "stream"),
-  unconfirmed_ranges: gauge(
-    "Gaps that the service must only confirm",
-    "stream",
-  ),
+  unconfirmed_ranges: gauge("Gaps that the service must only confirm", "stream"),
   oldest_open_age_seconds: gauge("Age of the oldest open gap; 0: nothing is open", "stream"),
   lost_ranges: gauge("Gaps that the service no longer has", "stream"),
   lost_seconds: gauge("Total length of the lost gaps, over all series", "stream"),
