@@ -185,7 +185,7 @@ const average = ticks.price.reduce((sum, price) => sum + price, 0) / ticks.lengt
 \`\`\`
 
 - **Ranges** are \`[from, to)\`; a bar belongs to a range if it begins in it. [Times](commands.md#times) and [the starts of bars](dictionary.md#grids) are those of
-  the commands; \`tz\` is the zone of texts without an offset, and of the midnights from which bars count.
+  the commands.
 - **Rows**, also those of \`mds-sync bars\`, \`ticks\` and \`asof\`, have the columns of the [views](dictionary.md).
 - **Failures:** \`Failure\` has a \`code\` that is stable across releases, a \`message\` and a \`remedy\`. \`IncompleteFailure\` lists the \`gaps\`.
 - **More:** [the Python client](../clients/python/README.md) in detail; \`mds-sync/schema\` exports the tables for typed queries with
