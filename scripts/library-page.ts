@@ -145,7 +145,7 @@ const methodsOf = (className: string) => new SourceFile(sources.entry).methodsOf
 const opening = `# The libraries
 
 TypeScript and Python open the same file read-only. Each call reads one state of the warehouse, also while a daemon writes it.
-The [research page](research.md) has examples with their output.
+The [research page](research.md) has examples with their output, [examples](../examples/README.md) projects to copy.
 
 | | TypeScript | Python |
 |---|---|---|
@@ -185,13 +185,11 @@ const average = ticks.price.reduce((sum, price) => sum + price, 0) / ticks.lengt
 \`\`\`
 
 - **Ranges** are \`[from, to)\`; a bar belongs to a range if it begins in it. [Times](commands.md#times) and [the starts of bars](dictionary.md#grids) are those of
-  the commands; \`tz\` is the zone of texts without an offset, and of the midnights from which bars count.
-- **Names** with a colon address tickers of exchanges (\`Kraken:BTC/USD\`), contracts and market capitalisations (\`cap:BTC\`); \`of\` selects
-  another figure than the price.
-- **Rows** have the columns of the views ([dictionary](dictionary.md)); \`mds-sync bars\`, \`ticks\` and \`asof\` write the same rows.
+  the commands.
+- **Rows**, also those of \`mds-sync bars\`, \`ticks\` and \`asof\`, have the columns of the [views](dictionary.md).
 - **Failures:** \`Failure\` has a \`code\` that is stable across releases, a \`message\` and a \`remedy\`. \`IncompleteFailure\` lists the \`gaps\`.
-- **More:** [examples](../examples/README.md) to copy; [the Python client](../clients/python/README.md) in detail; \`mds-sync/schema\` exports the tables for
-  typed queries with [drizzle](https://orm.drizzle.team).
+- **More:** [the Python client](../clients/python/README.md) in detail; \`mds-sync/schema\` exports the tables for typed queries with
+  [drizzle](https://orm.drizzle.team).
 
 ## TypeScript reference
 

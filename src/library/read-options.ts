@@ -45,7 +45,7 @@ export interface ReadOptions extends KnownAtOptions, FigureOptions {
   readonly to?: TimeInput;
   /** GWA, MWA or LX: the type of all names without a prefix. */
   readonly indexType?: string;
-  /** The time zone of `time`, of texts without an offset, and of midnights. Default: UTC. */
+  /** The zone of `time`, of texts without an offset, and of midnights. Default: UTC. */
   readonly tz?: string;
   /** Throw an `IncompleteFailure` if a second of the range is not proven. */
   readonly requireComplete?: boolean;
@@ -81,7 +81,7 @@ export interface BarArrayOptions extends BarOptions {
 /** Options of `asOf`. */
 export interface AsOfOptions extends KnownAtOptions, FigureOptions {
   readonly indexType?: string;
-  /** The time zone of `time`, of texts without an offset, and of a schedule. Default: UTC. */
+  /** The zone of `time`, of texts without an offset, and of a schedule. Default: UTC. */
   readonly tz?: string;
   /** Default: ticks if the series has any, else the service's daily bars. */
   readonly source?: BarSource;
@@ -96,7 +96,7 @@ export interface AsOfJoinOptions extends KnownAtOptions, FigureOptions {
   readonly indexType?: string;
   /** An older price does not count: `5m`. Default: any age. */
   readonly maxAge?: string;
-  /** The time zone of texts without an offset. Default: UTC. */
+  /** The zone of texts without an offset. Default: UTC. */
   readonly tz?: string;
 }
 
@@ -107,7 +107,7 @@ export interface WholeOptions extends KnownAtOptions {
   /** Default: that of the ticks. */
   readonly stream?: RowStream;
   readonly indexType?: string;
-  /** The time zone of texts without an offset. Default: UTC. */
+  /** The zone of texts without an offset. Default: UTC. */
   readonly tz?: string;
 }
 
@@ -122,7 +122,7 @@ export interface LedgerOptions extends KnownAtOptions {
   readonly series?: string | readonly string[];
   readonly from?: TimeInput;
   readonly to?: TimeInput;
-  /** The time zone of texts without an offset. Default: UTC. */
+  /** The zone of texts without an offset. Default: UTC. */
   readonly tz?: string;
 }
 

@@ -21,7 +21,7 @@ interface RepetitionRow {
   readonly over: Micros | "sync.withdrawals.over";
   /** What equal answers are about. */
   readonly scope: string;
-  /** Where they are counted; if not in the warehouse, why a restart may forget them. */
+  /** Where they are counted. Only the warehouse outlives a restart: whatever else counts may begin anew. */
   readonly remembered: string;
 }
 
@@ -37,13 +37,14 @@ const OVER = "sync.withdrawals.over";
 const SECOND = MICROS_PER_SECOND;
 const HOUR = 3600 * SECOND;
 
-const NOT_NEEDED = "nowhere: it counts at once";
+const NOT_NEEDED = "nowhere";
 const STORED = "in `pending_claims`";
 /** What a walk believes within moments becomes a claim about its series, which is counted over time. */
-const BY_WALK = "by the walk: the next one asks anew";
-const BY_REQUEST = "by the request: the next one asks anew";
-const BY_RUN = "by the run: the next one asks anew";
-const BY_PROCESS = "by the process: after a restart it asks more than it must";
+const BY_WALK = "by the walk";
+const BY_REQUEST = "by the request";
+const BY_RUN = "by the run";
+/** After a restart it asks more than it must. */
+const BY_PROCESS = "by the process";
 
 /** All that the service must say again before it counts; docs/promise.md prints it. */
 const rows = {

@@ -52,7 +52,7 @@ export const metricTable = {
   request_retries_total: counter("Requests that repeat a failed attempt", "endpoint"),
   stale_answers_total: counter("Responses from a stale cache on the way", "endpoint"),
   request_concurrency_limit: gauge("Maximum number of requests in flight"),
-  request_rate_limit: gauge("Requests per second at most, configured or learned from 429s; +Inf: no limit"),
+  request_rate_limit: gauge("Maximum requests per second, configured or learned from 429s; +Inf: no limit"),
   request_limit_state: gauge(
     "1 for what limits the requests (`settings`; the service: `rate_limited`, `overloaded`, `paused`)",
     "state",
@@ -61,8 +61,8 @@ export const metricTable = {
     "Always 1, with what limits the requests in words; `settings`: nothing else",
     "limit",
   ),
-  request_limit_since_timestamp_seconds: gauge("Time since which the service limits them; NaN: it does not"),
-  breaker_open: gauge("1 while the circuit breaker of the endpoint is open; `host`: that of all", "endpoint"),
+  request_limit_since_timestamp_seconds: gauge("Since when the service limits requests; NaN: it does not"),
+  breaker_open: gauge("1 while the circuit breaker of the endpoint (`host`: of all) is open", "endpoint"),
   auth_state: gauge("1 for the token state of the audience (`rest`, `live`)", "audience", "state"),
   walk_troubles_total: counter(
     "Anomalies that walks recovered from: cycles, dead cursors, unordered pages",
@@ -71,7 +71,7 @@ export const metricTable = {
   ),
   last_answer_timestamp_seconds: gauge("Time of the last successful response"),
 
-  feed_connected: gauge("1 while the live feed is connected; absent if nothing is selected that it delivers"),
+  feed_connected: gauge("1 while the live feed is connected; absent if nothing selected needs it"),
   feed_events_total: counter(
     "Connection attempts, connections, and disconnections with their reason",
     "event",
@@ -130,10 +130,7 @@ export const metricTable = {
   stream_rows: gauge("Rows stored", "stream"),
   open_ranges: gauge("Gaps that will be fetched", "stream"),
   open_seconds: gauge("Total length of the open gaps, over all series", "stream"),
-  unconfirmed_ranges: gauge(
-    "Gaps of which the service must only repeat that there is nothing else",
-    "stream",
-  ),
+  unconfirmed_ranges: gauge("Gaps that the service must only confirm", "stream"),
   oldest_open_age_seconds: gauge("Age of the oldest open gap; 0: nothing is open", "stream"),
   lost_ranges: gauge("Gaps that the service no longer has", "stream"),
   lost_seconds: gauge("Total length of the lost gaps, over all series", "stream"),
