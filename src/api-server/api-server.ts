@@ -52,12 +52,16 @@ const MAX_TOKEN_BODY_BYTES = 16 * 1024;
 const MAX_CONNECTIONS = 1_024;
 const MAX_UNREAD_BYTES = 8 * 2 ** 20;
 const PING_SECONDS = 30;
+const MAX_KEPT_ANSWERS = 64;
+const MAX_KEPT_MS = 1_000;
 
 /** The service's API over a source: tokens, REST and websocket. */
 export class ApiServer {
   readonly tokens: Tokens;
   readonly live: LiveServer;
   readonly #options: ApiServerOptions;
+  readonly #answers = new Map<string, ApiResponse>();
+  #answersVersion = "";
   #server: HttpServer | undefined;
   #authority = "";
   requests = 0;
@@ -235,7 +239,7 @@ export class ApiServer {
       : new ApiError(500, "The request failed; see the log for the reason");
   }
 
-  #answer({ method, path, query, headers, nowMs }: ApiRequest): ApiResponse {
+  #answer({ method, path, target, query, headers, nowMs }: ApiRequest): ApiResponse {
     this.#assertHost(headers.host);
     if (!path.startsWith("/v3/")) throw new ApiError(404, `No path ${path}`);
     if (path === TOKEN_PATH) throw new ApiError(405, "Use POST", { headers: { allow: "POST" } });
@@ -243,6 +247,12 @@ export class ApiServer {
     const { scopes } = this.tokens.identify(token, "rest", nowMs);
     if (method !== "GET" && method !== "HEAD")
       throw new ApiError(405, "Use GET", { headers: { allow: "GET, HEAD" } });
+    const isPage = query.has("timestamp") || query.has("startAfter");
+    const key = isPage ? undefined : `${target} ${[...scopes].join(" ")}`;
+    return this.#keep(key, nowMs, () => this.#read(path, query, scopes, nowMs));
+  }
+
+  #read(path: string, query: URLSearchParams, scopes: ReadonlySet<string>, nowMs: number): ApiResponse {
     const { source } = this.#options;
     return source.read(nowMs, (state) => {
       const response = respondToPath(path.slice("/v3".length), {
@@ -250,5 +260,17 @@ export class ApiServer {
       });
       return { ...response, headers: { ...response.headers, ...state.headers } };
     });
+  }
+
+  /** Clients poll the lists of the latest state: one answer serves until the next commit. */
+  #keep(key: string | undefined, nowMs: number, read: () => ApiResponse): ApiResponse {
+    const { source } = this.#options;
+    if (key === undefined || !source.version) return read();
+    const version = `${source.version()} ${Math.floor(nowMs / MAX_KEPT_MS)}`;
+    if (version !== this.#answersVersion) this.#answers.clear();
+    this.#answersVersion = version;
+    const response = this.#answers.get(key) ?? read();
+    if (this.#answers.size < MAX_KEPT_ANSWERS) this.#answers.set(key, response);
+    return response;
   }
 }

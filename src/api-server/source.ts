@@ -10,6 +10,8 @@ export interface Source {
   readonly choices: Choices;
   /** Runs `read` on one state of the data. `nowMs`: now by the clock of this server. */
   read<T>(nowMs: number, read: (state: SourceState) => T): T;
+  /** Answers about the present hold while it stays the same. Without it they are never kept. */
+  version?(): string;
   /** Sends ticks to the audience from its first subscription on. */
   follow(audience: Audience): Feed;
   /** The feed of one connection, if its query requests a replay. Throws an ApiError. */

@@ -54,6 +54,7 @@ export function createWarehouseSource(options: WarehouseSourceOptions): Source {
         read({ ...readState(connection, now), headers: readWindow(connection, dataVersion) }),
       );
     },
+    version: () => warehouse.dataVersion,
     follow: (audience) => new TickPublisher({ ...options, audience }),
     openReplay(query) {
       const range = parseReplayOptions(query, () => warehouse.now);
