@@ -2,20 +2,29 @@ import { errorCode } from "../../model/failure.ts";
 import { reportAndExit } from "../../runtime/child-process.ts";
 import { connectReader } from "./connection.ts";
 
-/** The output of `PRAGMA quick_check`, or the code of the error that stopped it. */
-export type QuickCheckReport = { readonly result: string } | { readonly code: string };
+/** `unfinished`: the check timed out or failed before it found any damage. */
+export type QuickCheckResult =
+  | { readonly outcome: "sound" | "unfinished" }
+  | { readonly outcome: "damaged"; readonly finding: string };
 
 // Runs in its own process, which can be killed: better-sqlite3 cannot interrupt a running statement.
-function quickCheckFile(path: string): QuickCheckReport {
+function quickCheckFile(path: string): QuickCheckResult {
   try {
     const connection = connectReader(path);
     try {
-      return { result: String(connection.database.pragma("quick_check(1)", { simple: true })) };
+      const output = String(connection.database.pragma("quick_check(1)", { simple: true }));
+      return output === "ok"
+        ? { outcome: "sound" }
+        : { outcome: "damaged", finding: output.replaceAll(/\s+/g, " ") };
     } finally {
       connection.close();
     }
   } catch (error) {
-    return { code: errorCode(error) };
+    const finding = errorCode(error);
+    // Any other error (permissions, memory) says nothing about the file.
+    return /^SQLITE_(CORRUPT|NOTADB)/.test(finding)
+      ? { outcome: "damaged", finding }
+      : { outcome: "unfinished" };
   }
 }
 

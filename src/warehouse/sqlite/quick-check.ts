@@ -1,11 +1,6 @@
 import { resolveSiblingModule, runChildProcess } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { QuickCheckReport } from "./quick-check-process.ts";
-
-/** `unfinished`: the check timed out or failed before it found any damage. */
-type QuickCheckResult =
-  | { readonly outcome: "sound" | "unfinished" }
-  | { readonly outcome: "damaged"; readonly finding: string };
+import type { QuickCheckResult } from "./quick-check-process.ts";
 
 /** Runs `PRAGMA quick_check` in a child process; the writer may write meanwhile. A large file takes minutes. */
 export async function runQuickCheck(
@@ -16,25 +11,14 @@ export async function runQuickCheck(
   const release = clock.beginWork();
   const cancel = clock.after(deadlineMs, () => timeout.abort());
   try {
-    const { result: report } = await runChildProcess<QuickCheckReport>(
+    const { result } = await runChildProcess<QuickCheckResult>(
       resolveSiblingModule("./quick-check-process", import.meta.url),
       [path],
       { signal: signal ? AbortSignal.any([timeout.signal, signal]) : timeout.signal, stderr: "ignore" },
     );
-    return report ? toQuickCheckResult(report) : { outcome: "unfinished" };
+    return result ?? { outcome: "unfinished" };
   } finally {
     cancel();
     release();
   }
-}
-
-function toQuickCheckResult(report: QuickCheckReport): QuickCheckResult {
-  if ("result" in report)
-    return report.result === "ok"
-      ? { outcome: "sound" }
-      : { outcome: "damaged", finding: report.result.replaceAll(/\s+/g, " ") };
-  // Any other error (permissions, memory) says nothing about the file.
-  return /^SQLITE_(CORRUPT|NOTADB)/.test(report.code)
-    ? { outcome: "damaged", finding: report.code }
-    : { outcome: "unfinished" };
 }
