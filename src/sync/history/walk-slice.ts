@@ -69,6 +69,9 @@ export async function walkSlice(
 ) {
   const { client, ingest, reader, stats, signal, log } = context;
   const { key, indexType, indexId, name, serviceWindow, settleDelay, cadence } = slice.series;
+  const { period, quietMargin } = slice.series;
+  // It crosses to the ingest thread with each page.
+  const timing = { period, settleDelay, quietMargin, serviceWindow };
   const { stream } = key;
   const series: Series = { stream, indexType, indexId };
   const walk = buildWalk(context, slice, progress);
@@ -124,7 +127,7 @@ export async function walkSlice(
         isHead: slice.isHead,
         isSilenceConfirmed: position.isSilenceConfirmed,
         acceptsForeign: position.acceptsForeign,
-        timing: slice.series,
+        timing,
         confirmation: context.settings.withdrawals,
         request,
         shouldCountMissing: isComparison,
