@@ -24,6 +24,18 @@ async function pass(ms: number): Promise<void> {
 
 const ids = (messages: readonly Record<string, unknown>[]) => messages.map(({ indexId }) => indexId);
 
+describe("a list of the latest state", () => {
+  it("has a commit at once, though its answer is kept for a second", async () => {
+    const listed = async () => {
+      const response = await fetch(`${fixture.server?.baseUrl}/v3/index-ticker?indexType=LX`);
+      return ids(((await response.json()) as { content: Record<string, unknown>[] }).content);
+    };
+    expect([await listed(), await listed()]).toEqual([["blx"], ["blx"]]);
+    fixture.writeTicks(["elx"], [noon - STEP], "LX");
+    expect(await listed()).toEqual(["blx", "elx"]);
+  });
+});
+
 describe("the live feed", () => {
   it("sends ticks of other processes' commits within 250 ms, once each, and none from before", async () => {
     const byType = await fixture.connect();

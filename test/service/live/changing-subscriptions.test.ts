@@ -35,6 +35,21 @@ describe("changing subscriptions while the feed runs", () => {
     ]);
   });
 
+  it("E3: sends nothing of a list that changes before CONNECTED", async () => {
+    const list = new SubscriptionStates([gwa]);
+    const feed = await startFeed({ greet: () => {} }, { subscriptions: list });
+    await feed.waitUntil(() => feed.server.connections.length === 1);
+    list.replace([gwa, lx]);
+    await feed.clock.advance(5_000);
+    expect(feed.server.lastConnection.received).toEqual([]);
+    feed.server.lastConnection.sendEvent("CONNECTED");
+    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 2);
+    expect(eventsOf(feed.server.lastConnection.received)).toEqual([
+      "SUBSCRIBE_INDEX_TICKER GWA",
+      "SUBSCRIBE_INDEX_TICKER LX",
+    ]);
+  });
+
   it("does not attribute the ERROR after an unsubscribe to a subscription", async () => {
     const list = new SubscriptionStates([gwa, kraken]);
     const feed = await startSubscribedFeed(
