@@ -283,7 +283,7 @@ export class SharedSession {
     const { clock, report } = this.#options;
     const since = clock.now();
     let isOver = false;
-    const cancelTold = clock.after(MAX_SILENT_MS, () => {
+    const cancelReport = clock.after(MAX_SILENT_MS, () => {
       report?.({ kind: "waiting", since, blockers: [] });
       const reportBlockers = (blockers: readonly string[]) => {
         if (isOver || blockers.length === 0) return;
@@ -309,7 +309,7 @@ export class SharedSession {
       this.#blockers = [];
       release();
       cancel();
-      cancelTold();
+      cancelReport();
     }
   }
 }
