@@ -103,8 +103,13 @@ describe("a citation", () => {
       expect(read(file, (warehouse) => warehouse.check(bars).equal)).toBe(true);
     }
     // The state that the line ends with still gives what was cited.
-    expect(read(path, (w) => w.ticks("BTC", { ...whole, knownAt: line })[5]?.price_exact)).toBe("406");
-    const then = read(path, (warehouse) => warehouse.cite("ticks", "BTC", { ...whole, knownAt: line }));
+    const past = { ...whole, knownAt: line };
+    const rows = read(path, (warehouse) => warehouse.ticks("BTC", past));
+    expect(rows[5]?.price_exact).toBe("406");
+    const [columns] = read(path, (warehouse) => warehouse.ticks("BTC", { ...past, as: "columns" }));
+    expect([...(columns?.price ?? [])]).toEqual(rows.map(({ price }) => price));
+    expect([...(columns?.ts ?? [])]).toEqual(rows.map(({ ts: time }) => BigInt(time)));
+    const then = read(path, (warehouse) => warehouse.cite("ticks", "BTC", past));
     expect(then).toMatch(/ known-at=\S+Z rows=9 /);
     expect(read(path, (warehouse) => warehouse.check(then).equal)).toBe(true);
   });

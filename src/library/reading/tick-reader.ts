@@ -1,6 +1,6 @@
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { ofSeries, tickColumns } from "../../warehouse/lookups/series-kinds.ts";
+import { ofSeries, tickColumns, unsortedOfSeries } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import type { TickArrays, TickNumber, TickRow } from "../rows.ts";
@@ -158,34 +158,69 @@ export function readTickArrays(
   { from, to }: TimeRange,
   numbers: readonly TickNumber[],
 ): TickArrays {
-  const { key, index_type, index_id, name } = series;
+  const { key, stream, index_type, index_id, name } = series;
   const columns = tickColumns(series);
-  const read = (column: TickNumber | "ts") => {
-    const sql = `SELECT ${columns[column]} ${ofSeries(series.stream, IN_RANGE)}`;
-    return toNumbers(key === null ? [] : connection.values(sql, [key, from, to]));
+  // Few rows of an earlier state are out of order.
+  const source = connection.knownAt ? unsortedOfSeries(stream, IN_RANGE) : ofSeries(stream, IN_RANGE);
+  const parameters = [key, from, to];
+  const read = (column: TickNumber | "ts") =>
+    connection.values<number | null>(`SELECT ${columns[column]} ${source}`, parameters);
+  const isEmpty = (column: TickNumber) => {
+    const sql = `SELECT 1 ${unsortedOfSeries(stream, IN_RANGE)} AND ${columns[column]} IS NOT NULL LIMIT 1`;
+    return connection.findValue(sql, parameters) === undefined;
   };
-  const readNumbers = (column: TickNumber) => (numbers.includes(column) ? read(column) : new Float64Array());
-  const ts = toTimestamps(read("ts"));
+  const times = key === null ? [] : (read("ts") as Micros[]);
+  const order = findOrder(times);
+  const readNumbers = (column: TickNumber) => {
+    if (!numbers.includes(column)) return new Float64Array();
+    // Most series have no volume of a tick: to find that out costs half of reading it.
+    if (isEmpty(column)) return new Float64Array(times.length).fill(Number.NaN);
+    return toNumbers(read(column), order);
+  };
   return {
     index_type,
     index_id,
     name,
-    length: ts.length,
-    ts,
+    length: times.length,
+    ts: toTimestamps(times, order),
     price: readNumbers("price"),
     volume: readNumbers("volume"),
     tick_volume: readNumbers("tick_volume"),
   };
 }
 
-export function toTimestamps(values: ArrayLike<Micros>): BigInt64Array {
+/** Where the values are in ascending order; undefined if they ascend. Only those after the first descent are sorted. */
+function findOrder(values: readonly number[]): Uint32Array | undefined {
+  const start = values.findIndex((value, at) => value < (values[at - 1] ?? value));
+  if (start < 0) return undefined;
+  const valueAt = (at: number) => values[at] ?? Number.POSITIVE_INFINITY;
+  const late = values.slice(start).map((_, at) => start + at);
+  late.sort((a, b) => valueAt(a) - valueAt(b));
+  const order = new Uint32Array(values.length);
+  let [early, next] = [0, 0];
+  for (let i = 0; i < order.length; i++) {
+    const lateAt = late[next] ?? values.length;
+    const isEarly = early < start && valueAt(early) <= valueAt(lateAt);
+    order[i] = isEarly ? early++ : lateAt;
+    if (!isEarly) next++;
+  }
+  return order;
+}
+
+/** Each BigInt would be an object: the low and the high half of a timestamp are numbers. */
+export function toTimestamps(values: readonly Micros[], order?: Uint32Array): BigInt64Array {
   const result = new BigInt64Array(values.length);
-  for (let i = 0; i < values.length; i++) result[i] = BigInt(values[i] as Micros);
+  const halves = new Int32Array(result.buffer);
+  for (let i = 0; i < values.length; i++) {
+    const ts = values[order?.[i] ?? i] as Micros;
+    halves[2 * i] = ts | 0;
+    halves[2 * i + 1] = Math.floor(ts / 2 ** 32);
+  }
   return result;
 }
 
-export function toNumbers(values: ArrayLike<number | null>): Float64Array {
+export function toNumbers(values: readonly (number | null)[], order?: Uint32Array): Float64Array {
   const result = new Float64Array(values.length);
-  for (let i = 0; i < values.length; i++) result[i] = values[i] ?? Number.NaN;
+  for (let i = 0; i < values.length; i++) result[i] = values[order?.[i] ?? i] ?? Number.NaN;
   return result;
 }

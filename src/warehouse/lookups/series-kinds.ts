@@ -85,6 +85,11 @@ export function tickColumns({ stream, figure }: { readonly stream: TickStream; r
 
 /** SQL: FROM the rows of a series, in order of time. */
 export function ofSeries(stream: RowStream, condition: string, direction?: "DESC", key = "?"): string {
+  return `${unsortedOfSeries(stream, condition, key)} ORDER BY ${timeOrder(stream, direction)}`;
+}
+
+/** The same in any order: an earlier state is a union, and SQLite copies each row of an ordered one. */
+export function unsortedOfSeries(stream: RowStream, condition: string, key = "?"): string {
   const { table, keyColumn } = rowTables[stream];
-  return `FROM ${table} WHERE ${keyColumn} = ${key} AND ${condition} ORDER BY ${timeOrder(stream, direction)}`;
+  return `FROM ${table} WHERE ${keyColumn} = ${key} AND ${condition}`;
 }
