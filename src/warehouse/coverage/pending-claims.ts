@@ -79,11 +79,15 @@ export function readClaims(connection: SqlRunner, { stream, series }: LedgerKey)
   return connection.rows<PendingClaimRow>(sql, [stream, series]).map(toClaim);
 }
 
-/** The pending claims of a stream, by series. */
-export function readPendingClaims(connection: Connection, stream: Stream): Map<number, StoredClaim[]> {
+/** The pending claims of a stream, by series; `of`: only those of one series. */
+export function readPendingClaims(
+  connection: SqlRunner,
+  stream: Stream,
+  of?: number,
+): Map<number, StoredClaim[]> {
   const sql = `SELECT series, ${claimColumns} FROM pending_claims
-    WHERE stream = ? AND accepted_at IS NULL ORDER BY from_ts`;
-  const bySeries = Map.groupBy(connection.rows<PendingClaimRow>(sql, [stream]), ({ series }) => series);
+    WHERE stream = @stream AND accepted_at IS NULL ${of === undefined ? "" : "AND series = @of"} ORDER BY from_ts`;
+  const bySeries = Map.groupBy(connection.rows<PendingClaimRow>(sql, { stream, of }), ({ series }) => series);
   return new Map([...bySeries].map(([series, own]) => [series, own.map(toClaim)]));
 }
 

@@ -8,7 +8,7 @@ import { and, eq, gte, isNotNull, isNull, ne } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sqlite-dialect.ts";
 import { isOfKey, type LedgerKey, readSettledRanges } from "./ledger.ts";
-import { dropPendingClaims, readClaims } from "./pending-claims.ts";
+import { dropPendingClaims, readPendingClaims } from "./pending-claims.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
 export interface TargetRules {
@@ -59,7 +59,7 @@ export function declareTargets(
 
 /** Cuts an ended target to what the service has shown: settled, or to be repeated because it was fetched on request. */
 function dropUnfetched(transaction: Transaction, row: TargetRow): void {
-  const pending = readClaims(transaction, row).filter(({ acceptedAt }) => acceptedAt === null);
+  const pending = readPendingClaims(transaction, row.stream, row.series).get(row.series) ?? [];
   const shown = normalise([...readSettledRanges(transaction, row), ...pending.map(({ range }) => range)]);
   const range = { from: row.from, to: row.to ?? row.from };
   if (subtract([range], shown).length === 0) return;

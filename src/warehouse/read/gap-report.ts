@@ -3,7 +3,7 @@ import { NOTHING_SELECTED } from "../../model/selector.ts";
 import { type Confirmations, type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { computeWindowStart, historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
 import { type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
@@ -72,7 +72,7 @@ export function readGapReport(
       if (!hasRange) return gaps;
       const part = { from: range.from ?? key.firstTs ?? end, to: end };
       const counted = gaps.filter(({ reason }) => range.to !== undefined || reason !== SETTLING_REASON);
-      const known = normalise([...settled, ...gaps].map(({ from, to }) => ({ from, to })));
+      const known = normalise([...settled, ...gaps]);
       const unknown = isDropped(key) ? [] : subtract(normalise([part]), known);
       const reason = connection.knownAt ? NOT_PROVEN_THEN_REASON : undefined;
       return [...counted.flatMap((gap) => clip(gap, part)), ...unknownGaps(key, unknown, now, reason)].sort(
@@ -124,10 +124,8 @@ function readKey(connection: Connection, key: SelectedKey | KnownLedgerKey, now:
   const { all } = key as SelectedKey;
   if (!all) return { gaps, settled: own };
   const covered = readSettledRanges(connection, all).filter(({ proof }) => proof !== "lost");
-  const ranges = normalise(covered.map(({ from, to }) => ({ from, to })));
-  const rest = gaps.flatMap((gap) =>
-    subtract([{ from: gap.from, to: gap.to }], ranges).flatMap((range) => clip(gap, range)),
-  );
+  const ranges = normalise(covered);
+  const rest = gaps.flatMap((gap) => subtract([gap], ranges).flatMap((range) => clip(gap, range)));
   return { gaps: rest, settled: [...own, ...covered] };
 }
 
@@ -142,11 +140,9 @@ function toRow({ stream, index_type, index_id, name }: LedgerKeySummary, gap: Ke
 }
 
 function clip(gap: KeyGap, part: TimeRange): KeyGap[] {
-  const { lostAt } = gap;
-  return intersect([{ from: gap.from, to: gap.to }], normalise([part])).map(({ from, to }) => ({
-    ...gap,
-    ...{ from, to, lostAt: lostAt === null ? null : lostAt + from - gap.from },
-  }));
+  const [from, to] = [Math.max(gap.from, part.from), Math.min(gap.to, part.to)];
+  const lostAt = gap.lostAt === null ? null : gap.lostAt + from - gap.from;
+  return from < to ? [{ ...gap, from, to, lostAt }] : [];
 }
 
 /** Throws a Failure if an earlier state is shown. */
@@ -163,23 +159,16 @@ function unknownGaps(
   key: LedgerKeySummary,
   ranges: readonly TimeRange[],
   now: Micros,
-  reason: string | undefined,
+  pastReason: string | undefined,
 ): KeyGap[] {
-  const past = intersect(ranges, [{ from: Number.NEGATIVE_INFINITY, to: now }]);
-  const future = intersect(ranges, [{ from: now, to: Number.POSITIVE_INFINITY }]);
-  const row = (range: TimeRange, state: KeyGap["state"], reason: string): KeyGap => ({
-    ...{ ...range, state, reason, lostAt: null },
-  });
-  const windowStart = key.isSnapshot ? now : computeWindowStart(key.serviceWindow, now);
-  return [
-    ...intersect(past, [{ from: Number.NEGATIVE_INFINITY, to: windowStart }]).map((range) =>
-      row(range, "lost", reason ?? NOT_FOLLOWED_REASON),
-    ),
-    ...intersect(past, [{ from: windowStart, to: now }]).map((range) =>
-      row(range, "open", reason ?? "not selected"),
-    ),
-    ...future.map((range) => row(range, "open", "in the future")),
-  ];
+  const start = key.isSnapshot ? now : computeWindowStart(key.serviceWindow, now);
+  const [past, future] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const kinds = [
+    { from: past, to: start, state: "lost", reason: pastReason ?? NOT_FOLLOWED_REASON },
+    { from: start, to: now, state: "open", reason: pastReason ?? "not selected" },
+    { from: now, to: future, state: "open", reason: "in the future" },
+  ] as const;
+  return kinds.flatMap((kind) => ranges.flatMap((range) => clip({ ...kind, lostAt: null }, range)));
 }
 
 interface KeySelection {
