@@ -18,7 +18,6 @@ import {
   type LookupTable,
   planLookup,
   type ReconcileOptions,
-  type ReconcileResult,
   writeLookupPlan,
 } from "./reconcile-lookup.ts";
 
@@ -171,16 +170,13 @@ export function planContracts(
 }
 
 /** Writes the plan. Reports an incident in any of the lists. */
-export function writeList(
-  transaction: Transaction,
-  { stream, tables, counted, refresh }: ListPlan,
-): ReconcileResult {
-  const [result, ...parts] = tables.map((plan) => writeLookupPlan(transaction, plan));
+export function writeList(transaction: Transaction, { stream, tables, counted, refresh }: ListPlan) {
+  const results = tables.map((plan) => writeLookupPlan(transaction, plan));
   setRowCount(transaction, stream, counted);
   // Copies symbols, pairs and exchange names into the dictionaries, so that a query by name is an index seek.
   for (const { sql, parameters } of refresh) transaction.run(sql, parameters);
-  const { incident, ...counts } = result as ReconcileResult;
-  return { ...counts, incident: incident ?? parts.find((part) => part.incident)?.incident ?? null };
+  const [result] = results as [ReturnType<typeof writeLookupPlan>];
+  return { ...result, incident: results.find(({ incident }) => incident)?.incident ?? null };
 }
 
 /** The exact digits of the decimals that a REAL cannot represent. */

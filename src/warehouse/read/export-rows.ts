@@ -40,23 +40,15 @@ export type PeriodContent = ReturnType<typeof readPeriod>;
  * so that rows and ledger agree.
  */
 export function readPeriod(connection: Connection, period: ExportPeriod) {
-  const { stream, keys } = period;
+  const { stream, keys, from, to } = period;
   const { table, keyColumn } = rowTables[stream];
-  const sql = `SELECT count(*), min(ts), max(ts), count(details) FROM ${table}
-    WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
-  let rows = 0;
-  let [oldest, newest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  const sql = `SELECT count(*), min(r.ts), max(r.ts), count(r.details) FROM json_each(?) k CROSS JOIN ${table} r
+    WHERE r.${keyColumn} = k.value AND r.ts >= ? AND r.ts < ?`;
+  const [rows, oldest, newest, detailsCount] = connection.findTuple<
+    readonly [rows: number, first: Micros, last: Micros, detailsCount: number]
+  >(sql, [JSON.stringify(keys), from, to]) ?? [0, 0, 0, 0];
   /** Whether any row has a `details`: exact digits, quality notes or unknown properties. */
-  let hasDetails = false;
-  for (const key of keys) {
-    const [count, first, last, detailsCount] = connection.findTuple<
-      readonly [rows: number, first: Micros | null, last: Micros | null, detailsCount: number]
-    >(sql, [key, period.from, period.to]) ?? [0, null, null, 0];
-    rows += count;
-    oldest = Math.min(oldest, first ?? oldest);
-    newest = Math.max(newest, last ?? newest);
-    if (detailsCount > 0) hasDetails = true;
-  }
+  const hasDetails = detailsCount > 0;
   const shown = isDaily(stream) ? formatDay : (ts: Micros) => ts;
   /** The first and the last time, as the files have it: a day of daily bars; undefined without rows. */
   const times = rows === 0 ? undefined : { first: shown(oldest), last: shown(newest) };

@@ -1,6 +1,6 @@
 import { Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
-import { type Confirmations, type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
+import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { computeWindowStart, historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
@@ -23,19 +23,7 @@ import { readConfirmations } from "./status.ts";
 /** Reason of time that the service no longer has and that was never selected. */
 export const NOT_FOLLOWED_REASON = "not followed";
 
-export interface GapReport {
-  /** The present by the service's clock. */
-  readonly now: Micros;
-  /** The ledger keys that the report is about. */
-  readonly keys: readonly LedgerKeySummary[];
-  readonly gaps: readonly GapRow[];
-  /** If the requested range has no start: keys whose ledger begins after its end, about which nothing is known. */
-  readonly outsideRange: readonly LedgerKeySummary[];
-  /** Selectors of which no series is known: the ledger cannot say what they lack. */
-  readonly unresolved: readonly string[];
-  /** What the service must repeat about these gaps. */
-  readonly confirmations: Confirmations;
-}
+export type GapReport = Readonly<ReturnType<typeof readGapReport>>;
 
 /** The requested range; either end may be left open. */
 export interface ReportRange {
@@ -54,7 +42,7 @@ export function readGapReport(
   selection: KeySelection,
   range: ReportRange,
   rules?: ConfirmationRules,
-): GapReport {
+) {
   if (range.from === undefined || range.to === undefined) assertIsNewest(connection);
   const hasRange = range.from !== undefined || range.to !== undefined;
   // One transaction, so that all that is read agrees.
@@ -83,8 +71,14 @@ export function readGapReport(
     const claimed = new Set((hasRange ? gaps : keys).map(namedKeyText));
     const isOutside = ({ firstTs }: SelectedKey) => range.from === undefined && (firstTs ?? end) >= end;
     return {
-      ...{ now, keys, gaps, confirmations: readConfirmations(connection, gaps, rules, claimed) },
+      now,
+      keys: keys as readonly LedgerKeySummary[],
+      gaps,
+      /** What the service must repeat about these gaps. */
+      confirmations: readConfirmations(connection, gaps, rules, claimed),
+      /** If the requested range has no start: keys whose ledger begins after its end, about which nothing is known. */
       outsideRange: hasRange ? keys.filter(isOutside) : [],
+      /** Selectors of which no series is known: the ledger cannot say what they lack. */
       unresolved: findUnresolved(connection, selection),
     };
   })();
