@@ -109,18 +109,14 @@ export function openTarget(
   const from = Math.min(target.from, ...merged.map((range) => range.from));
   const current = merged.find((range) => range.from === from && range.to === null);
   for (const range of merged) if (range !== current) removeTarget(transaction, range);
-  if (current && hasRules(current, target)) return;
   const set = { settleDelay, period, step, serviceWindow };
+  const rules = Object.keys(set) as (keyof typeof set)[];
+  if (current && rules.every((name) => current[name] === set[name])) return;
   const row = { ...key, from, ...set, isSnapshot: isSnapshot ? 1 : 0 } as const;
   transaction.orm.insert(targets).values(row).onConflictDoUpdate({ target: targetKey, set }).run();
 }
 
 const targetKey = [targets.stream, targets.series, targets.from];
-
-function hasRules(row: TargetRow, { settleDelay, period, step, serviceWindow }: StreamRules): boolean {
-  const isSame = row.settleDelay === settleDelay && row.period === period && row.step === step;
-  return isSame && row.serviceWindow === serviceWindow;
-}
 
 function removeTarget({ orm }: Transaction, row: TargetRow): void {
   const isRow = and(isOfKey(targets, row), eq(targets.from, row.from));

@@ -8,8 +8,7 @@ import {
   learnLateness,
   MAX_LATENESS_MICROS,
   readPublication,
-  recordHeadPage,
-  recordLowerPage,
+  recordPublication,
 } from "../../../src/warehouse/coverage/publication.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
@@ -31,7 +30,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
     declareTarget(warehouse, settled.from);
     warehouse.transaction((t) => {
       settle(t, key, settled, "empty");
-      recordHeadPage(t, key, publication);
+      recordPublication(t, key, publication);
     });
     expect(gapsOf(warehouse)).toEqual([
       ["open", "not published yet", -180, -48],
@@ -51,7 +50,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
     declareTarget(warehouse, settled.from);
     warehouse.transaction((t) => {
       settle(t, key, settled, "empty");
-      recordHeadPage(t, key, { ...publication, publishedTo: 0, quietMargin: HOUR / 2 });
+      recordPublication(t, key, { ...publication, publishedTo: 0, quietMargin: HOUR / 2 });
     });
     expect(gapsOf(warehouse)).toEqual([
       ["open", "pending", -180, -135],
@@ -78,22 +77,24 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
 });
 
 describe("the publication of a series", () => {
+  const lower = (publishedTo: number, askedTo = 0) => ({ publishedTo, askedAt: 0, askedTo, quietMargin: 0 });
+
   it("follows the newest head page; lower pages only raise it", () => {
     const warehouse = openTestWarehouse();
     declareTarget(warehouse, present - HOUR);
     const head = { publishedTo: 100, askedAt: 200, askedTo: 150, quietMargin: 0 };
     const read = () => readPublication(warehouse.connection, key);
     expect(read()).toBeUndefined();
-    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 50, askedTo: 0 }));
+    warehouse.transaction((t) => recordPublication(t, key, lower(50)));
     expect(read()).toEqual({ publishedTo: 50, askedAt: 0, askedTo: 0, quietMargin: 0 });
-    warehouse.transaction((t) => recordHeadPage(t, key, head));
-    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 90, askedTo: 0 }));
+    warehouse.transaction((t) => recordPublication(t, key, head));
+    warehouse.transaction((t) => recordPublication(t, key, lower(90)));
     expect(read()).toEqual(head);
-    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 110, askedTo: 0 }));
+    warehouse.transaction((t) => recordPublication(t, key, lower(110)));
     expect(read()?.publishedTo).toBe(110);
-    warehouse.transaction((t) => recordHeadPage(t, key, { ...head, askedAt: 210, quietMargin: 7 }));
+    warehouse.transaction((t) => recordPublication(t, key, { ...head, askedAt: 210, quietMargin: 7 }));
     expect(read()).toEqual({ ...head, askedAt: 210, quietMargin: 7 });
-    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 0, askedTo: 160 }));
+    warehouse.transaction((t) => recordPublication(t, key, lower(0, 160)));
     expect(read()).toEqual({ ...head, askedAt: 210, askedTo: 160, quietMargin: 7 });
     expect(readPublication(warehouse.connection, { ...key, series: 2 })).toBeUndefined();
   });
@@ -106,8 +107,8 @@ describe("the publication of a series", () => {
       const [own, other, foreign] = [keyOf("GWA", "btc"), keyOf("GWA", "eth"), keyOf("LX", "btc")];
       const has = (to: number) => hasOtherPublished(t, own, "GWA", to);
       for (const each of [own, foreign, { ...other, stream: "ohlcv" as const }])
-        recordLowerPage(t, each, { publishedTo: 900, askedTo: 0 });
-      recordLowerPage(t, other, { publishedTo: 100, askedTo: 0 });
+        recordPublication(t, each, lower(900));
+      recordPublication(t, other, lower(100));
       expect([has(100), has(101)]).toEqual([true, false]);
     });
   });
