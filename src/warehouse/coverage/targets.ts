@@ -2,7 +2,7 @@ import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract } from "../../model/time-range.ts";
 import { type TargetRow, targets, warehouseState } from "../schema/coverage.ts";
-import { series as dictionary } from "../schema/lookups.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, gte, isNotNull, isNull, ne } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -69,16 +69,11 @@ function dropUnfetched(transaction: Transaction, row: TargetRow): void {
 }
 
 /** The targets of a stream, with the index or the exchange of each. */
-export function readTargets({ orm }: Transaction, stream: Stream) {
-  const { indexType, indexId } = dictionary;
-  const columns = { series: targets.series, from: targets.from, to: targets.to, indexType, indexId };
-  const isSame = eq(dictionary.series, targets.series);
-  return orm
-    .select(columns)
-    .from(targets)
-    .innerJoin(dictionary, isSame)
-    .where(eq(targets.stream, stream))
-    .all();
+export function readTargets(connection: SqlRunner, stream: Stream) {
+  const sql = `SELECT w.series, w.from_ts AS "from", w.to_ts AS "to", s.index_type AS indexType, s.index_id AS indexId
+    FROM targets w JOIN series s ON s.series = w.series WHERE w.stream = ?`;
+  type Row = Pick<TargetRow, "series" | "from" | "to"> & Pick<SeriesNames, "indexType" | "indexId">;
+  return connection.rows<Row>(sql, [stream]);
 }
 
 /** Ends the open-ended target of the key at `at`. */

@@ -24,15 +24,6 @@ const ROWS_PER_BLOCK = 8_192;
 /** [ts, columns of the table …, `details` if the period has any] */
 type ExportedRow = readonly [ts: Micros, ...columns: SqlValue[]];
 
-/** Rows of one series in order of time. */
-interface RowBlock {
-  /** The position of the series in the period's `keys`. */
-  readonly at: number;
-  readonly rows: readonly ExportedRow[];
-  /** Computed for each row: whether the ledger covers it, or whether a ticker repeats the previous price. */
-  readonly flags: readonly (boolean | null)[] | undefined;
-}
-
 export type PeriodContent = ReturnType<typeof readPeriod>;
 
 /**
@@ -95,11 +86,15 @@ function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod
   return Map.groupBy(ranges, ({ series }) => series);
 }
 
+/**
+ * Rows of one series in order of time; `at`: its position in the period's `keys`; `flags`: for each row whether the ledger covers it, or
+ * whether a ticker repeats the previous price.
+ */
 function* readBlocks(
   connection: Connection,
   period: ExportPeriod,
   options: { ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined; hasDetails: boolean },
-): Generator<RowBlock> {
+) {
   const { stream, keys } = period;
   const { ledger, hasDetails } = options;
   const { table, keyColumn } = rowTables[stream];

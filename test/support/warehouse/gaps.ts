@@ -2,7 +2,7 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { present } from "../present.ts";
-import { queryRows } from "./open-warehouse.ts";
+import { openTestWarehouse, queryRows } from "./open-warehouse.ts";
 
 /** The settle delay of a target. */
 export const DELAY = 60 * MICROS_PER_SECOND;
@@ -25,6 +25,13 @@ export function declareTarget(warehouse: WarehouseWriter, from: number, more: Pa
     const rules = { settleDelay: DELAY, period: DELAY / 2, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
     declareTargets(transaction, "index_ticks", [{ key, from, ...rules, ...more }], present);
   });
+}
+
+/** A warehouse in which the first series of index ticks is selected from this timestamp on. */
+export function openTarget(from: number, more: Partial<Target> = {}): WarehouseWriter {
+  const warehouse = openTestWarehouse();
+  declareTarget(warehouse, from, more);
+  return warehouse;
 }
 
 /** State, reason and bounds in units of each row of the view `gaps`, as of `present`. */

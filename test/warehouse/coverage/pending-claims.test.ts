@@ -10,7 +10,7 @@ import {
   storeClaim,
 } from "../../../src/warehouse/coverage/pending-claims.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
-import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
+import { DELAY, gapsOf, openTarget, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
@@ -91,8 +91,7 @@ describe("a pending claim", () => {
     ["not found", [["unconfirmed", "not found, unconfirmed", -1800, -3]]],
   ])("%s decides the state and the reason of its gap, until it is accepted", (kind, gaps) => {
     const gapsWith = (acceptedAt: number | null) => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 10 * HOUR);
+      const warehouse = openTarget(present - 10 * HOUR);
       const range = { from: present - 5 * HOUR, to: present - 4 * HOUR };
       const counts = { subject: [], answers: 2, firstAt: first, lastAt: now, acceptedAt };
       const key = { stream: "index_ticks", series: 1 } as const;
@@ -105,8 +104,7 @@ describe("a pending claim", () => {
   });
 
   it("of records that do not exist is no missing range; one against stored rows is", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 10 * HOUR);
+    const warehouse = openTarget(present - 10 * HOUR);
     const key = { stream: "index_ticks", series: 1 } as const;
     const ago = (hours: number) => present - hours * HOUR;
     warehouse.transaction((t) => {

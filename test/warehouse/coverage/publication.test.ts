@@ -13,7 +13,7 @@ import {
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
-import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
+import { DELAY, gapsOf, openTarget, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 
@@ -26,8 +26,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
   const publication = { publishedTo: settled.to, askedAt, askedTo: askedAt - DELAY, quietMargin: 0 };
 
   it("shows what REST was asked about as not published yet, and what it was not asked about as pending", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, settled.from);
+    const warehouse = openTarget(settled.from);
     warehouse.transaction((t) => {
       settle(t, key, settled, "empty");
       recordPublication(t, key, publication);
@@ -46,8 +45,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
   });
 
   it("shows the margin of a quiet series before it was asked for as settling, and what is older as pending", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, settled.from);
+    const warehouse = openTarget(settled.from);
     warehouse.transaction((t) => {
       settle(t, key, settled, "empty");
       recordPublication(t, key, { ...publication, publishedTo: 0, quietMargin: HOUR / 2 });
@@ -64,8 +62,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
   });
 
   it("shows what may still get late records as settling, less and less without any", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, settled.from);
+    const warehouse = openTarget(settled.from);
     warehouse.transaction((t) => {
       settle(t, key, { from: settled.from, to: present - 2 * HOUR }, "empty");
       recordStreamState(t, "index_ticks", { lateBy: HOUR, lateAt: present });
@@ -80,8 +77,7 @@ describe("the publication of a series", () => {
   const lower = (publishedTo: number, askedTo = 0) => ({ publishedTo, askedAt: 0, askedTo, quietMargin: 0 });
 
   it("follows the newest head page; lower pages only raise it", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - HOUR);
+    const warehouse = openTarget(present - HOUR);
     const head = { publishedTo: 100, askedAt: 200, askedTo: 150, quietMargin: 0 };
     const read = () => readPublication(warehouse.connection, key);
     expect(read()).toBeUndefined();
