@@ -42,17 +42,15 @@ export function declareTargets(
   declared: readonly Target[],
   at: Micros,
 ): void {
-  const { orm } = transaction;
-  const isOpen = and(eq(targets.stream, stream), isNull(targets.to));
-  const open = orm.select({ series: targets.series }).from(targets).where(isOpen).all();
+  const openSql = "SELECT series FROM targets WHERE stream = ? AND to_ts IS NULL";
   const selected = new Set(declared.map(({ key }) => key.series));
-  for (const { series } of open)
+  for (const series of transaction.values<number>(openSql, [stream]))
     if (!selected.has(series)) {
       endTarget(transaction, { stream, series }, at);
       dropPendingClaims(transaction, { stream, series });
     }
   const isEnded = and(eq(targets.stream, stream), isNotNull(targets.to));
-  for (const row of orm.select().from(targets).where(isEnded).all())
+  for (const row of transaction.orm.select().from(targets).where(isEnded).all())
     if (!selected.has(row.series)) dropUnfetched(transaction, row);
   for (const target of declared) openTarget(transaction, target, false);
 }

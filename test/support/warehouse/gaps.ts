@@ -9,7 +9,10 @@ export const DELAY = 60 * MICROS_PER_SECOND;
 export { present };
 
 const UNIT = 20 * MICROS_PER_SECOND;
-const HOUR = 3600 * MICROS_PER_SECOND;
+export const HOUR = 3600 * MICROS_PER_SECOND;
+
+/** The first series of index ticks. */
+export const key = { stream: "index_ticks", series: 1 } as const;
 
 const toUnits = (ts: number) => Math.floor((ts - present) / UNIT);
 /** The view reads SQLite's clock: this sets it to half a unit after `present`, beside the whole hours that a test has set. */

@@ -9,14 +9,18 @@ import {
   recordBlockedReason,
   recordClockSkew,
 } from "../../../src/warehouse/coverage/targets.ts";
-import { DELAY, declareTarget, gapsOf, openTarget, present } from "../../support/warehouse/gaps.ts";
+import {
+  DELAY,
+  declareTarget,
+  gapsOf,
+  HOUR,
+  key,
+  openTarget,
+  present,
+} from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
-
-const HOUR = 3600 * MICROS_PER_SECOND;
-
-const key = { stream: "index_ticks", series: 1 } as const;
 
 describe("the view gaps", () => {
   it("shows a head that grows while no daemon runs, and its youngest part as settling", () => {

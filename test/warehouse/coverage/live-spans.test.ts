@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/answer.ts";
 import {
   beginLiveSpans,
@@ -9,12 +8,9 @@ import {
 } from "../../../src/warehouse/coverage/live-spans.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { DELAY, gapsOf, openTarget, present } from "../../support/warehouse/gaps.ts";
+import { DELAY, gapsOf, HOUR, key, openTarget, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-
-const HOUR = 3600 * MICROS_PER_SECOND;
-const key = { stream: "index_ticks", series: 1 } as const;
 
 describe("live spans", () => {
   const spansOf = (warehouse: ReturnType<typeof openTestWarehouse>) =>

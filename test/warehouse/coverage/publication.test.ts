@@ -13,12 +13,9 @@ import {
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
-import { DELAY, gapsOf, openTarget, present } from "../../support/warehouse/gaps.ts";
+import { DELAY, gapsOf, HOUR, key, openTarget, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-
-const HOUR = 3600 * MICROS_PER_SECOND;
-const key = { stream: "index_ticks", series: 1 } as const;
 
 describe("the view gaps of a series whose newest records REST lacks", () => {
   const settled = { from: present - 5 * HOUR, to: present - HOUR };
