@@ -53,18 +53,10 @@ const entryTables = {
   markets: buildLookupTable(marketColumns, { entity: "market", table: "market_rows", ...entries }),
   exchanges: buildLookupTable(exchangeColumns, { entity: "exchange", table: "exchanges", ...entries }),
 };
-const exchangeMarkets = buildLookupTable(exchangeMarketColumns, {
-  entity: "exchange_market",
-  table: "exchange_markets",
-  keys: ["exchange_id", "market_id"],
-  untracked: ["extra"],
-});
-const exchangeSymbols = buildLookupTable(exchangeSymbolColumns, {
-  entity: "exchange_symbol",
-  table: "exchange_symbols",
-  keys: ["exchange_id", "asset_id"],
-  untracked: ["extra"],
-});
+const listOfExchange = (columns: readonly Column[], entity: string, id: string) =>
+  buildLookupTable(columns, { entity, table: `${entity}s`, keys: ["exchange_id", id], untracked: ["extra"] });
+const exchangeMarkets = listOfExchange(exchangeMarketColumns, "exchange_market", "market_id");
+const exchangeSymbols = listOfExchange(exchangeSymbolColumns, "exchange_symbol", "asset_id");
 const exchangeLists = [
   [exchangeMarkets, "markets"],
   [exchangeSymbols, "symbols"],

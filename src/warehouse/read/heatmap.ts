@@ -86,7 +86,10 @@ export function* readHeatmap(connection: Connection, now: Micros): Generator<voi
     runs.set(group, total.runs(group.members.length));
   }
   yield;
-  const listed = listChartSeries(groups, ranks, readTitles(connection));
+  const names = connection.tuples<readonly [id: string, name: string]>(
+    "SELECT id, coalesce(name, '') FROM assets",
+  );
+  const listed = listChartSeries(groups, ranks, new Map(names));
   yield;
   return createHeatmap({ groups, grids, runs, gaps, series: new SeriesSearch(listed) }, now);
 }
@@ -255,11 +258,6 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
   const sql = `WITH ranked AS MATERIALIZED (SELECT asset_id, rank FROM latest_market_caps WHERE rank IS NOT NULL)
     SELECT asset_id, rank FROM ranked UNION ALL SELECT m.id, rank FROM ranked JOIN markets m ON m.base_asset_id = asset_id`;
   return new Map(connection.tuples<readonly [id: string, rank: number]>(sql));
-}
-
-function readTitles(connection: Connection): ReadonlyMap<string, string> {
-  const sql = "SELECT id, coalesce(name, '') FROM assets";
-  return new Map(connection.tuples<readonly [id: string, name: string]>(sql));
 }
 
 /** The best rank first, then by name. */
