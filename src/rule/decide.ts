@@ -11,14 +11,7 @@ import {
   reopen,
 } from "./apply.ts";
 import { type ConfirmationRules, type Confirmed, confirm, type Evidence } from "./confirm.ts";
-import {
-  claimNotFound,
-  type Interpretation,
-  ignoreClaims,
-  interpret,
-  type PageAlarm,
-  saysNothing,
-} from "./interpret.ts";
+import { claimNotFound, ignoreClaims, interpret, type PageAlarm, saysNothing } from "./interpret.ts";
 
 /** What is known when an answer arrives; nothing of the answer is written yet. */
 export interface Known {
@@ -36,14 +29,7 @@ export interface Decision extends Pick<Confirmed, "recorded" | "dropped"> {
   readonly touched: readonly SettledRange[];
 }
 
-export interface PageDecision extends Decision, Omit<Interpretation, "claims" | "young" | "reopened"> {
-  /** The page has records where the ledger said that there are none, or nothing older: that range is open again. */
-  readonly hasReopened: boolean;
-  /** The service has not published the range up to the end of the gap. */
-  readonly isUnpublished: boolean;
-  /** Why the page settles nothing. */
-  readonly alarm: PageAlarm | undefined;
-}
+export type PageDecision = Readonly<ReturnType<typeof decidePage>>;
 
 interface PageDoubts {
   /** What `findContradiction` says, or that the format is unknown. */
@@ -53,11 +39,7 @@ interface PageDoubts {
 }
 
 /** What a page of a history changes. Its rows are stored in any case. */
-export function decidePage(
-  page: PageAnswer,
-  known: Known,
-  { contradiction, hasConflict }: PageDoubts,
-): PageDecision {
+export function decidePage(page: PageAnswer, known: Known, { contradiction, hasConflict }: PageDoubts) {
   const { stored, rules } = known;
   const { isStale, timestamps } = page;
   // A stale page neither repeats nor disproves a claim.
@@ -66,7 +48,8 @@ export function decidePage(
     ? ignoreClaims(page, stored, contradiction)
     : interpret(page, stored, pending, rules);
   const staleProof = isStale ? said.proven : undefined;
-  const alarm = contradiction ?? (staleProof && hasConflict(staleProof) ? "older_than_stored" : undefined);
+  const alarm: PageAlarm | undefined =
+    contradiction ?? (staleProof && hasConflict(staleProof) ? "older_than_stored" : undefined);
   // What a stale page has no records of, it does not prove.
   const isMute = staleProof !== undefined && said.claims.length === 0;
   const { claims, proven, isComplete, endsAt, bound } = alarm || isMute ? saysNothing : said;
@@ -77,8 +60,11 @@ export function decidePage(
     isComplete,
     endsAt,
     bound: said.bound,
+    /** The service has not published the range up to the end of the gap. */
     isUnpublished: bound.isUnpublished,
+    /** The page has records where the ledger said that there are none, or nothing older: that range is open again. */
     hasReopened: said.reopened.length > 0,
+    /** Why the page settles nothing. */
     alarm,
   };
 }

@@ -28,8 +28,8 @@ export interface Snapshot {
   readonly cadence: Micros;
   readonly parts: readonly SnapshotPart[];
   /** When the first part was requested and the last had arrived, by the service's clock; undefined: unknown. */
-  readonly askedAt?: Micros;
-  readonly answeredAt?: Micros;
+  readonly askedAt?: Micros | undefined;
+  readonly answeredAt?: Micros | undefined;
 }
 
 /** What the snapshots of a subscription have shown so far. The warehouse keeps it, so that a restart forgets nothing. */
@@ -146,17 +146,8 @@ function periodOf(ts: Micros, cadence: Micros): TimeRange {
   return { from, to: from + cadence };
 }
 
-/** One observation of a snapshot stream. */
-interface Observation {
-  readonly stream: SnapshotStream;
-  /** The timestamp of the records. */
-  readonly ts: Micros;
-  /** When they were requested and when they had arrived, by the service's clock; undefined: unknown. */
-  readonly askedAt: Micros | undefined;
-  readonly answeredAt: Micros | undefined;
-  /** How long one observation is valid by the settings. */
-  readonly cadence: Micros;
-}
+/** One observation of a snapshot stream; `ts`: the timestamp of the records. It is valid for a cadence. */
+type Observation = Pick<Snapshot, "stream" | "cadence" | "askedAt" | "answeredAt"> & { readonly ts: Micros };
 
 /** What the service documents. Other streams have no period until their records show one. */
 const documentedPeriods: Readonly<Partial<Record<SnapshotStream, Micros>>> = {
@@ -191,7 +182,7 @@ export interface Refreshes {
  * polled, a record stands until the next refresh: each poll that returns it again has observed it until then.
  * `range`: what the observation covers, on the grid of the cadence, at least `[ts, ts + cadence)`.
  */
-export function observeRefresh(
+function observeRefresh(
   last: Refreshes | undefined,
   observation: Observation,
 ): { readonly range: TimeRange; readonly refreshes: Refreshes } {

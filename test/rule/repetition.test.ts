@@ -3,13 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { formatDuration } from "../../src/cli/output/text.ts";
 import { MICROS_PER_SECOND } from "../../src/model/time.ts";
-import {
-  type AbsentEntries,
-  countAbsences,
-  isEnough,
-  onlyAbsent,
-  repetitionTable,
-} from "../../src/rule/repetition.ts";
+import { type AbsentEntries, countAbsences, onlyAbsent, repetitionTable } from "../../src/rule/repetition.ts";
 
 it("what must be repeated is printed by docs/promise.md", () => {
   const cell = (value: number | string, format: (value: number) => string = String) =>
@@ -28,20 +22,6 @@ it("what must be repeated is printed by docs/promise.md", () => {
 });
 
 const required = { answers: 3, over: 100 };
-
-describe("an answer that must be repeated", () => {
-  it.each<[what: string, answers: number, lastAt: number, isEnough: boolean]>([
-    ["too few answers", 2, 500, false],
-    ["too little time", 9, 99, false],
-    ["enough of both", 3, 100, true],
-  ])("%s", (_, answers, lastAt, expected) => {
-    expect(isEnough({ answers, firstAt: 0, lastAt }, required)).toBe(expected);
-  });
-
-  it("one answer is enough, whatever the time, if none must follow", () => {
-    expect(isEnough({ answers: 1, firstAt: 5, lastAt: 5 }, { answers: 1, over: 100 })).toBe(true);
-  });
-});
 
 describe("entries that a list lacks", () => {
   /** The answers at these times, each with what it lacks. */

@@ -229,12 +229,12 @@ function latestView(stream: RowStream, { present, clockSkew, refreshPeriods }: C
   const contracts = hasContracts
     ? "LEFT JOIN derivative_contracts c ON c.id = t.contract_id AND c.derivative_type = t.derivative_type"
     : "";
-  const live = liveColumns(duckDbDialect(present), {
+  const newestOfStream = `(SELECT max(ts) FROM ${stream} WHERE ${isPlausible})`;
+  const live = liveColumns(duckDbDialect(present), stream, newestOfStream, {
     ts: "t.ts",
     now: `(epoch_us(now()) + ${clockSkew})`,
-    newestOfStream: `(SELECT max(ts) FROM ${stream} WHERE ${isPlausible})`,
     period: String(refreshPeriods[stream]),
-    expirationTs: hasContracts ? "epoch_us(c.expiration)" : undefined,
+    expirationTs: "epoch_us(c.expiration)",
   });
   return `SELECT t.*, ${live}
   FROM ${stream} t JOIN (

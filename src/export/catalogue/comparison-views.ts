@@ -1,4 +1,4 @@
-import { barWidths, MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import { barWidths, type Micros } from "../../model/time.ts";
 import { type BarTick, barColumns, barDecimals } from "../../warehouse/views/bar-views.ts";
 import { comparisonViews } from "../../warehouse/views/comparison-views.ts";
 import { duckDbDialect } from "./duckdb-dialect.ts";
@@ -27,7 +27,6 @@ function bars(length: string, ticks: string, present: Micros): string {
   const columns = barColumns(duckDbDialect(present), {
     start: "b.ts",
     length,
-    isDaily: length === String(MICROS_PER_DAY),
     decimals: barDecimals
       .map(({ name }) => `b.${name}, coalesce(b.${name}_digits, exact_digits(b.${name})) AS ${name}_exact`)
       .join(", "),

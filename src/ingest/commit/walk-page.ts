@@ -10,7 +10,7 @@ import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
 import { findPrevious, previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
 import { applyChanges, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
-import { decayLateness, recordHeadPage, recordLowerPage } from "../../warehouse/coverage/publication.ts";
+import { decayLateness, recordPublication } from "../../warehouse/coverage/publication.ts";
 import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
@@ -228,7 +228,7 @@ function writePage(
   committedPages: CommittedPages,
 ) {
   const { stream, series } = key;
-  const { answer, rows, previews, learnedOffset } = read;
+  const { rows, previews, learnedOffset } = read;
   const { rejects, unknownFields, foreign, requestedAt } = decoded;
   const { proven, isComplete, isUnpublished, hasReopened, alarm, endsAt } = decision;
   const claims = storeClaims(transaction, key, decision, read.counts);
@@ -241,7 +241,7 @@ function writePage(
   if (unknownFields.length > 0) countUnknownFields(transaction, stream, unknownFields);
   if (read.lateness) recordStreamState(transaction, stream, read.lateness);
   if (learnedOffset !== undefined) recordStreamState(transaction, stream, { liveOffset: learnedOffset });
-  recordShown(transaction, key, answer, decision.bound);
+  recordShown(transaction, key, decision.bound);
   if (read.isNewest) noteNewest(transaction, decoded, page.series);
   if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
   return {
@@ -285,13 +285,10 @@ function learnOffset(
 function recordShown(
   transaction: Transaction,
   key: SeriesKey,
-  { isHead, isStale }: PageAnswer,
   { publication, showsRunningDay }: UpperBound,
 ): void {
   if (showsRunningDay) recordStreamState(transaction, key.stream, { servesRunningDay: 1 });
-  if (!publication) return;
-  if (isHead && !isStale) recordHeadPage(transaction, key, publication);
-  else recordLowerPage(transaction, key, publication);
+  if (publication) recordPublication(transaction, key, publication);
 }
 
 interface CommittedPage extends TimeRange {

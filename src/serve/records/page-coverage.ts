@@ -6,7 +6,7 @@ import { intersect, normalise, type TimeRange } from "../../model/time-range.ts"
 import type { PendingClaim, SettledRange } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
-import { pendingReasons, readClaims } from "../../warehouse/coverage/pending-claims.ts";
+import { pendingReasons, readPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { targetStartSql } from "../../warehouse/views/gap-parts.ts";
 import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
@@ -44,7 +44,7 @@ export function* readSegments(
     const lostTo = Math.min(to, openFrom);
     if (from < lostTo) yield { from, to: lostTo, state: "lost", reason: NOT_AT_SOURCE_REASON };
   };
-  const claims = readClaims(connection, { stream, series }).filter(({ acceptedAt }) => acceptedAt === null);
+  const claims = readPendingClaims(connection, stream, series).get(series) ?? [];
   let at = end;
   for (;;) {
     const ranges = connection.rows<SettledRange>(settledSql, [stream, series, at]);

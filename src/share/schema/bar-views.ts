@@ -89,7 +89,6 @@ function barsOfSeries(length: Micros, start?: string): string {
   const columns = barColumns(postgresDialect, {
     start: "f.ts",
     length: String(length),
-    isDaily: length === MICROS_PER_DAY,
     decimals: barDecimals.map(({ name }) => `f.${name}, f.${name}_exact`).join(", "),
     count: "f.n_ticks",
     expected: "e.expected_ticks",

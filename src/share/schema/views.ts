@@ -1,7 +1,7 @@
 import { keyColumns, type RowStream, streamTable } from "../../model/streams.ts";
 import { coverageViews } from "../../warehouse/views/coverage-views.ts";
 import {
-  liveColumnsOf,
+  liveColumns,
   MAX_AHEAD_MICROS,
   streamViews,
   tickStreams,
@@ -24,7 +24,7 @@ function latestRows(stream: RowStream): string {
   const newest = (entry: string) => `SELECT n.* FROM mds.${table} n WHERE n.${key} = ${entry}.${key}
     AND n.ts < ${postgresDialect.presentTs} + ${MAX_AHEAD_MICROS} ORDER BY n.ts DESC LIMIT 1`;
   const newestOfStream = `(SELECT max(x.ts) FROM mds.${dictionary} k CROSS JOIN LATERAL (${newest("k")}) x)`;
-  const live = liveColumnsOf(postgresDialect, stream, newestOfStream, "s.expiration");
+  const live = liveColumns(postgresDialect, stream, newestOfStream);
   return `SELECT ${[...viewColumns(postgresDialect, stream, postgresDialect.decimals), live].join(",\n  ")}
 FROM mds.${dictionary} s CROSS JOIN LATERAL (${newest("s")}) r`;
 }

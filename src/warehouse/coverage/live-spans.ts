@@ -36,25 +36,18 @@ export function clearLiveSpans(transaction: Transaction): void {
 
 type SpanTick = Pick<IndexTick, "indexType" | "indexId" | "ts">;
 
-const extendWholeSql =
-  "UPDATE live_spans SET to_ts = max(to_ts, ?) WHERE stream = ? AND index_type = ? AND index_id = ''";
-/** The ticks come first: the other way round, all of them would be scanned for each span. */
-const extendSql = `INSERT INTO live_spans (stream, index_type, index_id, from_ts, to_ts)
-    SELECT l.stream, l.index_type, l.index_id, l.from_ts, n.value FROM json_each(?) n CROSS JOIN live_spans l
-    WHERE l.stream = ? AND l.index_type = ? AND l.index_id = n.key AND l.to_ts < n.value
-  ON CONFLICT DO UPDATE SET to_ts = excluded.to_ts`;
+const extendSql =
+  "UPDATE live_spans SET to_ts = max(to_ts, ?) WHERE stream = ? AND index_type = ? AND index_id = ?";
 
 /** Extends each span to the newest tick of its own subscription. Call it in the transaction that stores the ticks. */
 export function extendLiveSpans(transaction: Transaction, ticks: readonly SpanTick[]): void {
-  const newest = new Map<string, Micros>();
-  for (const { indexType, ts } of ticks) if (ts > (newest.get(indexType) ?? 0)) newest.set(indexType, ts);
-  for (const [indexType, newestOfType] of newest) {
+  for (const [indexType, ofType] of Map.groupBy(ticks, (tick) => tick.indexType)) {
+    const extend = (indexId: string, own: readonly SpanTick[]) => {
+      const newest = own.reduce((latest, { ts }) => Math.max(latest, ts), 0);
+      return transaction.run(extendSql, [newest, stream, indexType, indexId]) > 0;
+    };
     // Either the whole type is subscribed to, or single indices.
-    if (transaction.run(extendWholeSql, [newestOfType, stream, indexType]) > 0) continue;
-    const newestById: Record<string, Micros> = {};
-    for (const tick of ticks)
-      if (tick.indexType === indexType && tick.ts > (newestById[tick.indexId] ?? 0))
-        newestById[tick.indexId] = tick.ts;
-    transaction.run(extendSql, [JSON.stringify(newestById), stream, indexType]);
+    if (extend("", ofType)) continue;
+    for (const [indexId, own] of Map.groupBy(ofType, (tick) => tick.indexId)) extend(indexId, own);
   }
 }

@@ -1,15 +1,15 @@
 import { END_REASON, NOT_FOUND_REASON } from "../../model/status/gap-state.ts";
 import type { WithdrawalStatus } from "../../model/status/warehouse-status.ts";
 import type { Stream } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ClaimKind, PendingClaim } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { AbsentEntries, ListClaimKind } from "../../rule/repetition.ts";
 import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
-import { series as dictionary } from "../schema/lookups.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
-import { and, eq, gt, isNull, or } from "../sqlite/drizzle.ts";
+import { eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
+import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import type { LedgerKey } from "./ledger.ts";
 
 /** A stored claim. */
@@ -79,11 +79,15 @@ export function readClaims(connection: SqlRunner, { stream, series }: LedgerKey)
   return connection.rows<PendingClaimRow>(sql, [stream, series]).map(toClaim);
 }
 
-/** The pending claims of a stream, by series. */
-export function readPendingClaims(connection: Connection, stream: Stream): Map<number, StoredClaim[]> {
+/** The pending claims of a stream, by series; `of`: only those of one series. */
+export function readPendingClaims(
+  connection: SqlRunner,
+  stream: Stream,
+  of?: number,
+): Map<number, StoredClaim[]> {
   const sql = `SELECT series, ${claimColumns} FROM pending_claims
-    WHERE stream = ? AND accepted_at IS NULL ORDER BY from_ts`;
-  const bySeries = Map.groupBy(connection.rows<PendingClaimRow>(sql, [stream]), ({ series }) => series);
+    WHERE stream = @stream AND accepted_at IS NULL ${of === undefined ? "" : "AND series = @of"} ORDER BY from_ts`;
+  const bySeries = Map.groupBy(connection.rows<PendingClaimRow>(sql, { stream, of }), ({ series }) => series);
   return new Map([...bySeries].map(([series, own]) => [series, own.map(toClaim)]));
 }
 
@@ -140,32 +144,16 @@ export function storeAbsentEntries(
     );
 }
 
+const { moment } = sqliteDialect;
 /** An accepted withdrawal is reported for this long. */
 const REPORTED_MICROS = 7 * MICROS_PER_DAY;
 
+const reportedSql = `SELECT m.stream, s.index_type, s.index_id, s.name, ${moment("m.from_ts")} AS from_time, ${moment("m.to_ts")} AS to_time,
+    m.rows, m.answers, ${moment("m.first_at")} AS first_seen, ${moment("m.accepted_at")} AS believed_at
+  FROM pending_claims m JOIN series s ON s.series = m.series
+  WHERE m.kind IN (${incidentKindsSql}) AND (m.accepted_at IS NULL OR m.accepted_at > ? AND m.kind = 'withdrawn') ORDER BY m.claim`;
+
 /** The claims against stored rows that an operator should know of at `now`: pending, or accepted within a week. */
 export function readReportedWithdrawals(connection: Connection, now: Micros): WithdrawalStatus[] {
-  const { acceptedAt, claim, kind } = pendingClaims;
-  const isRecent = and(gt(acceptedAt, now - REPORTED_MICROS), eq(kind, "withdrawn"));
-  const rows = connection.orm
-    .select({ row: pendingClaims, names: dictionary })
-    .from(pendingClaims)
-    .innerJoin(dictionary, eq(dictionary.series, pendingClaims.series))
-    .where(or(isNull(acceptedAt), isRecent))
-    .orderBy(claim)
-    .all();
-  return rows
-    .filter(({ row }) => isIncident(row.kind))
-    .map(({ row, names }) => ({
-      stream: row.stream,
-      index_type: names.indexType,
-      index_id: names.indexId,
-      name: names.name,
-      from_time: formatTimestamp(row.from),
-      to_time: formatTimestamp(row.to),
-      rows: row.rows,
-      answers: row.answers,
-      first_seen: formatTimestamp(row.firstAt),
-      believed_at: row.acceptedAt === null ? null : formatTimestamp(row.acceptedAt),
-    }));
+  return connection.rows<WithdrawalStatus>(reportedSql, [now - REPORTED_MICROS]);
 }

@@ -83,32 +83,22 @@ export function readPublication(
   return connection.findRow<Publication>(sql, [stream, series]);
 }
 
-/** Stores what a page of the head showed. */
-export function recordHeadPage(
+/** Of a page of the head, which may show less than was known; a page below it has no time at which the head was requested. */
+const ofHeadSql =
+  "published_to = excluded.published_to, asked_at = excluded.asked_at, quiet_margin = excluded.quiet_margin";
+const ofLowerSql = `published_to = max(published_to, excluded.published_to)
+      WHERE published_to < excluded.published_to OR asked_to < excluded.asked_to`;
+
+/** Stores what a page has shown. */
+export function recordPublication(
   transaction: Transaction,
   { stream, series }: LedgerKey,
   { publishedTo, askedAt, askedTo, quietMargin }: Publication,
 ): void {
   transaction.run(
     `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, ?, ?, ?)
-      ON CONFLICT (stream, series) DO UPDATE SET published_to = excluded.published_to,
-        asked_at = excluded.asked_at, asked_to = max(asked_to, excluded.asked_to), quiet_margin = excluded.quiet_margin`,
+      ON CONFLICT (stream, series) DO UPDATE SET asked_to = max(asked_to, excluded.asked_to), ${askedAt > 0 ? ofHeadSql : ofLowerSql}`,
     [stream, series, publishedTo, askedAt, askedTo, quietMargin],
-  );
-}
-
-/** Stores what a page below the head showed, which may be less than was known. */
-export function recordLowerPage(
-  transaction: Transaction,
-  { stream, series }: LedgerKey,
-  { publishedTo, askedTo }: Pick<Publication, "publishedTo" | "askedTo">,
-): void {
-  transaction.run(
-    `INSERT INTO publications (stream, series, published_to, asked_at, asked_to, quiet_margin) VALUES (?, ?, ?, 0, ?, 0)
-      ON CONFLICT (stream, series) DO UPDATE SET published_to = max(published_to, excluded.published_to),
-        asked_to = max(asked_to, excluded.asked_to)
-      WHERE published_to < excluded.published_to OR asked_to < excluded.asked_to`,
-    [stream, series, publishedTo, askedTo],
   );
 }
 

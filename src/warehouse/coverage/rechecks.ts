@@ -15,16 +15,6 @@ export interface DueRecheck extends Readonly<SeriesNames>, TargetRules {
   readonly targetFrom: Micros;
 }
 
-type DueRow = Omit<DueRecheck, "key"> & Pick<TargetRow, "series">;
-
-const dueSql = (
-  condition: string,
-) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS targetFrom,
-    w.service_window AS serviceWindow, w.settle_delay AS settleDelay, w.step
-  FROM targets w JOIN series s ON s.series = w.series
-    JOIN rechecks r ON r.stream = w.stream AND r.series = w.series
-  WHERE w.stream = ? AND w.to_ts IS NULL AND w.is_snapshot = 0 AND r.day < ? ${condition} ORDER BY w.series`;
-
 /** Selected series of a stream, or one of them, whose last recheck was before `day` (`YYYY-MM-DD`). */
 export function readDueRechecks(
   connection: Connection,
@@ -32,8 +22,16 @@ export function readDueRechecks(
   day: string,
   series?: number,
 ): DueRecheck[] {
-  const [condition, values] = series === undefined ? ["", []] : ["AND w.series = ?", [series]];
-  const rows = connection.rows<DueRow>(dueSql(condition), [stream, day, ...values]);
+  const sql = `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS targetFrom,
+      w.service_window AS serviceWindow, w.settle_delay AS settleDelay, w.step
+    FROM targets w JOIN series s ON s.series = w.series JOIN rechecks r ON r.stream = w.stream AND r.series = w.series
+    WHERE w.stream = @stream ${series === undefined ? "" : "AND w.series = @series"} AND w.to_ts IS NULL AND w.is_snapshot = 0
+      AND r.day < @day ORDER BY w.series`;
+  const rows = connection.rows<Omit<DueRecheck, "key"> & Pick<TargetRow, "series">>(sql, {
+    stream,
+    series,
+    day,
+  });
   return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 

@@ -4,10 +4,10 @@ import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { type GapScope, gapPartsSql, longParts } from "../views/gap-parts.ts";
+import { gapPartsSql, longParts } from "../views/gap-parts.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import type { LedgerKey, SeriesKey } from "./ledger.ts";
-import { readClaims, readPendingClaims, type StoredClaim } from "./pending-claims.ts";
+import { readPendingClaims, type StoredClaim } from "./pending-claims.ts";
 
 /** The gaps of one series at one time. */
 export interface SeriesGaps extends Readonly<SeriesNames> {
@@ -32,16 +32,14 @@ export interface SeriesGaps extends Readonly<SeriesNames> {
   readonly blockedReason: string | null;
 }
 
-/** A statement of the definition of the view `gaps` at `@now`. */
-function partsSql(columns: string, scope: GapScope, order = ""): string {
-  const parts = gapPartsSql(sqliteDialect, { now: "CAST(@now AS INTEGER)", ...scope });
+/** A statement of the definition of the view `gaps` at `@now`, for the series of a stream from `@first` to `@last`. */
+function partsSql(columns: string, order = ""): string {
+  const parts = gapPartsSql(sqliteDialect, { now: "CAST(@now AS INTEGER)", ofKey: ofSpan });
   return `WITH ${parts} SELECT ${columns} FROM ${longParts("p")}${order}`;
 }
 
 // The sign hides the value from the planner, which would prepare the statement anew for each.
-const ofStream = (alias: string) => `${alias}.stream = +@stream`;
-const ofSeries = (alias: string) => `${ofStream(alias)} AND ${alias}.series = +@series`;
-const ofSpan = (alias: string) => `${ofStream(alias)} AND ${alias}.series BETWEEN +@first AND +@last`;
+const ofSpan = (alias: string) => `${alias}.stream = +@stream AND ${alias}.series BETWEEN +@first AND +@last`;
 
 interface PartRow extends SeriesNames, TimeRange {
   readonly series: number;
@@ -54,9 +52,7 @@ interface PartRow extends SeriesNames, TimeRange {
 
 const partColumns = `p.series, p.index_type AS indexType, p.index_id AS indexId, p.name, p.kind, p.from_ts AS "from", p.to_ts AS "to", p.reason,
   p.target_end AS targetEnd, p.service_window AS serviceWindow, p.blocked_reason AS blockedReason`;
-const partsOfStream = partsSql(partColumns, { ofKey: ofStream }, " ORDER BY p.series, p.from_ts");
-/** Separate statements: with an optional condition SQLite would scan instead of seek. */
-const partsOfSeries = partsSql(partColumns, { ofKey: ofSeries }, " ORDER BY p.series, p.from_ts");
+const partsOfSpan = partsSql(partColumns, " ORDER BY p.series, p.from_ts");
 
 /**
  * The gaps of every series of a stream, or of one series, at `now` by the service's clock. Series without gaps are
@@ -68,17 +64,10 @@ export function readGaps(
   now: Micros,
   series?: number,
 ): SeriesGaps[] {
-  const at = Math.floor(now);
-  const rows =
-    series === undefined
-      ? connection.rows<PartRow>(partsOfStream, { stream, now: at })
-      : connection.rows<PartRow>(partsOfSeries, { stream, series, now: at });
+  const span = { stream, first: series ?? 0, last: series ?? Number.MAX_SAFE_INTEGER };
+  const rows = connection.rows<PartRow>(partsOfSpan, { ...span, now: Math.floor(now) });
   if (rows.length === 0) return [];
-  const claims = series === undefined ? readPendingClaims(connection, stream) : undefined;
-  const claimsOf = (key: SeriesKey) =>
-    claims
-      ? (claims.get(key.series) ?? [])
-      : readClaims(connection, key).filter(({ acceptedAt }) => acceptedAt === null);
+  const claims = readPendingClaims(connection, stream, series);
   return [...Map.groupBy(rows, (row) => row.series)].flatMap(([seriesKey, parts]): SeriesGaps[] => {
     const select = (...kinds: readonly PartRow["kind"][]) =>
       normalise(parts.filter(({ kind }) => kinds.includes(kind)).map(({ from, to }) => ({ from, to })));
@@ -101,7 +90,7 @@ export function readGaps(
         missing: select("pending", "later"),
         unconfirmed: select("absent"),
         unconfirmedReason: parts.find(({ kind }) => kind === "absent")?.reason ?? "",
-        claims: claimsOf(key),
+        claims: claims.get(seriesKey) ?? [],
         unpublished: select("unpublished"),
       },
     ];
@@ -126,7 +115,7 @@ type GapTuple = readonly [
 
 /** What follows from these is computed here: a subscription has hundreds of thousands of gaps, which SQLite would sort, too. */
 const gapColumns = "p.series, p.from_ts, p.to_ts, p.kind IN ('lost', 'settled'), p.reason, p.service_window";
-const gapsOfSpan = partsSql(gapColumns, { ofKey: ofSpan });
+const gapsOfSpan = partsSql(gapColumns);
 
 function toGap([, from, to, isLost, reason, serviceWindow]: GapTuple): KeyGap {
   const state = isLost ? "lost" : gapState(reason);

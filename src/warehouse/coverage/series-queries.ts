@@ -29,26 +29,22 @@ type HeadRow = SeriesNames &
     readonly settledTo: SettledRangeRow["to"] | null;
   };
 
-const headsSql = (
-  condition: string,
-) => `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
-    w.from_ts AS targetFrom, g.to_ts AS settledTo, g.reason,
-    u.published_to AS publishedTo, u.asked_at AS askedAt, u.asked_to AS askedTo, u.quiet_margin AS quietMargin
-  FROM targets w CROSS JOIN series s ON s.series = w.series
-    LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
-    LEFT JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts =
-      (SELECT max(l.from_ts) FROM settled_ranges l WHERE l.stream = w.stream AND l.series = w.series)
-  WHERE w.stream = ? ${condition} AND w.to_ts IS NULL AND w.is_snapshot = 0 ORDER BY w.series`;
-
 /** The heads of all series of a stream, or of one, that have a target without an end: one index seek each. */
 export function readSeriesHeads(
   connection: Connection,
   stream: HistoryStream,
   series?: number,
 ): SeriesHead[] {
-  const [condition, values] = series === undefined ? ["", []] : ["AND w.series = ?", [series]];
-  const rows = connection.rows<HeadRow>(headsSql(condition), [stream, ...values]);
-  return rows.map((row) => ({
+  const sql = `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name,
+      w.from_ts AS targetFrom, g.to_ts AS settledTo, g.reason,
+      u.published_to AS publishedTo, u.asked_at AS askedAt, u.asked_to AS askedTo, u.quiet_margin AS quietMargin
+    FROM targets w CROSS JOIN series s ON s.series = w.series
+      LEFT JOIN publications u ON u.stream = w.stream AND u.series = w.series
+      LEFT JOIN settled_ranges g ON g.stream = w.stream AND g.series = w.series AND g.from_ts =
+        (SELECT max(l.from_ts) FROM settled_ranges l WHERE l.stream = w.stream AND l.series = w.series)
+    WHERE w.stream = @stream ${series === undefined ? "" : "AND w.series = @series"} AND w.to_ts IS NULL AND w.is_snapshot = 0
+    ORDER BY w.series`;
+  return connection.rows<HeadRow>(sql, { stream, series }).map((row) => ({
     key: { stream, series: row.series },
     indexType: row.indexType,
     indexId: row.indexId,

@@ -2,13 +2,13 @@ import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract } from "../../model/time-range.ts";
 import { type TargetRow, targets, warehouseState } from "../schema/coverage.ts";
-import { series as dictionary } from "../schema/lookups.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { and, eq, gte, isNotNull, isNull, ne } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sqlite-dialect.ts";
 import { isOfKey, type LedgerKey, readSettledRanges } from "./ledger.ts";
-import { dropPendingClaims, readClaims } from "./pending-claims.ts";
+import { dropPendingClaims, readPendingClaims } from "./pending-claims.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
 export interface TargetRules {
@@ -42,24 +42,22 @@ export function declareTargets(
   declared: readonly Target[],
   at: Micros,
 ): void {
-  const { orm } = transaction;
-  const isOpen = and(eq(targets.stream, stream), isNull(targets.to));
-  const open = orm.select({ series: targets.series }).from(targets).where(isOpen).all();
+  const openSql = "SELECT series FROM targets WHERE stream = ? AND to_ts IS NULL";
   const selected = new Set(declared.map(({ key }) => key.series));
-  for (const { series } of open)
+  for (const series of transaction.values<number>(openSql, [stream]))
     if (!selected.has(series)) {
       endTarget(transaction, { stream, series }, at);
       dropPendingClaims(transaction, { stream, series });
     }
   const isEnded = and(eq(targets.stream, stream), isNotNull(targets.to));
-  for (const row of orm.select().from(targets).where(isEnded).all())
+  for (const row of transaction.orm.select().from(targets).where(isEnded).all())
     if (!selected.has(row.series)) dropUnfetched(transaction, row);
   for (const target of declared) openTarget(transaction, target, false);
 }
 
 /** Cuts an ended target to what the service has shown: settled, or to be repeated because it was fetched on request. */
 function dropUnfetched(transaction: Transaction, row: TargetRow): void {
-  const pending = readClaims(transaction, row).filter(({ acceptedAt }) => acceptedAt === null);
+  const pending = readPendingClaims(transaction, row.stream, row.series).get(row.series) ?? [];
   const shown = normalise([...readSettledRanges(transaction, row), ...pending.map(({ range }) => range)]);
   const range = { from: row.from, to: row.to ?? row.from };
   if (subtract([range], shown).length === 0) return;
@@ -69,16 +67,11 @@ function dropUnfetched(transaction: Transaction, row: TargetRow): void {
 }
 
 /** The targets of a stream, with the index or the exchange of each. */
-export function readTargets({ orm }: Transaction, stream: Stream) {
-  const { indexType, indexId } = dictionary;
-  const columns = { series: targets.series, from: targets.from, to: targets.to, indexType, indexId };
-  const isSame = eq(dictionary.series, targets.series);
-  return orm
-    .select(columns)
-    .from(targets)
-    .innerJoin(dictionary, isSame)
-    .where(eq(targets.stream, stream))
-    .all();
+export function readTargets(connection: SqlRunner, stream: Stream) {
+  const sql = `SELECT w.series, w.from_ts AS "from", w.to_ts AS "to", s.index_type AS indexType, s.index_id AS indexId
+    FROM targets w JOIN series s ON s.series = w.series WHERE w.stream = ?`;
+  type Row = Pick<TargetRow, "series" | "from" | "to"> & Pick<SeriesNames, "indexType" | "indexId">;
+  return connection.rows<Row>(sql, [stream]);
 }
 
 /** Ends the open-ended target of the key at `at`. */
@@ -109,18 +102,14 @@ export function openTarget(
   const from = Math.min(target.from, ...merged.map((range) => range.from));
   const current = merged.find((range) => range.from === from && range.to === null);
   for (const range of merged) if (range !== current) removeTarget(transaction, range);
-  if (current && hasRules(current, target)) return;
   const set = { settleDelay, period, step, serviceWindow };
+  const rules = Object.keys(set) as (keyof typeof set)[];
+  if (current && rules.every((name) => current[name] === set[name])) return;
   const row = { ...key, from, ...set, isSnapshot: isSnapshot ? 1 : 0 } as const;
   transaction.orm.insert(targets).values(row).onConflictDoUpdate({ target: targetKey, set }).run();
 }
 
 const targetKey = [targets.stream, targets.series, targets.from];
-
-function hasRules(row: TargetRow, { settleDelay, period, step, serviceWindow }: StreamRules): boolean {
-  const isSame = row.settleDelay === settleDelay && row.period === period && row.step === step;
-  return isSame && row.serviceWindow === serviceWindow;
-}
 
 function removeTarget({ orm }: Transaction, row: TargetRow): void {
   const isRow = and(isOfKey(targets, row), eq(targets.from, row.from));

@@ -18,7 +18,6 @@ import {
   type LookupTable,
   planLookup,
   type ReconcileOptions,
-  type ReconcileResult,
   writeLookupPlan,
 } from "./reconcile-lookup.ts";
 
@@ -54,18 +53,10 @@ const entryTables = {
   markets: buildLookupTable(marketColumns, { entity: "market", table: "market_rows", ...entries }),
   exchanges: buildLookupTable(exchangeColumns, { entity: "exchange", table: "exchanges", ...entries }),
 };
-const exchangeMarkets = buildLookupTable(exchangeMarketColumns, {
-  entity: "exchange_market",
-  table: "exchange_markets",
-  keys: ["exchange_id", "market_id"],
-  untracked: ["extra"],
-});
-const exchangeSymbols = buildLookupTable(exchangeSymbolColumns, {
-  entity: "exchange_symbol",
-  table: "exchange_symbols",
-  keys: ["exchange_id", "asset_id"],
-  untracked: ["extra"],
-});
+const listOfExchange = (columns: readonly Column[], entity: string, id: string) =>
+  buildLookupTable(columns, { entity, table: `${entity}s`, keys: ["exchange_id", id], untracked: ["extra"] });
+const exchangeMarkets = listOfExchange(exchangeMarketColumns, "exchange_market", "market_id");
+const exchangeSymbols = listOfExchange(exchangeSymbolColumns, "exchange_symbol", "asset_id");
 const exchangeLists = [
   [exchangeMarkets, "markets"],
   [exchangeSymbols, "symbols"],
@@ -171,16 +162,13 @@ export function planContracts(
 }
 
 /** Writes the plan. Reports an incident in any of the lists. */
-export function writeList(
-  transaction: Transaction,
-  { stream, tables, counted, refresh }: ListPlan,
-): ReconcileResult {
-  const [result, ...parts] = tables.map((plan) => writeLookupPlan(transaction, plan));
+export function writeList(transaction: Transaction, { stream, tables, counted, refresh }: ListPlan) {
+  const results = tables.map((plan) => writeLookupPlan(transaction, plan));
   setRowCount(transaction, stream, counted);
   // Copies symbols, pairs and exchange names into the dictionaries, so that a query by name is an index seek.
   for (const { sql, parameters } of refresh) transaction.run(sql, parameters);
-  const { incident, ...counts } = result as ReconcileResult;
-  return { ...counts, incident: incident ?? parts.find((part) => part.incident)?.incident ?? null };
+  const [result] = results as [ReturnType<typeof writeLookupPlan>];
+  return { ...result, incident: results.find(({ incident }) => incident)?.incident ?? null };
 }
 
 /** The exact digits of the decimals that a REAL cannot represent. */

@@ -1,5 +1,5 @@
 import { formatTimestamp } from "../../model/time.ts";
-import { type AbsentEntries, countAbsences, onlyAbsent, requiredFor } from "../../rule/repetition.ts";
+import { countAbsences, onlyAbsent, requiredFor } from "../../rule/repetition.ts";
 import { readAbsentEntries, storeAbsentEntries } from "../coverage/pending-claims.ts";
 import type { SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
@@ -15,15 +15,6 @@ export interface LookupTable {
   /** Tracked columns that contain timestamps. */
   readonly timestamps: readonly string[];
   readonly numbers: readonly string[];
-}
-
-export interface ReconcileResult {
-  readonly added: number;
-  readonly changed: number;
-  /** Newly marked as delisted, after lists have lacked them for long enough. */
-  readonly delisted: number;
-  /** Set when so many rows were missing that the list is probably wrong. */
-  readonly incident: { readonly missing: number; readonly listed: number } | null;
 }
 
 /** A list that lacks a larger part of the listed rows is an incident. At most this part is delisted at once. */
@@ -46,18 +37,7 @@ interface StoredRow {
 }
 
 /** What a list changes in its table, decided by what is stored before anything is written. */
-export interface LookupPlan {
-  readonly lookup: LookupTable;
-  readonly isStale: boolean;
-  readonly added: readonly (readonly SqlValue[])[];
-  readonly seen: readonly { readonly before: StoredRow; readonly after: readonly SqlValue[] }[];
-  /** The keys of the listed rows that the list lacks, and of those that count as removed now. */
-  readonly missing: readonly (readonly SqlValue[])[];
-  readonly delisted: readonly (readonly SqlValue[])[];
-  /** What the list lacks so far, by its name; undefined: as before. */
-  readonly absent: { readonly list: string; readonly pending: readonly AbsentEntries[] } | undefined;
-  readonly incident: ReconcileResult["incident"];
-}
+export type LookupPlan = Readonly<ReturnType<typeof planLookup>>;
 
 /**
  * Compares a lookup table with a list; each incoming row is its key, tracked and untracked values. Rows that a complete
@@ -68,7 +48,7 @@ export function planLookup(
   lookup: LookupTable,
   incoming: readonly (readonly SqlValue[])[],
   { scope = [], isComplete, isStale = false }: ReconcileOptions & { readonly scope?: Scope },
-): LookupPlan {
+) {
   const stored = readStored(transaction, lookup, scope);
   const seen = new Map(incoming.map((values) => [keyOf(lookup, values), values]));
   const added = [...seen].flatMap(([key, values]) => (stored.has(key) ? [] : [values]));
@@ -93,9 +73,12 @@ export function planLookup(
   const keyValues = (key: string) => stored.get(key)?.values.slice(0, lookup.keys.length) ?? [];
   return {
     ...{ lookup, isStale, added, seen: both },
+    /** The keys of the listed rows that the list lacks, and of those that count as removed now. */
     missing: missing.map(keyValues),
     delisted: accepted.map(keyValues),
+    /** What the list lacks so far, by its name; undefined: as before. */
     absent: absent.length + pending.length > 0 ? { list, pending } : undefined,
+    /** So many rows are missing that the list is probably wrong. */
     incident: isIncident ? { missing: missing.length, listed: listed.length } : null,
   };
 }
@@ -104,11 +87,12 @@ export function planLookup(
 export function writeLookupPlan(
   transaction: Transaction,
   { lookup, isStale, added, seen, missing, delisted, absent, incident }: LookupPlan,
-): ReconcileResult {
+) {
   const show = `UPDATE ${lookup.table} SET absences = absences + 1 WHERE ${whereKey(lookup)}`;
   const result = {
     added: added.reduce((sum, values) => sum + upsert(transaction, lookup, values, isStale), 0),
     changed: seen.filter(({ before, after }) => update(transaction, lookup, before, after)).length,
+    /** Newly marked as delisted, after lists have lacked them for long enough. */
     delisted: delisted.length,
     incident,
   };

@@ -25,9 +25,7 @@ export interface KnownSeries extends NamedSeries, Named {
   readonly indexType: string | null;
 }
 
-interface NameRow extends Omit<KnownSeries, "labels"> {
-  readonly label: string | null;
-}
+type NameRow = Omit<KnownSeries, "labels"> & { readonly label: string | null };
 
 /** The lookups know series of which the warehouse has no rows yet, and further names. */
 const namesSql = `

@@ -40,11 +40,15 @@ export function readChartBars(
     const found = connection.orm.select().from(series).where(isIndex).get();
     if (!found) return undefined;
     const present = readPresentTs(connection);
-    const { from, bars } = readTickBars(connection, options, hasTime);
+    const { from, parts: bars } = readNewestFirst(options, hasTime, (range) =>
+      readStoredBars(connection, { ...options, ...range }, `bars_${width}`, tickBarColumns),
+    );
     const stored = readStoredHistory(connection, found.series, width, present);
     const requested = { ...options, from };
     const ofTicks = readUnprovenRanges(connection, "index_ticks", found.series, requested, present);
-    const daily = stored.firstDay === null ? [] : readDailyBars(connection, requested);
+    const wholeDays = { ...requested, from: startOfDay(from) };
+    const daily =
+      stored.firstDay === null ? [] : readStoredBars(connection, wholeDays, "ohlcv", dailyBarColumns);
     const days =
       stored.firstDay === null ? [] : listDailyDays(requested, { bars, daily, ofTicks, stored, present });
     // Where no ticks were asked for, the ledger of the daily bars says what is proven.
@@ -80,14 +84,19 @@ export function readChartBars(
 const toSeconds = (ts: Micros) => ts / MICROS_PER_SECOND;
 const toSecondsRange = ({ from, to }: TimeRange) => ({ from: toSeconds(from), to: toSeconds(to) });
 
-function readTickBars(connection: Connection, options: ChartBarsOptions, hasTime: () => boolean) {
-  const { indexType, indexId, width } = options;
-  const sql = `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h FROM bars_${width}
+/** The columns of a `ChartBar`. */
+const tickBarColumns = "open, high, low, close, n_ticks, expected_ticks, coverage, is_complete, volume_24h";
+const dailyBarColumns = "open, high, low, close, NULL, 0, is_final, is_final, volume";
+
+function readStoredBars(
+  connection: Connection,
+  { indexType, indexId, from, to }: ChartBarsOptions,
+  view: string,
+  columns: string,
+): ChartBar[] {
+  const sql = `SELECT ts / ${MICROS_PER_SECOND}, ${columns} FROM ${view}
     WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`;
-  const { from, parts } = readNewestFirst(options, hasTime, (range) =>
-    connection.tuples<ChartBar>(sql, [indexType, indexId, range.from, range.to]),
-  );
-  return { from, bars: parts };
+  return connection.tuples<ChartBar>(sql, [indexType, indexId, from, to]);
 }
 
 /** Reads the newest parts of the range first, until the time is up. */
@@ -106,17 +115,6 @@ export function readNewestFirst<T>(
     chunks.unshift(read({ from, to: until }));
   }
   return { from, parts: chunks.flat() };
-}
-
-function readDailyBars(
-  connection: Connection,
-  { indexType, indexId, from, to }: ChartBarsOptions,
-): ChartBar[] {
-  return connection.tuples<ChartBar>(
-    `SELECT ts / ${MICROS_PER_SECOND}, open, high, low, close, NULL, 0, is_final, is_final, volume FROM ohlcv
-        WHERE index_type = ? AND index_id = ? AND ts >= ? AND ts < ? ORDER BY ts`,
-    [indexType, indexId, startOfDay(from), to],
-  );
 }
 
 /** Narrow bars come from ticks, wide ones from kept bars, which may reach further back. */
@@ -210,25 +208,22 @@ function readUnprovenRanges(
   present: Micros,
 ): UnprovenRange[] {
   const requested = normalise([{ from: start, to: end }]);
+  const toRange = ({ from, to }: TimeRange, state: ChartRange["state"], reason: string): UnprovenRange => ({
+    ...{ from, to, stream, state, reason },
+  });
   const gaps = readKeyGaps(connection, { stream, series }, present)
     .filter(({ from, to }) => from < end && to > start)
-    .reverse()
-    .slice(0, MAX_GAPS)
-    .map(({ from, to, state, reason }): UnprovenRange => ({ from, to, stream, state, reason }));
+    .slice(-MAX_GAPS)
+    .map((gap) => toRange(gap, gap.state, gap.reason));
   const settled = readSettledIn(connection, { stream, series }, { from: start, to: end });
   const empty = settled
     .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)
-    .map(
-      ({ from, to, reason }): UnprovenRange => ({
-        ...{ from, to, stream, state: "empty" },
-        reason: reason ?? "no rows",
-      }),
-    );
+    .map((range) => toRange(range, "empty", range.reason ?? "no rows"));
   // Nothing is known before the oldest gap of a truncated list, nor after the present of the views.
-  const oldest = gaps.length < MAX_GAPS ? start : (gaps.at(-1)?.from ?? 0);
+  const oldest = gaps.length < MAX_GAPS ? start : (gaps[0]?.from ?? 0);
   const known = intersect(requested, normalise([{ from: oldest, to: present }]));
-  const neverSelected = subtract(known, normalise([...gaps, ...settled])).map(
-    (range): UnprovenRange => ({ ...range, stream, state: "none", reason: "not asked for" }),
+  const neverSelected = subtract(known, normalise([...gaps, ...settled])).map((range) =>
+    toRange(range, "none", "not asked for"),
   );
   return clip([...gaps, ...empty, ...neverSelected], requested).sort((a, b) => a.from - b.from);
 }

@@ -2,7 +2,7 @@ import type { Column } from "../../model/column.ts";
 import { type Dictionary, isDaily, type RowStream, streamTable } from "../../model/streams.ts";
 import {
   formatTimestamp,
-  MICROS_PER_MS,
+  MICROS_PER_DAY,
   MICROS_PER_SECOND,
   type Micros,
   parseTimestamp,
@@ -57,8 +57,9 @@ const MAX_ROWS_PER_MONTH = 16_000_000;
 
 /** A stream with fewer rows is written again within half a second, so its periods need no slices. */
 const MAX_UNSLICED_ROWS = 250_000;
+const HOUR = 3600 * MICROS_PER_SECOND;
 /** REST confirms live ticks some time after an hour has ended. */
-const CLOSING_DELAY = 2 * 3600 * MICROS_PER_SECOND;
+const CLOSING_DELAY = 2 * HOUR;
 
 /** Periods before this have one file each. Later ones are cut into slices, so that a live minute changes a small file. */
 export function closedBefore(connection: Connection, stream: RowStream): Micros {
@@ -143,22 +144,22 @@ function sliceOf(unit: PeriodUnit, ts: Micros, closed: Micros): string {
   return isClosed(day) ? day : periodOf("hour", ts);
 }
 
+/** The longest period whose name has so many letters: from its start this leads into the next one. */
+const LONGEST: Readonly<Record<number, Micros>> = {
+  4: 366 * MICROS_PER_DAY,
+  7: 31 * MICROS_PER_DAY,
+  10: MICROS_PER_DAY,
+  13: HOUR,
+};
+
+const startOf = (period: string) => parseTimestamp(`${period}${"0000-01-01T00:00:00Z".slice(period.length)}`);
+
 /** The ends of everything are times that can be formatted as days. */
 export function periodRange(period: string): { from: Micros; to: Micros } {
-  if (period === "") return { from: MIN_TS, to: MAX_TS };
-  if (period.length === PERIOD_LENGTHS.hour) {
-    const from = parseTimestamp(`${period}:00:00Z`) ?? 0;
-    return { from, to: from + 3600 * MICROS_PER_SECOND };
-  }
-  const [year = 0, month = 1, day = 1] = period.split("-").map(Number);
-  const next = [
-    year + (period.length === PERIOD_LENGTHS.year ? 1 : 0),
-    month - 1 + (period.length === PERIOD_LENGTHS.month ? 1 : 0),
-    day + (period.length === PERIOD_LENGTHS.day ? 1 : 0),
-  ] as const;
-  // `Date.UTC` takes the years 0 to 99 for 1900 to 1999.
-  const toTs = (y: number, m: number, d: number) => new Date(0).setUTCFullYear(y, m, d) * MICROS_PER_MS;
-  return { from: toTs(year, month - 1, day), to: Math.min(toTs(...next), MAX_TS) };
+  const from = startOf(period) ?? MIN_TS;
+  if (period === "") return { from, to: MAX_TS };
+  const next = formatTimestamp(from + (LONGEST[period.length] ?? 0)).slice(0, period.length);
+  return { from, to: Math.min(startOf(next) ?? MAX_TS, MAX_TS) };
 }
 
 const MIN_TS = parseTimestamp("0000-01-01T00:00:00Z") ?? Number.MIN_SAFE_INTEGER;

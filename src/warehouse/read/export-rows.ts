@@ -24,15 +24,6 @@ const ROWS_PER_BLOCK = 8_192;
 /** [ts, columns of the table …, `details` if the period has any] */
 type ExportedRow = readonly [ts: Micros, ...columns: SqlValue[]];
 
-/** Rows of one series in order of time. */
-interface RowBlock {
-  /** The position of the series in the period's `keys`. */
-  readonly at: number;
-  readonly rows: readonly ExportedRow[];
-  /** Computed for each row: whether the ledger covers it, or whether a ticker repeats the previous price. */
-  readonly flags: readonly (boolean | null)[] | undefined;
-}
-
 export type PeriodContent = ReturnType<typeof readPeriod>;
 
 /**
@@ -40,23 +31,15 @@ export type PeriodContent = ReturnType<typeof readPeriod>;
  * so that rows and ledger agree.
  */
 export function readPeriod(connection: Connection, period: ExportPeriod) {
-  const { stream, keys } = period;
+  const { stream, keys, from, to } = period;
   const { table, keyColumn } = rowTables[stream];
-  const sql = `SELECT count(*), min(ts), max(ts), count(details) FROM ${table}
-    WHERE ${keyColumn} = ? AND ts >= ? AND ts < ?`;
-  let rows = 0;
-  let [oldest, newest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  const sql = `SELECT count(*), min(r.ts), max(r.ts), count(r.details) FROM json_each(?) k CROSS JOIN ${table} r
+    WHERE r.${keyColumn} = k.value AND r.ts >= ? AND r.ts < ?`;
+  const [rows, oldest, newest, detailsCount] = connection.findTuple<
+    readonly [rows: number, first: Micros, last: Micros, detailsCount: number]
+  >(sql, [JSON.stringify(keys), from, to]) ?? [0, 0, 0, 0];
   /** Whether any row has a `details`: exact digits, quality notes or unknown properties. */
-  let hasDetails = false;
-  for (const key of keys) {
-    const [count, first, last, detailsCount] = connection.findTuple<
-      readonly [rows: number, first: Micros | null, last: Micros | null, detailsCount: number]
-    >(sql, [key, period.from, period.to]) ?? [0, null, null, 0];
-    rows += count;
-    oldest = Math.min(oldest, first ?? oldest);
-    newest = Math.max(newest, last ?? newest);
-    if (detailsCount > 0) hasDetails = true;
-  }
+  const hasDetails = detailsCount > 0;
   const shown = isDaily(stream) ? formatDay : (ts: Micros) => ts;
   /** The first and the last time, as the files have it: a day of daily bars; undefined without rows. */
   const times = rows === 0 ? undefined : { first: shown(oldest), last: shown(newest) };
@@ -103,11 +86,15 @@ function provenRanges(connection: Connection, { stream, from, to }: ExportPeriod
   return Map.groupBy(ranges, ({ series }) => series);
 }
 
+/**
+ * Rows of one series in order of time; `at`: its position in the period's `keys`; `flags`: for each row whether the ledger covers it, or
+ * whether a ticker repeats the previous price.
+ */
 function* readBlocks(
   connection: Connection,
   period: ExportPeriod,
   options: { ledger: ReadonlyMap<number, readonly TimeRange[]> | undefined; hasDetails: boolean },
-): Generator<RowBlock> {
+) {
   const { stream, keys } = period;
   const { ledger, hasDetails } = options;
   const { table, keyColumn } = rowTables[stream];

@@ -14,11 +14,6 @@ import { rowTables, type SqlValue } from "../tables/row-tables.ts";
 /** [key, ts, columns of the table …, details] */
 export type ForwardedRow = readonly [key: number, ts: Micros, ...columns: SqlValue[]];
 
-const selectRows = (stream: RowStream) => {
-  const { table, keyColumn, columns } = rowTables[stream];
-  return `SELECT ${keyColumn}, ts, ${columns.join(", ")} FROM ${table} WHERE ${keyColumn} = ?`;
-};
-
 /** Names of the values of a `ForwardedRow`. */
 export function forwardedColumns(stream: RowStream): readonly string[] {
   const { keyColumn, columns } = rowTables[stream];
@@ -35,7 +30,8 @@ export function readRange(
   range: TimeRange,
   maxRows: number,
 ) {
-  const sql = `${selectRows(stream)} AND ts >= ? AND ts < ? ORDER BY ${timeOrder(stream)} LIMIT ?`;
+  const { table, keyColumn } = rowTables[stream];
+  const sql = `SELECT ${forwardedColumns(stream).join(", ")} FROM ${table} WHERE ${keyColumn} = ? AND ts >= ? AND ts < ? ORDER BY ${timeOrder(stream)} LIMIT ?`;
   return connection.database.transaction(() => {
     const rows = connection.tuples<ForwardedRow>(sql, [key, range.from, range.to, maxRows + 1]);
     const excess = rows.length > maxRows ? rows.pop() : undefined;

@@ -1,9 +1,9 @@
 import { Failure } from "../../model/failure.ts";
 import { NOTHING_SELECTED } from "../../model/selector.ts";
-import { type Confirmations, type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
+import { type GapRow, SETTLING_REASON } from "../../model/status/gap-state.ts";
 import { computeWindowStart, historyStreams, type Stream, streamTable } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import { intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
+import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { readSettledRanges } from "../coverage/ledger.ts";
 import { type KeyGap, readKeyGaps } from "../coverage/series-gaps.ts";
@@ -23,19 +23,7 @@ import { readConfirmations } from "./status.ts";
 /** Reason of time that the service no longer has and that was never selected. */
 export const NOT_FOLLOWED_REASON = "not followed";
 
-export interface GapReport {
-  /** The present by the service's clock. */
-  readonly now: Micros;
-  /** The ledger keys that the report is about. */
-  readonly keys: readonly LedgerKeySummary[];
-  readonly gaps: readonly GapRow[];
-  /** If the requested range has no start: keys whose ledger begins after its end, about which nothing is known. */
-  readonly outsideRange: readonly LedgerKeySummary[];
-  /** Selectors of which no series is known: the ledger cannot say what they lack. */
-  readonly unresolved: readonly string[];
-  /** What the service must repeat about these gaps. */
-  readonly confirmations: Confirmations;
-}
+export type GapReport = Readonly<ReturnType<typeof readGapReport>>;
 
 /** The requested range; either end may be left open. */
 export interface ReportRange {
@@ -54,7 +42,7 @@ export function readGapReport(
   selection: KeySelection,
   range: ReportRange,
   rules?: ConfirmationRules,
-): GapReport {
+) {
   if (range.from === undefined || range.to === undefined) assertIsNewest(connection);
   const hasRange = range.from !== undefined || range.to !== undefined;
   // One transaction, so that all that is read agrees.
@@ -72,7 +60,7 @@ export function readGapReport(
       if (!hasRange) return gaps;
       const part = { from: range.from ?? key.firstTs ?? end, to: end };
       const counted = gaps.filter(({ reason }) => range.to !== undefined || reason !== SETTLING_REASON);
-      const known = normalise([...settled, ...gaps].map(({ from, to }) => ({ from, to })));
+      const known = normalise([...settled, ...gaps]);
       const unknown = isDropped(key) ? [] : subtract(normalise([part]), known);
       const reason = connection.knownAt ? NOT_PROVEN_THEN_REASON : undefined;
       return [...counted.flatMap((gap) => clip(gap, part)), ...unknownGaps(key, unknown, now, reason)].sort(
@@ -83,8 +71,14 @@ export function readGapReport(
     const claimed = new Set((hasRange ? gaps : keys).map(namedKeyText));
     const isOutside = ({ firstTs }: SelectedKey) => range.from === undefined && (firstTs ?? end) >= end;
     return {
-      ...{ now, keys, gaps, confirmations: readConfirmations(connection, gaps, rules, claimed) },
+      now,
+      keys: keys as readonly LedgerKeySummary[],
+      gaps,
+      /** What the service must repeat about these gaps. */
+      confirmations: readConfirmations(connection, gaps, rules, claimed),
+      /** If the requested range has no start: keys whose ledger begins after its end, about which nothing is known. */
       outsideRange: hasRange ? keys.filter(isOutside) : [],
+      /** Selectors of which no series is known: the ledger cannot say what they lack. */
       unresolved: findUnresolved(connection, selection),
     };
   })();
@@ -124,10 +118,8 @@ function readKey(connection: Connection, key: SelectedKey | KnownLedgerKey, now:
   const { all } = key as SelectedKey;
   if (!all) return { gaps, settled: own };
   const covered = readSettledRanges(connection, all).filter(({ proof }) => proof !== "lost");
-  const ranges = normalise(covered.map(({ from, to }) => ({ from, to })));
-  const rest = gaps.flatMap((gap) =>
-    subtract([{ from: gap.from, to: gap.to }], ranges).flatMap((range) => clip(gap, range)),
-  );
+  const ranges = normalise(covered);
+  const rest = gaps.flatMap((gap) => subtract([gap], ranges).flatMap((range) => clip(gap, range)));
   return { gaps: rest, settled: [...own, ...covered] };
 }
 
@@ -142,11 +134,9 @@ function toRow({ stream, index_type, index_id, name }: LedgerKeySummary, gap: Ke
 }
 
 function clip(gap: KeyGap, part: TimeRange): KeyGap[] {
-  const { lostAt } = gap;
-  return intersect([{ from: gap.from, to: gap.to }], normalise([part])).map(({ from, to }) => ({
-    ...gap,
-    ...{ from, to, lostAt: lostAt === null ? null : lostAt + from - gap.from },
-  }));
+  const [from, to] = [Math.max(gap.from, part.from), Math.min(gap.to, part.to)];
+  const lostAt = gap.lostAt === null ? null : gap.lostAt + from - gap.from;
+  return from < to ? [{ ...gap, from, to, lostAt }] : [];
 }
 
 /** Throws a Failure if an earlier state is shown. */
@@ -163,23 +153,16 @@ function unknownGaps(
   key: LedgerKeySummary,
   ranges: readonly TimeRange[],
   now: Micros,
-  reason: string | undefined,
+  pastReason: string | undefined,
 ): KeyGap[] {
-  const past = intersect(ranges, [{ from: Number.NEGATIVE_INFINITY, to: now }]);
-  const future = intersect(ranges, [{ from: now, to: Number.POSITIVE_INFINITY }]);
-  const row = (range: TimeRange, state: KeyGap["state"], reason: string): KeyGap => ({
-    ...{ ...range, state, reason, lostAt: null },
-  });
-  const windowStart = key.isSnapshot ? now : computeWindowStart(key.serviceWindow, now);
-  return [
-    ...intersect(past, [{ from: Number.NEGATIVE_INFINITY, to: windowStart }]).map((range) =>
-      row(range, "lost", reason ?? NOT_FOLLOWED_REASON),
-    ),
-    ...intersect(past, [{ from: windowStart, to: now }]).map((range) =>
-      row(range, "open", reason ?? "not selected"),
-    ),
-    ...future.map((range) => row(range, "open", "in the future")),
-  ];
+  const start = key.isSnapshot ? now : computeWindowStart(key.serviceWindow, now);
+  const [past, future] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const kinds = [
+    { from: past, to: start, state: "lost", reason: pastReason ?? NOT_FOLLOWED_REASON },
+    { from: start, to: now, state: "open", reason: pastReason ?? "not selected" },
+    { from: now, to: future, state: "open", reason: "in the future" },
+  ] as const;
+  return kinds.flatMap((kind) => ranges.flatMap((range) => clip({ ...kind, lostAt: null }, range)));
 }
 
 interface KeySelection {

@@ -35,15 +35,15 @@ function startOfMonth(ts: Micros): Micros {
 /** Sums, for one row of a heat map, how much of each column is in which state. */
 export class CellSums {
   readonly #grid: TimeGrid;
-  /** The columns that ranges begin or end in. */
+  /** How many ranges contain the end of a column, as the difference to the column before: long ranges cost no more than short ones. */
+  readonly #open: Int32Array;
+  /** From where ranges begin in a column to its end, less from where they end. */
   readonly #partial: Float64Array;
-  /** How many ranges contain the whole column, as the difference to the column before: long ranges cost no more than short ones. */
-  readonly #whole: Int32Array;
 
   constructor(grid: TimeGrid) {
     this.#grid = grid;
+    this.#open = new Int32Array(grid.bounds.length * cellStates.length);
     this.#partial = new Float64Array(grid.bounds.length * cellStates.length);
-    this.#whole = new Int32Array(grid.bounds.length * cellStates.length);
   }
 
   add(range: TimeRange, state: CellState): void {
@@ -51,39 +51,30 @@ export class CellSums {
     const from = Math.max(range.from, bounds[0] ?? 0);
     const to = Math.min(range.to, bounds.at(-1) ?? 0);
     if (from >= to) return;
-    const offset = cellStates.indexOf(state);
-    const first = findColumn(bounds, from);
-    const last = findColumn(bounds, to);
-    const addPartial = (column: number, micros: Micros) => {
-      const at = column * cellStates.length + offset;
-      this.#partial[at] = (this.#partial[at] ?? 0) + micros;
-    };
-    const addWhole = (column: number, count: number) => {
-      const at = column * cellStates.length + offset;
-      this.#whole[at] = (this.#whole[at] ?? 0) + count;
-    };
-    if (first === last) {
-      addPartial(first, to - from);
-      return;
-    }
-    addPartial(first, (bounds[first + 1] ?? 0) - from);
-    addWhole(first + 1, 1);
-    addWhole(last, -1);
-    addPartial(last, to - (bounds[last] ?? 0));
+    this.#mark(from, state, 1);
+    this.#mark(to, state, -1);
+  }
+
+  #mark(ts: Micros, state: CellState, change: 1 | -1): void {
+    const { bounds } = this.#grid;
+    const column = findColumn(bounds, ts);
+    const at = column * cellStates.length + cellStates.indexOf(state);
+    this.#open[at] = (this.#open[at] ?? 0) + change;
+    this.#partial[at] = (this.#partial[at] ?? 0) + change * ((bounds[column + 1] ?? ts) - ts);
   }
 
   /** The row as runs; the sums are those of `keyCount` ledger keys. */
   runs(keyCount = 1): CellRun[] {
     const { bounds, labels } = this.#grid;
     const runs: [number, ...number[]][] = [];
-    const whole = cellStates.map(() => 0);
+    const open = cellStates.map(() => 0);
     for (let column = 0; column < labels.length; column++) {
       const length = (bounds[column + 1] ?? 0) - (bounds[column] ?? 0);
       const parts = cellStates.map((_, state) => {
         const at = column * cellStates.length + state;
-        const count = (whole[state] ?? 0) + (this.#whole[at] ?? 0);
-        whole[state] = count;
-        return toPercent(((this.#partial[at] ?? 0) + count * length) / (length * keyCount));
+        const before = open[state] ?? 0;
+        open[state] = before + (this.#open[at] ?? 0);
+        return toPercent(((this.#partial[at] ?? 0) + before * length) / (length * keyCount));
       });
       const last = runs.at(-1);
       if (last && parts.every((part, state) => part === last[state + 1])) last[0]++;

@@ -10,7 +10,7 @@ import type {
 } from "../../model/answers/heatmap.ts";
 import { hasHistory, historyStreams, isDaily } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import type { TimeRange } from "../../model/time-range.ts";
+import { totalDuration } from "../../model/time-range.ts";
 import { type KeyRange, readRanges, seriesSpans } from "../coverage/series-gaps.ts";
 import { type KnownLedgerKey, readLedgerKeys } from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
@@ -51,9 +51,6 @@ interface KeyGroup {
 
 type Grids = Readonly<Record<HeatmapStep, TimeGrid>>;
 
-/** The cells of each ledger key, and the average of each group. */
-type CellRuns = ReadonlyMap<KnownLedgerKey | KeyGroup, readonly CellRun[]>;
-
 /**
  * Reads the whole ledger: never on the main thread (docs/decisions/threads.md). It yields often, so that other queries need not
  * wait for the end: the caller keeps a read transaction open until then.
@@ -69,7 +66,7 @@ export function* readHeatmap(connection: Connection, now: Micros): Generator<voi
   const ranges = yield* readHistoryRanges(connection, keys, present);
   yield;
   const grids = buildGrids(groups, now, dailyStart(connection, ranges, now));
-  const gaps = new GapSums();
+  const gaps = new Map<KnownLedgerKey, readonly GapSummary[]>();
   const runs = new Map<KnownLedgerKey | KeyGroup, readonly CellRun[]>();
   for (const group of groups) {
     const total = new CellSums(grids[group.step]);
@@ -83,88 +80,85 @@ export function* readHeatmap(connection: Connection, now: Micros): Generator<voi
         total.add(range, range.state);
       }
       runs.set(key, cells.runs());
-      gaps.addAll(key, own);
+      const sums = sumGaps(key, own);
+      if (sums.length > 0) gaps.set(key, sums);
     }
     runs.set(group, total.runs(group.members.length));
   }
   yield;
-  const listed = listChartSeries(groups, ranks, readTitles(connection));
+  const names = connection.tuples<readonly [id: string, name: string]>(
+    "SELECT id, coalesce(name, '') FROM assets",
+  );
+  const listed = listChartSeries(groups, ranks, new Map(names));
   yield;
-  return new Heatmap({ groups, grids, runs, gaps, series: new SeriesSearch(listed) }, now);
+  return createHeatmap({ groups, grids, runs, gaps, series: new SeriesSearch(listed) }, now);
 }
 
 interface HeatmapParts {
   readonly groups: readonly KeyGroup[];
   readonly grids: Grids;
-  readonly runs: CellRuns;
+  /** The cells of each ledger key, and the average of each group. */
+  readonly runs: ReadonlyMap<KnownLedgerKey | KeyGroup, readonly CellRun[]>;
   /** Keys without a gap are not in it. */
-  readonly gaps: GapSums;
+  readonly gaps: ReadonlyMap<KnownLedgerKey, readonly GapSummary[]>;
+  /** Those that have ticks or daily bars. */
   readonly series: SeriesSearch;
 }
 
+export type Heatmap = ReturnType<typeof createHeatmap>;
+
 /** The state of the whole ledger at one time. */
-export class Heatmap {
-  readonly #now: Micros;
-  readonly #parts: HeatmapParts;
-
-  constructor(parts: HeatmapParts, now: Micros) {
-    this.#now = now;
-    this.#parts = parts;
-  }
-
-  /** Those that have ticks or daily bars. */
-  get series(): SeriesSearch {
-    return this.#parts.series;
-  }
-
-  toResult({ defaultLimit, byGroup, name = "", onlyProblems = false }: HeatmapOptions): HeatmapResult {
-    const { groups, grids, gaps } = this.#parts;
-    const needle = name.trim().toLowerCase();
-    const isSelected = (key: KnownLedgerKey) =>
-      (!onlyProblems || gaps.has(key)) &&
-      (needle === "" || [key.name, key.index_id].some((text) => text?.toLowerCase().includes(needle)));
-    return {
-      generated_at: formatTimestamp(this.#now),
-      columns: { hour: grids.hour.labels, day: grids.day.labels, month: grids.month.labels },
-      // Problems first; `whole` groups keep their order after them.
-      groups: groups
-        .map((group) =>
-          this.#describe(group, group.members.filter(isSelected), byGroup.get(group.key) ?? defaultLimit),
-        )
-        .filter(({ matches }) => matches > 0)
-        .sort((a, b) => Number(a.whole === a.lines) - Number(b.whole === b.lines)),
-    };
-  }
-
-  /** At most `limit` summaries, and the total counts. */
-  summarizeGaps(limit: number): GapSummaryResult {
-    const lines = this.#parts.groups.reduce((sum, { members }) => sum + members.length, 0);
-    return { ...this.#parts.gaps.summarize(limit, this.#now), lines };
-  }
-
-  #describe(group: KeyGroup, selected: readonly KnownLedgerKey[], limit: number): HeatmapGroup {
-    const { runs, gaps, series } = this.#parts;
+function createHeatmap({ groups, grids, runs, gaps, series }: HeatmapParts, now: Micros) {
+  const generated_at = formatTimestamp(now);
+  const describe = (group: KeyGroup, selected: readonly KnownLedgerKey[], limit: number): HeatmapGroup => {
     const { key, step, members } = group;
     const [{ stream, index_type }] = members as [KnownLedgerKey];
-    const whole = members.filter((member) => !gaps.has(member)).length;
     const sorted = selected.toSorted((a, b) => Number(gaps.has(b)) - Number(gaps.has(a)));
     const rows = sorted.slice(0, limit).map((member): HeatmapRow => {
       const slug = index_type === null ? null : series.slugOf(toSeriesId(member));
       return { index_id: member.index_id, name: member.name, slug, runs: runs.get(member) ?? [] };
     });
-    const summary = runs.get(group) ?? [];
     return {
-      key,
-      stream,
-      index_type,
-      step,
+      ...{ key, stream, index_type, step, rows },
       lines: members.length,
-      whole,
-      summary,
+      whole: members.filter((member) => !gaps.has(member)).length,
+      summary: runs.get(group) ?? [],
       matches: selected.length,
-      rows,
     };
-  }
+  };
+  return {
+    series,
+
+    toResult({ defaultLimit, byGroup, name = "", onlyProblems = false }: HeatmapOptions): HeatmapResult {
+      const needle = name.trim().toLowerCase();
+      const isSelected = (key: KnownLedgerKey) =>
+        (!onlyProblems || gaps.has(key)) &&
+        (needle === "" || [key.name, key.index_id].some((text) => text?.toLowerCase().includes(needle)));
+      return {
+        generated_at,
+        columns: { hour: grids.hour.labels, day: grids.day.labels, month: grids.month.labels },
+        // Problems first; `whole` groups keep their order after them.
+        groups: groups
+          .map((group) =>
+            describe(group, group.members.filter(isSelected), byGroup.get(group.key) ?? defaultLimit),
+          )
+          .filter(({ matches }) => matches > 0)
+          .sort((a, b) => Number(a.whole === a.lines) - Number(b.whole === b.lines)),
+      };
+    },
+
+    /** At most `limit` summaries, and the total counts. */
+    summarizeGaps(limit: number): GapSummaryResult {
+      const { open = [], lost = [] } = Object.groupBy([...gaps.values()].flat(), ({ state }) => state);
+      const longestFirst = (a: GapSummary, b: GapSummary) => b.seconds - a.seconds;
+      return {
+        generated_at,
+        ...{ open: open.length, lost: lost.length },
+        parts: [...open.sort(longestFirst), ...lost.sort(longestFirst)].slice(0, limit),
+        lines: groups.reduce((sum, { members }) => sum + members.length, 0),
+      };
+    },
+  };
 }
 
 function groupKeys(
@@ -172,9 +166,9 @@ function groupKeys(
   ranks: ReadonlyMap<string, number>,
   now: Micros,
 ): KeyGroup[] {
-  return [...Map.groupBy(keys, groupKey)]
-    .sort(([, [a]], [, [b]]) => groupOrder(a) - groupOrder(b))
-    .map(([key, members]) => ({ key, step: stepOf(members, now), members: sortByRank(members, ranks) }));
+  const ordered = sortByRank(keys, ranks).sort((a, b) => groupOrder(a) - groupOrder(b));
+  const groups = Map.groupBy(ordered, ({ stream, index_type }) => `${stream}:${index_type ?? ""}`);
+  return [...groups].map(([key, members]) => ({ key, step: stepOf(members, now), members }));
 }
 
 /** By index type, then by rank, as a ranking has them. */
@@ -200,10 +194,6 @@ function toSeriesId({ index_type, index_id }: KnownLedgerKey): SeriesId {
   return { index_type: index_type ?? "", index_id: index_id ?? "" };
 }
 
-function groupKey({ stream, index_type }: KnownLedgerKey): string {
-  return `${stream}:${index_type ?? ""}`;
-}
-
 function stepOf(members: readonly KnownLedgerKey[], now: Micros): HeatmapStep {
   const [first] = members;
   if (first && isDaily(first.stream)) return "month";
@@ -218,9 +208,8 @@ function earliestTs(keys: readonly KnownLedgerKey[], now: Micros): Micros {
 function dailyStart(connection: Connection, ranges: HistoryRanges, now: Micros): Micros {
   const gaps = [...ranges]
     .filter(([key]) => isDaily(key.stream))
-    .flatMap(([, own]) => own.find(({ state }) => state !== "covered") ?? []);
-  const covered = readCoveredSpan(connection, "ohlcv");
-  return [...gaps, ...(covered ? [covered] : [])].reduce((first, { from }) => Math.min(first, from), now);
+    .flatMap(([, own]) => own.find(({ state }) => state !== "covered")?.from ?? []);
+  return Math.min(now, readCoveredSpan(connection, "ohlcv")?.from ?? now, ...gaps);
 }
 
 /** One grid per step, long enough for the oldest group that uses it. */
@@ -271,95 +260,41 @@ function readRanks(connection: Connection): ReadonlyMap<string, number> {
   return new Map(connection.tuples<readonly [id: string, rank: number]>(sql));
 }
 
-function readTitles(connection: Connection): ReadonlyMap<string, string> {
-  const sql = "SELECT id, coalesce(name, '') FROM assets";
-  return new Map(connection.tuples<readonly [id: string, name: string]>(sql));
-}
-
-/** The best rank first, then by name. Ranks are looked up once per key: a group may have thousands. */
+/** The best rank first, then by name. */
 function sortByRank(keys: readonly KnownLedgerKey[], ranks: ReadonlyMap<string, number>): KnownLedgerKey[] {
-  return keys
-    .map((key) => ({
-      key,
-      name: key.name ?? "",
-      rank: ranks.get(key.index_id ?? "") ?? Number.MAX_SAFE_INTEGER,
-    }))
-    .sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1))
-    .map(({ key }) => key);
+  const rankOf = ({ index_id }: KnownLedgerKey) => ranks.get(index_id ?? "") ?? Number.MAX_SAFE_INTEGER;
+  return keys.toSorted((a, b) => rankOf(a) - rankOf(b) || ((a.name ?? "") < (b.name ?? "") ? -1 : 1));
 }
 
-function groupOrder(key: KnownLedgerKey | undefined): number {
-  return placeIn(streamOrder, key?.stream) * 10 + typeOrder(key);
+function groupOrder(key: KnownLedgerKey): number {
+  return placeIn(streamOrder, key.stream) * 10 + typeOrder(key);
 }
 
-function typeOrder(key: KnownLedgerKey | undefined): number {
-  return placeIn(indexTypeOrder, key?.index_type);
+function typeOrder({ index_type }: KnownLedgerKey): number {
+  return placeIn(indexTypeOrder, index_type ?? "");
 }
 
 /** What is not in the order comes last. */
-function placeIn(order: readonly string[], value: string | null | undefined): number {
-  const place = order.indexOf(value ?? "");
-  return place < 0 ? order.length : place;
+function placeIn(order: readonly string[], value: string): number {
+  return [...order, value].indexOf(value);
 }
 
-interface GapSum extends TimeRange {
-  readonly key: KnownLedgerKey;
-  readonly state: GapSummary["state"];
-  readonly reason: string;
-  readonly ranges: number;
-  readonly micros: number;
-  readonly lostAt: Micros | null;
-}
+type SummedGap = KeyRange & Pick<GapSummary, "state">;
 
-/** Sums gaps by key, state and reason. What is `unconfirmed` is not for it. */
-class GapSums {
-  readonly #byKey = new Map<KnownLedgerKey, GapSum[]>();
-
-  addAll(key: KnownLedgerKey, ranges: readonly KeyRange[]): void {
-    for (const { state, reason, ...range } of ranges)
-      if (state === "open" || state === "lost")
-        this.#add({ key, state, reason: reason ?? "unknown", ...range });
-  }
-
-  #add(gap: Omit<GapSum, "ranges" | "micros">): void {
-    const { key, state, reason, from, to, lostAt } = gap;
-    const own = this.#byKey.get(key);
-    const at = own?.findIndex((sum) => sum.state === state && sum.reason === reason) ?? -1;
-    const sum = own?.[at];
-    const merged = {
-      ...gap,
-      ranges: (sum?.ranges ?? 0) + 1,
-      micros: (sum?.micros ?? 0) + to - from,
-      from: Math.min(from, sum?.from ?? from),
-      to: Math.max(to, sum?.to ?? to),
-      lostAt: lostAt === null ? (sum?.lostAt ?? null) : Math.min(lostAt, sum?.lostAt ?? lostAt),
+/** The gaps of a key by state and reason; `ranges`: ascending. What is `unconfirmed` is not for it. */
+function sumGaps({ stream, index_type, index_id, name }: KnownLedgerKey, ranges: readonly KeyRange[]) {
+  const gaps = ranges.filter((range): range is SummedGap => range.state === "open" || range.state === "lost");
+  const byReason = Map.groupBy(gaps, ({ state, reason }) => `${state} ${reason}`);
+  return [...byReason.values()].map((own): GapSummary => {
+    const [{ state, reason, from }, to] = [own[0] as SummedGap, own.at(-1)?.to ?? 0];
+    const lostAt = own.find((gap) => gap.lostAt !== null)?.lostAt ?? null;
+    return {
+      ...{ stream, index_type, index_id, name, state, reason: reason ?? "unknown" },
+      ranges: own.length,
+      seconds: Math.round(totalDuration(own) / MICROS_PER_SECOND),
+      from_time: formatTimestamp(from),
+      to_time: formatTimestamp(to),
+      lost_at: lostAt === null ? null : formatTimestamp(lostAt),
     };
-    if (!own) this.#byKey.set(key, [merged]);
-    else if (!sum) own.push(merged);
-    else own[at] = merged;
-  }
-
-  has(key: KnownLedgerKey): boolean {
-    return this.#byKey.has(key);
-  }
-
-  /** The first `limit` summaries, and how many there are. */
-  summarize(limit: number, now: Micros): Omit<GapSummaryResult, "lines"> {
-    const sums = [...this.#byKey.values()].flat();
-    const totals = { open: 0, lost: 0 };
-    for (const { state } of sums) totals[state]++;
-    sums.sort((a, b) => (a.state === b.state ? b.micros - a.micros : a.state === "open" ? -1 : 1));
-    return { generated_at: formatTimestamp(now), ...totals, parts: sums.slice(0, limit).map(toSummary) };
-  }
-}
-
-function toSummary({ key, state, reason, ranges, micros, from, to, lostAt }: GapSum): GapSummary {
-  const { stream, index_type, index_id, name } = key;
-  return {
-    ...{ stream, index_type, index_id, name, state, reason, ranges },
-    seconds: Math.round(micros / MICROS_PER_SECOND),
-    from_time: formatTimestamp(from),
-    to_time: formatTimestamp(to),
-    lost_at: lostAt === null ? null : formatTimestamp(lostAt),
-  };
+  });
 }

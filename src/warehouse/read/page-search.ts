@@ -46,29 +46,16 @@ export function searchPages(
   const relations = pages.schema.flatMap((group) => group.relations);
   const others = [
     ...best(pages.exchanges, text, ({ name }) => name).map(toExchangePage),
-    ...best(pages.pairs, text, ({ pair }) => pair).map(
-      ({ pair, exchanges }): SearchMatch => ({
-        group: "Exchanges",
-        name: pair,
-        note: exchanges === 1 ? "on one exchange" : `on ${exchanges} exchanges`,
-        href: pagePath("exchanges", pair),
-      }),
-    ),
-    ...best(pages.assets, text, ({ symbol }) => symbol).map(
-      ({ symbol, contracts }): SearchMatch => ({
-        group: "Derivatives",
-        name: symbol,
-        note: contracts === 1 ? "one contract" : `${contracts.toLocaleString("en")} contracts`,
-        href: pagePath("derivatives", symbol),
-      }),
-    ),
-    ...best(relations, text, ({ name }) => name).map(
-      ({ name, summary }): SearchMatch => ({
-        group: "Relations",
-        name,
-        note: summary,
-        href: explorePath(`SELECT * FROM ${name} LIMIT 100`),
-      }),
+    ...best(pages.pairs, text, ({ pair }) => pair).map(({ pair, exchanges }) => {
+      const note = exchanges === 1 ? "on one exchange" : `on ${exchanges} exchanges`;
+      return toPage("Exchanges", pair, note, pagePath("exchanges", pair));
+    }),
+    ...best(pages.assets, text, ({ symbol }) => symbol).map(({ symbol, contracts }) => {
+      const note = contracts === 1 ? "one contract" : `${contracts.toLocaleString("en")} contracts`;
+      return toPage("Derivatives", symbol, note, pagePath("derivatives", symbol));
+    }),
+    ...best(relations, text, ({ name }) => name).map(({ name, summary }) =>
+      toPage("Relations", name, summary, explorePath(`SELECT * FROM ${name} LIMIT 100`)),
     ),
   ];
   // Enter takes the first: a similar name is no answer where something has the name.
@@ -78,39 +65,32 @@ export function searchPages(
 
 const explorePath = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
 
+const toPage = (group: SearchMatch["group"], name: string, note: string, href: string): SearchMatch => ({
+  ...{ group, name, note, href },
+});
+
 /** The average of an asset has its id. */
 function toAssetPage({ index_type, index_id, name, slug, match }: SeriesMatch): SearchMatch[] {
   if (index_type !== "GWA" || match === "similar") return [];
   const href = pagePath("assets", slug === nameToSlug(name) ? name : index_id);
-  return [{ group: "Assets", name: name || index_id, note: "everything about it", href }];
+  return [toPage("Assets", name || index_id, "everything about it", href)];
 }
 
 /** Among the others, in the pair that it has in common with the most of them. */
 function toExchangePage({ name, pairs, pair }: ExchangeSummary): SearchMatch {
-  return {
-    group: "Exchanges",
-    name,
-    note:
-      pair === null
-        ? "no quotes are synced"
-        : pairs === 1
-          ? "one pair"
-          : `${pairs.toLocaleString("en")} pairs`,
-    href:
-      pair === null
-        ? explorePath(`SELECT * FROM exchanges WHERE name = ${quoteText(name)}`)
-        : `${pagePath("exchanges", pair)}?${new URLSearchParams({ q: name })}`,
-  };
+  if (pair === null) {
+    const sql = `SELECT * FROM exchanges WHERE name = ${quoteText(name)}`;
+    return toPage("Exchanges", name, "no quotes are synced", explorePath(sql));
+  }
+  const note = pairs === 1 ? "one pair" : `${pairs.toLocaleString("en")} pairs`;
+  const href = `${pagePath("exchanges", pair)}?${new URLSearchParams({ q: name })}`;
+  return toPage("Exchanges", name, note, href);
 }
 
 function toBarsPage({ index_type, name, slug, has_ticks, match }: SeriesMatch): SearchMatch {
   const source = has_ticks ? "" : ", daily bars";
-  return {
-    group: "Bars",
-    name: name || slug,
-    note: `${familyOf(index_type)}${source}${match === "similar" ? ", a similar name" : ""}`,
-    href: pagePath("bars", slug),
-  };
+  const note = `${familyOf(index_type)}${source}${match === "similar" ? ", a similar name" : ""}`;
+  return toPage("Bars", name || slug, note, pagePath("bars", slug));
 }
 
 /** Names that begin with the text first; else in the order of the list. */

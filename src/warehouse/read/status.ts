@@ -16,15 +16,16 @@ import { readGapsOf, seriesSpans } from "../coverage/series-gaps.ts";
 import { type NamedLedgerKey, namedKeyText } from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
-import { targets } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
-import { isNull } from "../sqlite/drizzle.ts";
 import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
 import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
 import { readWarehouseState } from "../tables/warehouse-state.ts";
+
+/** Streams of which the settings select something: a target that has not ended. */
+const followedSql = "SELECT DISTINCT stream FROM targets WHERE to_ts IS NULL";
 
 /** Fast at any size: row counts are stored, and the ledger is read in one pass. `rules`: when the service is asked again. */
 export function readStatus(connection: Connection, now: Micros, rules?: ConfirmationRules): WarehouseStatus {
@@ -44,7 +45,7 @@ export function* readStatusInSteps(
   rules?: ConfirmationRules,
 ): Generator<void, WarehouseStatus> {
   const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
-  const followed = readFollowedStreams(connection);
+  const followed = new Set(connection.values<string>(followedSql));
   const ageOf = (ts: Micros) => Math.max(0, toSeconds(now - ts));
   const { serviceUrl, clockSkew } = readWarehouseState(connection);
   const { sums, claimed } = yield* sumGaps(connection);
@@ -102,12 +103,6 @@ export function readCoveredSpan(connection: Connection, stream: Stream): TimeRan
   const sql = `SELECT coalesce(min(CASE WHEN proof <> 'empty' THEN from_ts END), min(from_ts)) AS "from", max(to_ts) AS "to"
     FROM settled_ranges WHERE stream = ? AND proof <> 'lost' HAVING count(*) > 0`;
   return connection.findRow<TimeRange>(sql, [stream]);
-}
-
-/** Streams of which the settings select something: a target that has not ended. */
-function readFollowedStreams({ orm }: Connection): ReadonlySet<Stream> {
-  const rows = orm.selectDistinct({ stream: targets.stream }).from(targets).where(isNull(targets.to)).all();
-  return new Set(rows.map(({ stream }) => stream));
 }
 
 const toSeconds = (micros: Micros) => Math.round(micros / MICROS_PER_SECOND);

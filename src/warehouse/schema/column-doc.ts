@@ -10,9 +10,8 @@ export interface RelationDoc {
   readonly columns: readonly ColumnDoc[];
 }
 
-interface SchemaGroup {
+/** Relations in groups. */
+export type SchemaResult = readonly {
   readonly title: string;
   readonly relations: readonly (RelationDoc & { readonly name: string })[];
-}
-
-export type SchemaResult = readonly SchemaGroup[];
+}[];

@@ -29,8 +29,6 @@ export const tickOrders: Readonly<Record<BarTick, (price: string, ts: string) =>
 /** What a bar shows, in the terms of one engine. */
 interface BarFigures {
   readonly start: string;
-  /** A bar of a day has the column `day`. */
-  readonly isDaily: boolean;
   readonly length: string;
   /** The columns of `barDecimals`, each with its exact digits. */
   readonly decimals: string;
@@ -46,8 +44,8 @@ interface BarFigures {
 }
 
 /**
- * The columns of every `bars_…` view after the names of the series. Bars are labelled by their start, and none is there for a
- * period without ticks; `coverage` is the part that the ledger covers.
+ * The columns of every `bars_…` view after the names of the series. Bars are labelled by their start, those of a day by the day too,
+ * and none is there for a period without ticks; `coverage` is the part that the ledger covers.
  */
 export function barColumns(dialect: SqlDialect, bar: BarFigures): string {
   const { integer, real, flag, text, wholeMoment, day, yes } = dialect;
@@ -56,7 +54,7 @@ export function barColumns(dialect: SqlDialect, bar: BarFigures): string {
     isWhole === undefined ? otherwise : `CASE WHEN ${isWhole} THEN ${whole} ELSE ${otherwise} END`;
   const isIncomplete = `${isWhole === undefined ? "" : `${isWhole} IS NOT TRUE AND `}${covered} < ${length}`;
   return `${start} AS ts, ${wholeMoment(start)} AS time,
-  ${bar.isDaily ? `${day(start)} AS day,\n  ` : ""}${bar.decimals},
+  ${length === String(MICROS_PER_DAY) ? `${day(start)} AS day,\n  ` : ""}${bar.decimals},
   ${integer(count)} AS n_ticks, ${integer(expected)} AS expected_ticks,
   ${real(unlessWhole("1.0", `${real(covered)} / ${length}`))} AS coverage,
   ${flag(unlessWhole(yes, `${covered} = ${length}`))} AS is_complete,
@@ -129,7 +127,6 @@ function barsSql({ start, length, decimals, count, doubtful, from, where }: BarS
   const columns = barColumns(sqliteDialect, {
     start: "x.ts",
     length: String(length),
-    isDaily: length === MICROS_PER_DAY,
     decimals: barDecimals
       .map(
         ({ name }) =>

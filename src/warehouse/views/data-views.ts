@@ -89,40 +89,27 @@ const isPresent = `n.ts < ${presentTs} + ${MAX_AHEAD_MICROS}`;
 /** The newest timestamp of a key that is not in the future. */
 export const latestTs = (stream: RowStream, key: string) => newestRow(stream, key, isPresent);
 
-interface LiveFigures {
-  readonly ts: string;
-  readonly now: string;
-  readonly newestOfStream: string;
-  readonly period: string;
-  /** When the contract expires, if the stream has contracts. */
-  readonly expirationTs: string | undefined;
-}
-
 /**
- * Whether a row is live is judged by the newest row of its stream, not by now: a warehouse that is read offline still shows what
- * was alive when it was last filled.
+ * What a `latest_…` view has beside the columns of its stream. Whether a row is live is judged by the newest row of its stream, not by
+ * now: a warehouse that is read offline still shows what was alive when it was last filled. `expirationTs`: of the contract, if the
+ * stream has contracts.
  */
-export function liveColumns({ yes, flag, real, seconds }: SqlDialect, figures: LiveFigures): string {
-  const { ts, now, newestOfStream, period, expirationTs } = figures;
-  const isRecent = `${ts} >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${period}`;
-  const isUnexpired = expirationTs === undefined ? "" : ` AND coalesce(${expirationTs} > ${now}, ${yes})`;
-  return `${real(seconds(`${now} - ${ts}`))} AS age_seconds, ${flag(`${isRecent}${isUnexpired}`)} AS is_live`;
-}
-
-/** What a `latest_…` view has beside the columns of its stream. */
-export function liveColumnsOf(
+export function liveColumns(
   dialect: SqlDialect,
   stream: RowStream,
   newestOfStream: string,
-  expirationTs: string,
+  {
+    ts = "r.ts",
+    now = dialect.presentTs,
+    period = refreshPeriod(dialect, stream),
+    expirationTs = "s.expiration",
+  } = {},
 ): string {
-  return liveColumns(dialect, {
-    ts: "r.ts",
-    now: dialect.presentTs,
-    newestOfStream,
-    period: refreshPeriod(dialect, stream),
-    expirationTs: streamTable[stream].dictionary === "contracts" ? expirationTs : undefined,
-  });
+  const { yes, flag, real, seconds } = dialect;
+  const isRecent = `${ts} >= ${newestOfStream} - ${MAX_LIVE_PERIODS} * ${period}`;
+  const hasContracts = streamTable[stream].dictionary === "contracts";
+  const isUnexpired = hasContracts ? ` AND coalesce(${expirationTs} > ${now}, ${yes})` : "";
+  return `${real(seconds(`${now} - ${ts}`))} AS age_seconds, ${flag(`${isRecent}${isUnexpired}`)} AS is_live`;
 }
 
 /** The stream's view would look for the newest row in every part. */
@@ -133,7 +120,7 @@ function latestRows(stream: RowStream): string {
   const newestOfStream = `(SELECT max(${newestRow(stream, `k.${key}`, isPresent)}) FROM ${dictionary} k)`;
   const columns = [
     ...viewColumns(sqliteDialect, stream, sqliteDialect.fewDecimals),
-    liveColumnsOf(sqliteDialect, stream, newestOfStream, "s.expiration"),
+    liveColumns(sqliteDialect, stream, newestOfStream),
   ];
   const [place, newest] = isParted(stream) ? ["(r.part, r.ts)", "n.part, n.ts"] : ["r.ts", "n.ts"];
   return `${selectRows(sqliteDialect, stream, columns)} AND ${place} = ${newestRow(stream, `s.${key}`, isPresent, newest)}`;

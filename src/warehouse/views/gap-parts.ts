@@ -32,7 +32,7 @@ export function targetStartSql(
 export const NOT_OBSERVED_REASON = "not observed";
 
 /** Which gaps, and when. */
-export interface GapScope {
+interface GapScope {
   /** The present; default: that of the views. */
   readonly now?: string;
   /** A condition on the ledger key of a table by its alias, for a statement that seeks; default: every key. */

@@ -1,3 +1,4 @@
+import type { DerivativeType } from "../../model/streams.ts";
 import { barWidths, DAYS_PER_YEAR, MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import { timeOrder } from "../tables/row-parts.ts";
 import { optionGreeksView } from "./option-greeks.ts";
@@ -16,19 +17,11 @@ export const MAX_INDEX_AGE = 300 * MICROS_PER_SECOND;
 export const MAX_QUOTE_PERIODS = 2;
 
 /** SQL for the best quotes of a market as of a ticker: of those that move, and of any. */
-type BestQuotes = Readonly<
-  Record<"bid" | "bid_exchange" | "ask" | "ask_exchange" | "bid_any" | "ask_any", string>
->;
+type BestQuotes = Readonly<Record<(typeof bestQuotes)[number], string>>;
+const bestQuotes = ["bid", "bid_exchange", "ask", "ask_exchange", "bid_any", "ask_any"] as const;
 
 /** Where a join `best` has them. */
-export const joinedBest: BestQuotes = {
-  bid: "best.bid",
-  bid_exchange: "best.bid_exchange",
-  ask: "best.ask",
-  ask_exchange: "best.ask_exchange",
-  bid_any: "best.bid_any",
-  ask_any: "best.ask_any",
-};
+export const joinedBest = Object.fromEntries(bestQuotes.map((name) => [name, `best.${name}`])) as BestQuotes;
 
 /** What the views read, in the terms of one engine. */
 export interface ResearchParts {
@@ -57,12 +50,18 @@ const exact = (names: string) =>
     .map((name) => `t.${name}, t.${name}_exact`)
     .join(", ");
 
+const contractViews = [
+  ["futures_curve", "futures"],
+  ["perpetuals", "perpetuals"],
+  ["option_chain", "options"],
+] as const;
+
 /** The tickers of one type of derivative. `ticks`: derivative_ticks or latest_derivative_ticks. */
 function contractView(
   { real, text, moment }: SqlDialect,
   parts: ResearchParts,
   ticks: string,
-  type: "futures" | "perpetuals" | "options",
+  type: DerivativeType,
 ): string {
   const { names, expirationTs, index } = parts;
   const indexPrice = `coalesce(t.index_price, ${index.price})`;
@@ -132,10 +131,10 @@ export function buildResearchViews(
   parts: ResearchParts,
   prefix: "" | "latest_" = "",
 ): Record<string, string> {
+  const ofContracts = ([view, type]: (typeof contractViews)[number]) =>
+    [`${prefix}${view}`, contractView(dialect, parts, `${prefix}derivative_ticks`, type)] as const;
   return {
-    [`${prefix}futures_curve`]: contractView(dialect, parts, `${prefix}derivative_ticks`, "futures"),
-    [`${prefix}perpetuals`]: contractView(dialect, parts, `${prefix}derivative_ticks`, "perpetuals"),
-    [`${prefix}option_chain`]: contractView(dialect, parts, `${prefix}derivative_ticks`, "options"),
+    ...Object.fromEntries(contractViews.map(ofContracts)),
     [`${prefix}spread`]: spreadView(dialect, parts, `${prefix}exchange_ticks`),
     [`${prefix}index_deviation`]: deviationView(dialect, parts, `${prefix}exchange_ticks`),
   };
@@ -249,9 +248,11 @@ function latestOf(view: string, ticks: string, key: readonly string[], where = "
   return `SELECT x.*, t.age_seconds, t.is_live FROM latest_${ticks} t CROSS JOIN ${view} x WHERE ${where}${isSame}`;
 }
 
-const latestOfContracts = (view: string, type: string) =>
-  latestOf(view, "derivative_ticks", ["contract_id"], `t.derivative_type = '${type}' AND `);
-const latestOfListings = (view: string) => latestOf(view, "exchange_ticks", ["exchange_id", "market_id"]);
+const latestOfContracts = ([view, type]: (typeof contractViews)[number]) =>
+  [
+    `latest_${view}`,
+    latestOf(view, "derivative_ticks", ["contract_id"], `t.derivative_type = '${type}' AND `),
+  ] as const;
 
 export const researchViews: Record<string, string> = {
   returns_1h: returnsView(sqliteDialect, {
@@ -261,11 +262,9 @@ export const researchViews: Record<string, string> = {
     from: "FROM bars_1h b",
   }),
   ...buildResearchViews(sqliteDialect, sqliteParts),
-  latest_futures_curve: latestOfContracts("futures_curve", "futures"),
-  latest_perpetuals: latestOfContracts("perpetuals", "perpetuals"),
-  latest_option_chain: latestOfContracts("option_chain", "options"),
+  ...Object.fromEntries(contractViews.map(latestOfContracts)),
   latest_option_greeks: optionGreeksView(sqliteDialect),
   // Not `latestOf`: its columns would be before those that were added to `spread` last.
   latest_spread: spreadView(sqliteDialect, sqliteParts, "latest_exchange_ticks"),
-  latest_index_deviation: latestOfListings("index_deviation"),
+  latest_index_deviation: latestOf("index_deviation", "exchange_ticks", ["exchange_id", "market_id"]),
 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { findLateness } from "../../../src/ingest/commit/stored-series.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
-import { readLateness, recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
+import { readLateness, recordPublication } from "../../../src/warehouse/coverage/publication.ts";
 import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
 import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 import { at, SECOND } from "../../support/ingest/pages.ts";
@@ -31,7 +31,7 @@ function seeLateness(ages: readonly number[], more: Case): number | undefined {
     const key = { stream, series: t.dictionary.getSeriesKey("GWA", "btc-id") };
     if (shown) {
       const asked = { askedAt: ago(shown.askedAt), askedTo: noon, quietMargin: 0 };
-      recordHeadPage(t, key, { publishedTo: ago(shown.to), ...asked });
+      recordPublication(t, key, { publishedTo: ago(shown.to), ...asked });
     }
     t.markWritten(stream, key.series);
     for (const [from, to] of settled) settle(t, key, { from: ago(from), to: ago(to) }, "rows");

@@ -2,14 +2,17 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { present } from "../present.ts";
-import { queryRows } from "./open-warehouse.ts";
+import { openTestWarehouse, queryRows } from "./open-warehouse.ts";
 
 /** The settle delay of a target. */
 export const DELAY = 60 * MICROS_PER_SECOND;
 export { present };
 
 const UNIT = 20 * MICROS_PER_SECOND;
-const HOUR = 3600 * MICROS_PER_SECOND;
+export const HOUR = 3600 * MICROS_PER_SECOND;
+
+/** The first series of index ticks. */
+export const key = { stream: "index_ticks", series: 1 } as const;
 
 const toUnits = (ts: number) => Math.floor((ts - present) / UNIT);
 /** The view reads SQLite's clock: this sets it to half a unit after `present`, beside the whole hours that a test has set. */
@@ -25,6 +28,13 @@ export function declareTarget(warehouse: WarehouseWriter, from: number, more: Pa
     const rules = { settleDelay: DELAY, period: DELAY / 2, step: 1, serviceWindow: 200 * MICROS_PER_DAY };
     declareTargets(transaction, "index_ticks", [{ key, from, ...rules, ...more }], present);
   });
+}
+
+/** A warehouse in which the first series of index ticks is selected from this timestamp on. */
+export function openTarget(from: number, more: Partial<Target> = {}): WarehouseWriter {
+  const warehouse = openTestWarehouse();
+  declareTarget(warehouse, from, more);
+  return warehouse;
 }
 
 /** State, reason and bounds in units of each row of the view `gaps`, as of `present`. */

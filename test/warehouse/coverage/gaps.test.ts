@@ -9,19 +9,22 @@ import {
   recordBlockedReason,
   recordClockSkew,
 } from "../../../src/warehouse/coverage/targets.ts";
-import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
+import {
+  DELAY,
+  declareTarget,
+  gapsOf,
+  HOUR,
+  key,
+  openTarget,
+  present,
+} from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
 
-const HOUR = 3600 * MICROS_PER_SECOND;
-
-const key = { stream: "index_ticks", series: 1 } as const;
-
 describe("the view gaps", () => {
   it("shows a head that grows while no daemon runs, and its youngest part as settling", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 10 * HOUR);
+    const warehouse = openTarget(present - 10 * HOUR);
     warehouse.transaction((t) => settle(t, key, { from: present - 9 * HOUR, to: present - HOUR }, "empty"));
     expect(gapsOf(warehouse)).toEqual([
       ["open", "pending", -10 * 180, -9 * 180],
@@ -45,8 +48,7 @@ describe("the view gaps", () => {
   });
 
   it("shows what left the service's window as lost before it is recorded", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 300 * MICROS_PER_DAY);
+    const warehouse = openTarget(present - 300 * MICROS_PER_DAY);
     const covered = { from: present - 299 * MICROS_PER_DAY, to: present - 298 * MICROS_PER_DAY };
     warehouse.transaction((t) => settle(t, key, covered, "empty", "no records"));
     expect(gapsOf(warehouse).slice(0, 2)).toEqual([
@@ -66,8 +68,7 @@ describe("the view gaps", () => {
   });
 
   it("begins a target where the window begins until its oldest part is settled: what was never promised is not lost", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 300 * MICROS_PER_DAY);
+    const warehouse = openTarget(present - 300 * MICROS_PER_DAY);
     const firstTs = () => readLedgerKeys(warehouse.connection)[0]?.firstTs ?? 0;
     expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -200 * 4320, -3]);
     expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.agedOut).toEqual([]);
@@ -103,8 +104,7 @@ describe("the view gaps", () => {
   });
 
   it("shows why an open range is blocked", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - HOUR);
+    const warehouse = openTarget(present - HOUR);
     warehouse.transaction((t) => recordBlockedReason(t, key, "forbidden"));
     expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "forbidden"]);
     expect(readGaps(warehouse.connection, "index_ticks", present)[0]?.blockedReason).toBe("forbidden");
@@ -123,8 +123,7 @@ describe("the view gaps", () => {
   });
 
   it("ends the gaps of a deselected series, and begins again when it is selected again", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 10 * HOUR);
+    const warehouse = openTarget(present - 10 * HOUR);
     warehouse.transaction((t) => declareTargets(t, "index_ticks", [], present - 5 * HOUR));
     expect(gapsOf(warehouse)).toEqual([]);
     declareTarget(warehouse, present - 2 * HOUR);
@@ -137,8 +136,7 @@ describe("the view gaps", () => {
   });
 
   it("uses the service's clock if it differs from the machine's", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present + HOUR);
+    const warehouse = openTarget(present + HOUR);
     expect(gapsOf(warehouse)).toEqual([]);
     warehouse.transaction((t) => recordClockSkew(t, 2 * HOUR));
     expect(gapsOf(warehouse).map(([, , from, to]) => [from, to])).toEqual([

@@ -4,7 +4,7 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/answer.ts";
 import { auditLedger } from "../../../src/warehouse/audit/audit-ledger.ts";
 import { storeClaim } from "../../../src/warehouse/coverage/pending-claims.ts";
-import { recordHeadPage } from "../../../src/warehouse/coverage/publication.ts";
+import { recordPublication } from "../../../src/warehouse/coverage/publication.ts";
 import { readPresentTs } from "../../../src/warehouse/coverage/targets.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
@@ -88,7 +88,7 @@ function store(t: Transaction, drawn: Drawn, now: number): void {
     if (target.published) {
       const { to, asked, quietMargin } = target.published;
       const page = { publishedTo: ago(to), askedAt: ago(asked), askedTo: ago(asked) };
-      recordHeadPage(t, key, { ...page, quietMargin: quietMargin * drawn.unit });
+      recordPublication(t, key, { ...page, quietMargin: quietMargin * drawn.unit });
     }
   }
   const insertSpan = t.statement("INSERT INTO live_spans VALUES ('index_ticks', 'GWA', ?, ?, ?)");

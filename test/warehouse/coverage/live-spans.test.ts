@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { NOT_FOUND } from "../../../src/rule/answer.ts";
 import {
   beginLiveSpans,
@@ -9,12 +8,9 @@ import {
 } from "../../../src/warehouse/coverage/live-spans.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
+import { DELAY, gapsOf, HOUR, key, openTarget, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-
-const HOUR = 3600 * MICROS_PER_SECOND;
-const key = { stream: "index_ticks", series: 1 } as const;
 
 describe("live spans", () => {
   const spansOf = (warehouse: ReturnType<typeof openTestWarehouse>) =>
@@ -56,8 +52,7 @@ describe("the view gaps with a live span", () => {
     });
 
   it("shows the live span as settling, and what is older as pending", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 3 * HOUR);
+    const warehouse = openTarget(present - 3 * HOUR);
     addLiveSpan(warehouse, present - HOUR, present);
     expect(gapsOf(warehouse)).toEqual([
       ["open", "pending", -540, -180],
@@ -68,8 +63,7 @@ describe("the view gaps with a live span", () => {
   });
 
   it("shows the whole head as settling once REST was polled after the span began", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 5 * HOUR);
+    const warehouse = openTarget(present - 5 * HOUR);
     addLiveSpan(warehouse, present - HOUR, present);
     settledTo(warehouse, present - HOUR - DELAY - 1);
     expect(gapsOf(warehouse)[0]?.slice(0, 2)).toEqual(["open", "pending"]);
@@ -78,8 +72,7 @@ describe("the view gaps with a live span", () => {
   });
 
   it("shows nothing as settling for a span that ended, or for the span of another index", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 3 * HOUR);
+    const warehouse = openTarget(present - 3 * HOUR);
     addLiveSpan(warehouse, present - 2 * HOUR, present - HOUR);
     expect(gapsOf(warehouse)[0]).toEqual(["open", "pending", -540, -3]);
     warehouse.transaction((t) => clearLiveSpans(t));
@@ -92,8 +85,7 @@ describe("the view gaps with a live span", () => {
   });
 
   it("shows the head of an index that the service answers with 404 as settling until the next night", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 90 * HOUR);
+    const warehouse = openTarget(present - 90 * HOUR);
     const settleTo = (to: number) =>
       warehouse.transaction((t) => settle(t, key, { from: present - 90 * HOUR, to }, "empty", NOT_FOUND));
     // The nightly run itself may take two hours.

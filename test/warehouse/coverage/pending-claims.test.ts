@@ -10,11 +10,10 @@ import {
   storeClaim,
 } from "../../../src/warehouse/coverage/pending-claims.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
-import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
+import { DELAY, gapsOf, HOUR, key, openTarget, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
-const HOUR = 3_600_000_000;
 const now = parseTs("2026-03-01T12:00:00Z");
 const first = parseTs("2026-03-01T11:00:00Z");
 
@@ -91,11 +90,9 @@ describe("a pending claim", () => {
     ["not found", [["unconfirmed", "not found, unconfirmed", -1800, -3]]],
   ])("%s decides the state and the reason of its gap, until it is accepted", (kind, gaps) => {
     const gapsWith = (acceptedAt: number | null) => {
-      const warehouse = openTestWarehouse();
-      declareTarget(warehouse, present - 10 * HOUR);
+      const warehouse = openTarget(present - 10 * HOUR);
       const range = { from: present - 5 * HOUR, to: present - 4 * HOUR };
       const counts = { subject: [], answers: 2, firstAt: first, lastAt: now, acceptedAt };
-      const key = { stream: "index_ticks", series: 1 } as const;
       warehouse.transaction((t) => storeClaim(t, key, { kind, range, ...counts }, 7));
       return gapsOf(warehouse);
     };
@@ -105,9 +102,7 @@ describe("a pending claim", () => {
   });
 
   it("of records that do not exist is no missing range; one against stored rows is", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - 10 * HOUR);
-    const key = { stream: "index_ticks", series: 1 } as const;
+    const warehouse = openTarget(present - 10 * HOUR);
     const ago = (hours: number) => present - hours * HOUR;
     warehouse.transaction((t) => {
       const counts = { subject: [], answers: 1, firstAt: first, lastAt: now };

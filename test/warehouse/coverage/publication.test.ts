@@ -8,18 +8,14 @@ import {
   learnLateness,
   MAX_LATENESS_MICROS,
   readPublication,
-  recordHeadPage,
-  recordLowerPage,
+  recordPublication,
 } from "../../../src/warehouse/coverage/publication.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
 import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
-import { DELAY, declareTarget, gapsOf, present } from "../../support/warehouse/gaps.ts";
+import { DELAY, gapsOf, HOUR, key, openTarget, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-
-const HOUR = 3600 * MICROS_PER_SECOND;
-const key = { stream: "index_ticks", series: 1 } as const;
 
 describe("the view gaps of a series whose newest records REST lacks", () => {
   const settled = { from: present - 5 * HOUR, to: present - HOUR };
@@ -27,11 +23,10 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
   const publication = { publishedTo: settled.to, askedAt, askedTo: askedAt - DELAY, quietMargin: 0 };
 
   it("shows what REST was asked about as not published yet, and what it was not asked about as pending", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, settled.from);
+    const warehouse = openTarget(settled.from);
     warehouse.transaction((t) => {
       settle(t, key, settled, "empty");
-      recordHeadPage(t, key, publication);
+      recordPublication(t, key, publication);
     });
     expect(gapsOf(warehouse)).toEqual([
       ["open", "not published yet", -180, -48],
@@ -47,11 +42,10 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
   });
 
   it("shows the margin of a quiet series before it was asked for as settling, and what is older as pending", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, settled.from);
+    const warehouse = openTarget(settled.from);
     warehouse.transaction((t) => {
       settle(t, key, settled, "empty");
-      recordHeadPage(t, key, { ...publication, publishedTo: 0, quietMargin: HOUR / 2 });
+      recordPublication(t, key, { ...publication, publishedTo: 0, quietMargin: HOUR / 2 });
     });
     expect(gapsOf(warehouse)).toEqual([
       ["open", "pending", -180, -135],
@@ -65,8 +59,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
   });
 
   it("shows what may still get late records as settling, less and less without any", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, settled.from);
+    const warehouse = openTarget(settled.from);
     warehouse.transaction((t) => {
       settle(t, key, { from: settled.from, to: present - 2 * HOUR }, "empty");
       recordStreamState(t, "index_ticks", { lateBy: HOUR, lateAt: present });
@@ -78,22 +71,23 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
 });
 
 describe("the publication of a series", () => {
+  const lower = (publishedTo: number, askedTo = 0) => ({ publishedTo, askedAt: 0, askedTo, quietMargin: 0 });
+
   it("follows the newest head page; lower pages only raise it", () => {
-    const warehouse = openTestWarehouse();
-    declareTarget(warehouse, present - HOUR);
+    const warehouse = openTarget(present - HOUR);
     const head = { publishedTo: 100, askedAt: 200, askedTo: 150, quietMargin: 0 };
     const read = () => readPublication(warehouse.connection, key);
     expect(read()).toBeUndefined();
-    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 50, askedTo: 0 }));
+    warehouse.transaction((t) => recordPublication(t, key, lower(50)));
     expect(read()).toEqual({ publishedTo: 50, askedAt: 0, askedTo: 0, quietMargin: 0 });
-    warehouse.transaction((t) => recordHeadPage(t, key, head));
-    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 90, askedTo: 0 }));
+    warehouse.transaction((t) => recordPublication(t, key, head));
+    warehouse.transaction((t) => recordPublication(t, key, lower(90)));
     expect(read()).toEqual(head);
-    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 110, askedTo: 0 }));
+    warehouse.transaction((t) => recordPublication(t, key, lower(110)));
     expect(read()?.publishedTo).toBe(110);
-    warehouse.transaction((t) => recordHeadPage(t, key, { ...head, askedAt: 210, quietMargin: 7 }));
+    warehouse.transaction((t) => recordPublication(t, key, { ...head, askedAt: 210, quietMargin: 7 }));
     expect(read()).toEqual({ ...head, askedAt: 210, quietMargin: 7 });
-    warehouse.transaction((t) => recordLowerPage(t, key, { publishedTo: 0, askedTo: 160 }));
+    warehouse.transaction((t) => recordPublication(t, key, lower(0, 160)));
     expect(read()).toEqual({ ...head, askedAt: 210, askedTo: 160, quietMargin: 7 });
     expect(readPublication(warehouse.connection, { ...key, series: 2 })).toBeUndefined();
   });
@@ -106,8 +100,8 @@ describe("the publication of a series", () => {
       const [own, other, foreign] = [keyOf("GWA", "btc"), keyOf("GWA", "eth"), keyOf("LX", "btc")];
       const has = (to: number) => hasOtherPublished(t, own, "GWA", to);
       for (const each of [own, foreign, { ...other, stream: "ohlcv" as const }])
-        recordLowerPage(t, each, { publishedTo: 900, askedTo: 0 });
-      recordLowerPage(t, other, { publishedTo: 100, askedTo: 0 });
+        recordPublication(t, each, lower(900));
+      recordPublication(t, other, lower(100));
       expect([has(100), has(101)]).toEqual([true, false]);
     });
   });
