@@ -1,14 +1,11 @@
-import { decodePage } from "../../ingest/decode/page.ts";
 import type { StreamRecords } from "../../model/records.ts";
-import { decodeBody } from "../../model/response-body.ts";
 import type { SelectorCandidate } from "../../model/selector.ts";
-import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
-import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
+import { fetchAllRecords } from "../fetch/fetch-records.ts";
 import { fetchLiquidIndices, fetchLiquidNames, liquidCandidates } from "../fetch/liquid-indices.ts";
 import { rankByMarketCap } from "../fetch/record-snapshot.ts";
 import { needsLiquidIndices, needsRanking } from "./selectors.ts";
@@ -20,8 +17,6 @@ import {
   toNamedCandidates,
 } from "./targets.ts";
 
-type ListedStream = "assets" | "markets" | "exchanges" | "market_caps";
-
 /** Reads the directory without writing anything: from the warehouse where possible, otherwise from the service. */
 export async function fetchDirectory(
   settings: SyncSettings,
@@ -31,7 +26,7 @@ export async function fetchDirectory(
   signal: AbortSignal,
 ): Promise<Directory> {
   const stored = reader ? readStoredDirectory(reader) : { GWA: [], MWA: [], exchanges: [] };
-  const fetchList = async <S extends ListedStream>(stream: S) =>
+  const fetchList = async <S extends Parameters<typeof fetchAllRecords>[1]>(stream: S) =>
     client ? fetchAllRecords(client, stream, signal) : ([] as StreamRecords[S][]);
   const orFetched = async (
     candidates: readonly SelectorCandidate[],
@@ -76,19 +71,4 @@ export async function fetchDirectory(
     LX: liquid,
     ranking: storedIds ?? (caps.length > 0 ? rankByMarketCap(caps) : undefined),
   };
-}
-
-export async function fetchAllRecords<S extends ListedStream>(
-  client: ServiceClient,
-  stream: S,
-  signal: AbortSignal,
-): Promise<StreamRecords[S][]> {
-  const all: StreamRecords[S][] = [];
-  const list = { endpoint: streamTable[stream].endpoint, signal };
-  const pages = walkListPages(client, list, async (body) => {
-    const { records, rawCount, nextId } = decodePage(stream, decodeBody(body));
-    return { records, rows: rawCount, nextId };
-  });
-  for await (const page of pages) all.push(...page.records);
-  return all;
 }
