@@ -26,12 +26,13 @@ const settledSlices = (stream: HistoryStream, ranges: readonly TimeRange[]): Sli
 
 /** The settled end of every history at `now`. An end that was found just now is a pending claim instead. */
 export function planEnds(reader: Connection, refreshSeconds: number, now: Micros): SliceWalk[] {
-  return historyStreams.flatMap((stream) =>
-    readSeriesLedgers(reader, stream).flatMap(({ end, ...series }) => {
+  return historyStreams.flatMap((stream) => {
+    const period = cadenceOf(stream, refreshSeconds);
+    return readSeriesLedgers(reader, stream).flatMap(({ end, ...series }) => {
       const served = dropExpired(end ? [end] : [], fetchableFrom(series.serviceWindow, now));
-      return toWalks(series, settledSlices(stream, served), cadenceOf(stream, refreshSeconds));
-    }),
-  );
+      return toWalks({ ...series, period, cadence: period }, settledSlices(stream, served));
+    });
+  });
 }
 
 interface ComparisonOptions {
@@ -76,7 +77,7 @@ export function planComparison(
       const slices = settledSlices(stream, pieces.toReversed());
       const isClaimed = ({ range }: Slice) =>
         claimed.some(({ from, to }) => from < range.to && range.from < to);
-      return toWalks({ ...series, cadence }, slices, period).map((walk) => ({
+      return toWalks({ ...series, period, cadence }, slices).map((walk) => ({
         ...walk,
         isClaimed: isClaimed(walk),
       }));

@@ -123,13 +123,14 @@ export class NotFoundAnswers {
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
     const { reader, settings, ingest, signal } = this.#context;
-    const { key, indexType } = series;
+    const { key, indexType, period, settleDelay, quietMargin, serviceWindow } = series;
     // The index exists, and only this range fails. A delisted index fails at its head.
     if (this.#foundSeries.has(ledgerKeyText(key)) && (rejection || !isHead))
       return rejection ?? onlyRangeFailure(series);
     const doubt = wasNotFound(reader, key) ? undefined : await this.#findDoubt(series, rejection);
     if (doubt) return doubt;
-    const answer = { key, indexType, range, timing: series, confirmation: settings.withdrawals };
+    const timing = { period, settleDelay, quietMargin, serviceWindow };
+    const answer = { key, indexType, range, timing, confirmation: settings.withdrawals };
     reportClaims(this.#context, series, await ingest.call("commitNotFound", answer, signal));
     return undefined;
   }
