@@ -76,8 +76,6 @@ export class HeadPoller {
   /** On the monotonic clock. */
   #reloadAt = 0;
   #hasCaughtUp = false;
-  /** What a poll could not handle: the loop throws it. */
-  #failure: { readonly error: unknown } | undefined;
   /** The last call of `hurryDailyPolls`, by the service's clock. */
   #hurriedAt: Micros = 0;
 
@@ -135,9 +133,6 @@ export class HeadPoller {
 
   #dispatch(): void {
     const { clock } = this.#context;
-    const failure = this.#failure;
-    this.#failure = undefined;
-    if (failure) throw failure.error;
     if (this.#needsReload && clock.monotonic() >= this.#reloadAt) {
       this.#reload();
       this.#reloadAt = clock.monotonic() + MIN_RELOAD_INTERVAL_MS;
@@ -186,17 +181,13 @@ export class HeadPoller {
     entry.isInFlight = true;
     entry.hasBeenPolled = true;
     const work = this.#poll(entry)
+      .then(() => this.#reschedule(entry))
       .catch((error: unknown) => {
         if (this.#context.signal.aborted) return;
         this.#backOff(entry);
-        this.#options.onError(error);
-      })
-      .then(() => this.#reschedule(entry))
-      .catch((error: unknown) => {
-        this.#failure = { error };
         // Else it would be due at once, again and again.
-        this.#backOff(entry);
         entry.due = entry.notBefore;
+        this.#options.onError(error);
       })
       .finally(() => {
         this.#inFlight.delete(work);
