@@ -1,5 +1,4 @@
 import type { StreamRecords } from "../../model/records.ts";
-import type { SelectorCandidate } from "../../model/selector.ts";
 import type { Micros } from "../../model/time.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { readRanking } from "../../warehouse/lookups/lookup-queries.ts";
@@ -12,9 +11,9 @@ import { needsLiquidIndices, needsRanking } from "./selectors.ts";
 import {
   type Directory,
   readStoredDirectory,
-  toAssetCandidates,
-  toMarketCandidates,
-  toNamedCandidates,
+  toAssetCandidate,
+  toExchangeCandidate,
+  toMarketCandidate,
 } from "./targets.ts";
 
 /** Reads the directory without writing anything: from the warehouse where possible, otherwise from the service. */
@@ -28,26 +27,19 @@ export async function fetchDirectory(
   const stored = reader ? readStoredDirectory(reader) : { GWA: [], MWA: [], exchanges: [] };
   const fetchList = async <S extends Parameters<typeof fetchAllRecords>[1]>(stream: S) =>
     client ? fetchAllRecords(client, stream, signal) : ([] as StreamRecords[S][]);
-  const orFetched = async (
-    candidates: readonly SelectorCandidate[],
-    fetch: () => Promise<SelectorCandidate[]>,
-  ) => (candidates.length > 0 ? candidates : fetch());
-  const GWA = await orFetched(stored.GWA, async () => toAssetCandidates(await fetchList("assets")));
+  const GWA = stored.GWA.length > 0 ? stored.GWA : (await fetchList("assets")).map(toAssetCandidate);
   const symbols = new Map(GWA.map(({ id, labels: [symbol] }) => [id, symbol]));
   const pairOf = (base: string | null, quote: string | null) =>
     `${symbols.get(base ?? "") ?? ""}/${symbols.get(quote ?? "") ?? ""}`;
   const fetchMarkets = async () =>
-    toMarketCandidates(
-      (await fetchList("markets")).map(({ id, baseAssetId, quoteAssetId }) => ({
-        id,
-        baseAssetId,
-        pair: pairOf(baseAssetId, quoteAssetId),
-      })),
+    (await fetchList("markets")).map(({ id, baseAssetId, quoteAssetId }) =>
+      toMarketCandidate(id, baseAssetId, pairOf(baseAssetId, quoteAssetId)),
     );
+  const fetchExchanges = async () => (await fetchList("exchanges")).map(toExchangeCandidate);
   const lookups = {
     GWA,
-    MWA: await orFetched(stored.MWA, fetchMarkets),
-    exchanges: await orFetched(stored.exchanges, async () => toNamedCandidates(await fetchList("exchanges"))),
+    MWA: stored.MWA.length > 0 ? stored.MWA : await fetchMarkets(),
+    exchanges: stored.exchanges.length > 0 ? stored.exchanges : await fetchExchanges(),
   };
   const storedIds = reader && readRanking(reader);
   const caps = storedIds === undefined && needsRanking(settings) ? await fetchList("market_caps") : [];
