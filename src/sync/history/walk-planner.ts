@@ -27,6 +27,7 @@ import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
 import type { SeriesNames } from "../../warehouse/schema/lookups.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
+import type { RunStats } from "../context/run-stats.ts";
 
 /** New rows of a full page: of 2000 rows, a cursor may repeat one, and one must lie below the range. */
 export const ROWS_PER_PAGE = 1998;
@@ -122,6 +123,13 @@ export function compareUrgency(a: Slice, b: Slice): number {
 /** The minimum number of pages of a walk over the range. */
 export function countPages(range: TimeRange, cadence: Micros): number {
   return Math.max(1, Math.ceil((range.to - range.from) / cadence / ROWS_PER_PAGE));
+}
+
+/** The progress of a run counts what its walks are to do. */
+export function addPlanned(stats: RunStats, { series: { key, cadence }, range }: SliceWalk): void {
+  const counts = stats.forStream(key.stream);
+  counts.plannedRequests += countPages(range, cadence);
+  counts.plannedMicros += range.to - range.from;
 }
 
 /** Limits which gaps are filled. `includesRecent`: also the last two hours, which the same page fetches again. An absent member means no limit. */

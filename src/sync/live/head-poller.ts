@@ -11,7 +11,7 @@ import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import { type Problem, retryDelayMs, type SyncContext, serviceNow, toProblem } from "../context/context.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { NotFoundAnswers, runWalk } from "../history/run-walk.ts";
-import { HEAD_BARS, planGaps } from "../history/walk-planner.ts";
+import { addPlanned, HEAD_BARS, planGaps } from "../history/walk-planner.ts";
 import {
   dueAt,
   follow,
@@ -225,9 +225,7 @@ export class HeadPoller {
     const heads = { key, includesRecent: entry.failures === 0 };
     const { walks, rechecks, day } = planGaps(reader, now, settings, { heads });
     for (const walk of walks) {
-      const counts = stats.forStream(key.stream);
-      counts.plannedMicros += walk.range.to - walk.range.from;
-      counts.plannedRequests++;
+      addPlanned(stats, walk);
       const { blockedReason } = walk.series;
       const outcome = await runWalk(this.#context, walk, { notFound: this.#notFoundAnswers });
       if (!("error" in outcome)) {

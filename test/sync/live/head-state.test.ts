@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import {
   dueAt,
@@ -15,11 +15,12 @@ import {
   skip,
 } from "../../../src/sync/live/head-state.ts";
 import type { SeriesHead } from "../../../src/warehouse/coverage/series-queries.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 
 const SECOND = MICROS_PER_SECOND;
 const HOUR = 3600 * SECOND;
 const PERIOD = 30 * SECOND;
-const now = parseTimestamp("2026-03-01T12:34:56Z") ?? 0;
+const now = parseTs("2026-03-01T12:34:56Z");
 const later = (seconds: number) => now + seconds * SECOND;
 const timing: HeadTiming = {
   cadence: PERIOD,
