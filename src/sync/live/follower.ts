@@ -12,7 +12,7 @@ import type {
 } from "../../service/live/subscription-states.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
 import { fetchPage } from "../fetch/fetch-records.ts";
-import type { CoverageCommitter, SubscriptionCoverage } from "./subscription-coverage.ts";
+import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 
 /** Short enough that a tick is on disk within 100 ms, commit included. */
 const BATCH_INTERVAL_MS = 40;
@@ -22,7 +22,6 @@ interface LiveFollowerOptions {
   readonly wsUrl: string;
   readonly subscriptions: SubscriptionStates;
   readonly coverage: SubscriptionCoverage;
-  readonly committer: CoverageCommitter;
   readonly onEvent: (event: FeedEvent) => void;
   /** `lagMs`: from the batch's first message to its commit, at most. */
   readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
@@ -34,7 +33,7 @@ interface LiveFollowerOptions {
 /** Stores the ticks of the live feed and tracks what it covers. Runs until the context's signal aborts. */
 export async function followLiveFeed(context: SyncContext, options: LiveFollowerOptions): Promise<void> {
   const { client, clock, random, settings, ingest, log, signal } = context;
-  const { coverage, committer } = options;
+  const { coverage } = options;
   /** Oldest first. */
   const commits: Promise<void>[] = [];
   const commitTicks = async (texts: readonly string[], startedAt: number) => {
@@ -75,7 +74,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
       options.onMessage(message);
       logMessage(message, log);
       coverage.apply(message, serviceNow(context));
-      if (await committer.commit(flush)) options.onCoverageChange();
+      if (await coverage.commit(flush)) options.onCoverageChange();
     }
     await flush();
     await unknown.flush();

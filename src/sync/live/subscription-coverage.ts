@@ -9,7 +9,6 @@ import {
   subscriptionKey,
 } from "../../service/live/subscription-states.ts";
 import type { LiveSpan } from "../../warehouse/coverage/live-spans.ts";
-import type { SyncContext } from "../context/context.ts";
 import type { DesiredSubscriptions } from "./desired-subscriptions.ts";
 
 interface SubscriptionSpan {
@@ -20,12 +19,16 @@ interface SubscriptionSpan {
   isAbsent: boolean;
 }
 
+type Commit = (change: LiveFeedChange) => Promise<unknown>;
+
 /**
  * Tracks the live span of each subscription, which decides what REST has to poll; changes go to the ledger.
  * Applies feed messages in order with the ticks; `SubscriptionStates` is ahead of the feed's reader.
  */
 export class SubscriptionCoverage {
   readonly #cadence: Micros;
+  readonly #commit: Commit;
+  #lastCommit: Promise<unknown> = Promise.resolve();
   #spans = new Map<string, SubscriptionSpan>();
   /** The keys of the subscriptions of each exchange (null: of all exchanges). */
   #exchanges = new Map<string | null, readonly string[]>();
@@ -34,8 +37,9 @@ export class SubscriptionCoverage {
   #reported: { readonly spans: ReadonlyMap<string, LiveSpan>; readonly feed: LiveFeedUpdate } | undefined;
   #missed: ({ readonly exchangeId: string | null } & TimeRange)[] = [];
 
-  constructor(cadence: Micros) {
+  constructor(cadence: Micros, commit: Commit) {
     this.#cadence = cadence;
+    this.#commit = commit;
   }
 
   /** Replaces the subscriptions; those that remain keep their state. */
@@ -124,8 +128,17 @@ export class SubscriptionCoverage {
     }
   }
 
-  /** Hands over the changes since the last call that succeeded. Returns whether there were any. One call at a time. */
-  async report(commit: (change: LiveFeedChange) => Promise<unknown>): Promise<boolean> {
+  /**
+   * Commits the changes since the last commit, one call after the other: if storage delays a call, an older change must not be
+   * committed last. `flush` commits the ticks that came before. Returns whether there were changes.
+   */
+  commit(flush?: () => Promise<unknown>): Promise<boolean> {
+    const committed = this.#lastCommit.then(() => this.#commitChanges(flush));
+    this.#lastCommit = committed.catch(() => {});
+    return committed;
+  }
+
+  async #commitChanges(flush?: () => Promise<unknown>): Promise<boolean> {
     const { spans: known, feed: knownFeed } = this.#reported ?? { spans: new Map<string, LiveSpan>() };
     const [spans, feed, missed] = [this.#liveSpans(), this.#liveFeed(), this.#missed];
     const startedSpans = [...spans].filter(([key, { from }]) => known.get(key)?.from !== from);
@@ -134,7 +147,8 @@ export class SubscriptionCoverage {
     if (!isFeedChanged && startedSpans.length + endedSpans.length + missed.length === 0) return false;
     this.#missed = [];
     try {
-      await commit({
+      await flush?.();
+      await this.#commit({
         isReset: this.#reported === undefined,
         startedSpans: startedSpans.map(([, span]) => span),
         endedSpans: endedSpans.map(([, span]) => span),
@@ -190,25 +204,3 @@ export class SubscriptionCoverage {
 function isMissing({ liveSince, isAbsent }: SubscriptionSpan): boolean {
   return liveSince === undefined && !isAbsent;
 }
-
-/**
- * Commits coverage changes to the ledger, one after the other: two callers report changes, and if storage
- * delays a call, an older change must not be committed last.
- */
-export function createCoverageCommitter({ ingest, signal }: SyncContext, coverage: SubscriptionCoverage) {
-  let last: Promise<unknown> = Promise.resolve();
-  return {
-    /** `flush` commits the ticks that came before. Returns whether there were changes. */
-    commit(flush?: () => Promise<unknown>): Promise<boolean> {
-      const report = async (change: LiveFeedChange) => {
-        await flush?.();
-        await ingest.call("commitLiveFeedChange", change, signal);
-      };
-      const committed = last.then(() => coverage.report(report));
-      last = committed.catch(() => {});
-      return committed;
-    },
-  };
-}
-
-export type CoverageCommitter = ReturnType<typeof createCoverageCommitter>;
