@@ -58,17 +58,17 @@ export async function runSchedule(options: SchedulerOptions): Promise<void> {
  */
 async function runJob(job: ScheduledJob, options: SchedulerOptions, now: () => Micros): Promise<void> {
   const { clock, signal, log, previousRuns, storeRun, onRunEnd } = options;
-  const times = new CronSchedule(job.cron);
+  const times = createSchedule(job.cron);
   let lastScheduledAt = previousRuns.find((run) => run.job === job.name)?.scheduledAt;
   if (lastScheduledAt === undefined) {
-    lastScheduledAt = times.around(now()).latest;
+    lastScheduledAt = times(now()).latest;
     await storeRun({ job: job.name, scheduledAt: lastScheduledAt, outcome: "new" });
   }
   let retryAt = job.runsAtStart ? 0 : Number.POSITIVE_INFINITY;
   let retryMs = JOB_RETRY_DELAY.minMs;
   while (!signal.aborted) {
     const currentTime = now();
-    const { latest: dueAt, next } = times.around(currentTime);
+    const { latest: dueAt, next } = times(currentTime);
     // If a clock that ran ahead was set back, the last run lies in the future and would block the job.
     if (lastScheduledAt > next) lastScheduledAt = dueAt;
     if (dueAt > lastScheduledAt || clock.boottime() >= retryAt) {
@@ -96,26 +96,17 @@ async function runJob(job: ScheduledJob, options: SchedulerOptions, now: () => M
 
 const MINUTE_MS = 60_000;
 
-/** The times of a cron expression in UTC. The last answer is kept: a search takes longer than all else that a waiting job does. */
-export class CronSchedule {
-  readonly #cron: Cron;
-  #around = { latest: Number.POSITIVE_INFINITY, next: Number.NEGATIVE_INFINITY };
-
-  constructor(expression: string) {
-    const [, , dayField = "*", , weekdayField = "*"] = expression.trim().split(/\s+/);
-    // As in cron: if both fields name days, a day that matches either of them counts.
-    const domAndDow = dayField.startsWith("*") || weekdayField.startsWith("*");
-    this.#cron = new Cron(expression, { timezone: "UTC", paused: true, domAndDow });
-  }
-
-  /** The latest scheduled time at or before `at`, and the first after it. */
-  around(at: Micros): { readonly latest: Micros; readonly next: Micros } {
-    if (at >= this.#around.latest && at < this.#around.next) return this.#around;
+/** Returns the latest time of a cron expression in UTC at or before a moment, and the first after it. */
+export function createSchedule(expression: string) {
+  const [, , dayField = "*", , weekdayField = "*"] = expression.trim().split(/\s+/);
+  // As in cron: if both fields name days, a day that matches either of them counts.
+  const domAndDow = dayField.startsWith("*") || weekdayField.startsWith("*");
+  const cron = new Cron(expression, { timezone: "UTC", paused: true, domAndDow });
+  return (at: Micros): { readonly latest: Micros; readonly next: Micros } => {
     const minute = Math.floor(at / MICROS_PER_MS / MINUTE_MS);
-    const latest = toMicros(this.#cron.previousRuns(1, new Date((minute + 1) * MINUTE_MS))[0]);
-    this.#around = { latest, next: toMicros(this.#cron.nextRun(new Date(at / MICROS_PER_MS))) };
-    return this.#around;
-  }
+    const latest = toMicros(cron.previousRuns(1, new Date((minute + 1) * MINUTE_MS))[0]);
+    return { latest, next: toMicros(cron.nextRun(new Date(at / MICROS_PER_MS))) };
+  };
 }
 
 function toMicros(time: Date | null | undefined): Micros {

@@ -18,6 +18,7 @@ interface StorageMonitorOptions {
 }
 
 const MONITOR_INTERVAL_MS = 60_000;
+const SECONDS_PER_DAY = 86_400;
 /** A WAL this large means that a long-running reader blocks its truncation. */
 const WAL_WARNING_BYTES = 256 * 1024 * 1024;
 /** Delays the quick check after the start, because catching up is more urgent. */
@@ -88,10 +89,15 @@ async function monitorOnce(context: SyncContext, options: StorageMonitorOptions)
   if (hasFilled()) await ingest.call("commitFileSize", warehouseBytes + walBytes, signal);
   const freeBytes = readFreeBytes(path);
   const daysUntilFull = estimateDaysUntilFull(readSizeSamples(reader), freeBytes);
-  const writtenBytes = readWrittenBytes();
-  telemetry.metrics.setStorage({ warehouseBytes, walBytes, writtenBytes, freeBytes, daysUntilFull });
+  const { metrics } = telemetry;
+  metrics.set("warehouse_bytes", warehouseBytes);
+  metrics.set("wal_bytes", walBytes);
+  metrics.set("written_bytes", readWrittenBytes());
+  metrics.set("disk_free_bytes", freeBytes);
+  // Undefined until sizes are recorded for an hour; Infinity without growth.
+  metrics.set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
   const { skewMs } = client.health();
-  if (skewMs !== undefined) telemetry.metrics.set("clock_skew_seconds", -skewMs / 1000);
+  if (skewMs !== undefined) metrics.set("clock_skew_seconds", -skewMs / 1000);
   const changes = telemetry.streamErrors.takeChanges(client.health().parkedEndpoints);
   if (changes) await ingest.call("commitStreamHealth", changes, signal);
 }

@@ -13,11 +13,7 @@ import { fillGaps } from "./history/fill-gaps.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
 import { followLiveFeed } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
-import {
-  type CoverageCommitter,
-  createCoverageCommitter,
-  SubscriptionCoverage,
-} from "./live/subscription-coverage.ts";
+import { SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { createExchangePoller } from "./polling/exchange-poller.ts";
 import { pollSnapshots } from "./polling/snapshot-poller.ts";
 import { refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
@@ -54,7 +50,6 @@ export class SyncSupervisor {
   readonly #context: SyncContext;
   readonly #options: SupervisorOptions;
   readonly #liveCoverage: SubscriptionCoverage;
-  readonly #coverageCommitter: CoverageCommitter;
   /** What the live feed subscribes to, and the state of each subscription. */
   readonly subscriptions = new SubscriptionStates();
   readonly #headPoller: HeadPoller;
@@ -71,9 +66,11 @@ export class SyncSupervisor {
   constructor(context: SyncContext, options: SupervisorOptions) {
     this.#context = context;
     this.#options = options;
-    const liveCoverage = new SubscriptionCoverage(context.settings.refreshSeconds * MICROS_PER_SECOND);
+    const liveCoverage = new SubscriptionCoverage(
+      context.settings.refreshSeconds * MICROS_PER_SECOND,
+      (change) => context.ingest.call("commitLiveFeedChange", change, context.signal),
+    );
     this.#liveCoverage = liveCoverage;
-    this.#coverageCommitter = createCoverageCommitter(context, liveCoverage);
     this.#headPoller = new HeadPoller(context, {
       coverage: liveCoverage,
       onProblems: (problems) => options.onProblems("heads", problems),
@@ -160,7 +157,7 @@ export class SyncSupervisor {
     this.#desired = desired;
     this.#liveCoverage.setDesired(desired);
     this.subscriptions.replace(this.#liveCoverage.subscriptions);
-    await this.#coverageCommitter.commit();
+    await this.#liveCoverage.commit();
     // End targets only after unsubscribing, because a live tick of a deselected key would reopen its target.
     await endDeselectedSnapshots(this.#context, directory);
     this.#reportActivity();
@@ -217,7 +214,6 @@ export class SyncSupervisor {
           wsUrl,
           subscriptions: this.subscriptions,
           coverage: this.#liveCoverage,
-          committer: this.#coverageCommitter,
           onEvent: onFeedEvent,
           onCommit: (commit, lagMs) => {
             this.#headPoller.recordSkips(commit.skippedTicks);

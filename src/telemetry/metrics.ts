@@ -15,7 +15,6 @@ import {
   metricTable,
 } from "./metric-table.ts";
 
-const SECONDS_PER_DAY = 86_400;
 const INGEST_STATES = ["working", "disk_full", "db_locked"];
 /** The label of each state; undefined: not counted. */
 const subscriptionLabels: Readonly<Record<SubscriptionState, "following" | "doubt" | "parked" | undefined>> =
@@ -35,17 +34,6 @@ type CommitCounts = Readonly<
     Record<"inserted" | "changed" | "unchanged" | "outranked" | "withdrawn" | "rejected" | "foreign", number>
   >
 >;
-
-export interface StorageMeasurement {
-  /** The file without its WAL. */
-  readonly warehouseBytes: number;
-  readonly walBytes: number;
-  /** Since the start of the process. */
-  readonly writtenBytes: number;
-  readonly freeBytes: number;
-  /** Undefined until sizes are recorded for an hour; Infinity without growth. */
-  readonly daysUntilFull: number | undefined;
-}
 
 /** The part of a stream's status that has metrics. */
 type StreamFigures = Pick<
@@ -79,33 +67,30 @@ export class Metrics {
   }
 
   increment<N extends MetricName>(name: N, by: number, labels?: LabelsOf<N>): void {
-    if (labels) this.#counter(name).inc(labels, by);
-    else this.#counter(name).inc(by);
+    this.#counter(name).inc(labels ?? {}, by);
   }
 
   set<N extends MetricName>(name: N, value: number, labels?: LabelsOf<N>): void {
-    if (labels) this.#gauge(name).set(labels, value);
-    else this.#gauge(name).set(value);
+    this.#gauge(name).set(labels ?? {}, value);
   }
 
   /** Records an event of the service client or the live feed. */
   observe(event: ClientEvent | FeedEvent): void {
+    const endpoint = "endpoint" in event ? this.#boundLabel("endpoint", event.endpoint) : "";
     switch (event.kind) {
-      case "request": {
-        const endpoint = this.#boundLabel("endpoint", event.endpoint);
-        const outcome = this.#boundLabel("outcome", event.outcome);
-        this.increment("requests_total", 1, { endpoint, outcome });
+      case "request":
+        this.increment("requests_total", 1, {
+          endpoint,
+          outcome: this.#boundLabel("outcome", event.outcome),
+        });
         this.#histogram("request_seconds").observe({ endpoint }, event.ms / 1000);
         this.increment("response_bytes_total", event.bytes, { endpoint });
         if (event.attempt > 1) this.increment("request_retries_total", 1, { endpoint });
         if (event.stale) this.increment("stale_answers_total", 1, { endpoint });
         if (event.outcome === "ok") this.set("last_answer_timestamp_seconds", this.#now());
         break;
-      }
       case "breaker":
-        this.set("breaker_open", event.state === "open" ? 1 : 0, {
-          endpoint: this.#boundLabel("endpoint", event.endpoint),
-        });
+        this.set("breaker_open", event.state === "open" ? 1 : 0, { endpoint });
         break;
       case "auth":
         this.#setStates("auth_state", authStates, event.state, {
@@ -114,10 +99,7 @@ export class Metrics {
         });
         break;
       case "walk":
-        this.increment("walk_troubles_total", 1, {
-          endpoint: this.#boundLabel("endpoint", event.endpoint),
-          event: this.#boundLabel("walk", event.event),
-        });
+        this.increment("walk_troubles_total", 1, { endpoint, event: this.#boundLabel("walk", event.event) });
         break;
       case "feed":
         this.increment("feed_events_total", 1, {
@@ -186,15 +168,6 @@ export class Metrics {
   setIngest(queued: number, state: string): void {
     this.set("ingest_queued", queued);
     this.#setStates("ingest_state", INGEST_STATES, state, {});
-  }
-
-  /** Called every minute. */
-  setStorage({ warehouseBytes, walBytes, writtenBytes, freeBytes, daysUntilFull }: StorageMeasurement): void {
-    this.set("warehouse_bytes", warehouseBytes);
-    this.set("wal_bytes", walBytes);
-    this.set("written_bytes", writtenBytes);
-    this.set("disk_free_bytes", freeBytes);
-    this.set("disk_full_seconds", (daysUntilFull ?? Number.NaN) * SECONDS_PER_DAY);
   }
 
   setShared({ state, lag_seconds, rows_forwarded, last_error }: ShareStatus): void {

@@ -14,7 +14,7 @@ import { SubscriptionStates } from "../../src/service/live/subscription-states.t
 import type { SyncContext } from "../../src/sync/context/context.ts";
 import { RunStats } from "../../src/sync/context/run-stats.ts";
 import { followLiveFeed } from "../../src/sync/live/follower.ts";
-import { createCoverageCommitter, SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
+import { SubscriptionCoverage } from "../../src/sync/live/subscription-coverage.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import type { Figure } from "./figures.ts";
 import {
@@ -73,7 +73,9 @@ async function startLivePath(path: string) {
     settings: { ...toSyncSettings(loadSettings({ env: {} })), refreshSeconds: CADENCE_SECONDS },
   };
   const exchangeId = EXCHANGE_ID;
-  const coverage = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000);
+  const coverage = new SubscriptionCoverage(CADENCE_SECONDS * 1_000_000, (change) =>
+    ingest.call("commitLiveFeedChange", change, signal),
+  );
   coverage.setDesired({
     indices: [{ source: "index", indexType: "MWA" }],
     exchanges: [{ exchangeId, subscriptions: [{ source: "exchange", exchangeId }] }],
@@ -87,7 +89,6 @@ async function startLivePath(path: string) {
     wsUrl: `ws://127.0.0.1:${port}/`,
     subscriptions: new SubscriptionStates(coverage.subscriptions),
     coverage,
-    committer: createCoverageCommitter(context, coverage),
     onEvent: () => {},
     onCommit: ({ indexTicks, exchangeTicks }) => {
       ticks += indexTicks.inserted + exchangeTicks.inserted;

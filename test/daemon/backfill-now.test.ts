@@ -11,10 +11,10 @@ import {
   type DaemonHarness,
   type RunningDaemon,
 } from "../support/daemon/daemon-harness.ts";
+import { onlyTicks } from "../support/sync/backfill-harness.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";
 
-const settings = `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
-  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
+const settings = onlyTicks("[BTC, ETH]");
 
 /** Runs a command of the same user. */
 function runBackfill({ simulator, path, folder }: DaemonHarness, args: readonly string[], clock?: Clock) {

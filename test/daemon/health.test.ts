@@ -7,6 +7,7 @@ import { Fault } from "../simulator/faults.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { startHeartbeatServer } from "../support/daemon/heartbeat-server.ts";
+import { onlyTicks } from "../support/sync/backfill-harness.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";
 
 describe("the health of a daemon", () => {
@@ -15,15 +16,8 @@ describe("the health of a daemon", () => {
     const daemon = await createDaemonHarness({
       startWorker,
       simulator: { quirks: { listed: { perMille: 1000, on: "2026-03-01" } } },
-      settings: `
-telemetry: { heartbeatUrl: "${origin}/ping/5ecret?key=k3y" }
-sync:
-  ohlcv: false
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
-  exchangeTickers: false
-  marketCap: { every: 30s }
-  derivatives: false
-`,
+      settings: `telemetry: { heartbeatUrl: "${origin}/ping/5ecret?key=k3y" }
+${onlyTicks("[BTC]", { marketCap: "{ every: 30s }" })}`,
     });
     const { clock, simulator, path, logged, secretFile } = daemon;
     const running = await daemon.startFilled();

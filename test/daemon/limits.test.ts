@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
+import { onlyTicks } from "../support/sync/backfill-harness.ts";
 
 const PERIOD_MS = 5_000;
 const LIMIT_MS = 18 * PERIOD_MS;
+const every = { marketCap: "{ every: 30s }", derivatives: "{ every: 30s }" };
 
 /** What REST may refuse while the websocket is refused too, and how many periods of exchange ticks that may cost. */
 const limits: [situation: string, maxLost: number, faults: () => Fault[]][] = [
@@ -30,15 +32,8 @@ const limits: [situation: string, maxLost: number, faults: () => Fault[]][] = [
 describe("a daemon whose feed is refused", () => {
   it("B17: keeps heads and snapshots current under limits of the service", async () => {
     const daemon = await createDaemonHarness({
-      settings: `
-service: { refreshSeconds: ${PERIOD_MS / 1000} }
-sync:
-  ohlcv: false
-  intraday: { GWA: none, MWA: none, LX: all, days: 1 }
-  exchangeTickers: { exchanges: all, markets: { top: 5 } }
-  marketCap: { every: 30s }
-  derivatives: { every: 30s }
-`,
+      settings: `service: { refreshSeconds: ${PERIOD_MS / 1000} }
+${onlyTicks("none", { LX: "all", exchangeTickers: "{ exchanges: all, markets: { top: 5 } }", ...every })}`,
       // Two hours of records: what is filled before shows nothing about limits.
       start: "2026-03-01T02:00:07Z",
       simulator: {

@@ -6,6 +6,7 @@ import { readLastShutdown, writeShutdownMarker } from "../../src/warehouse/sqlit
 import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
+import { onlyTicks } from "../support/sync/backfill-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { createEarlierWarehouse } from "../support/warehouse/earlier-warehouse.ts";
 import { changeFile } from "../support/warehouse/warehouse-file.ts";
@@ -15,13 +16,7 @@ const HOUR = 3_600_000;
 const simulator = { refreshSeconds: 120 };
 const only = (assets: string, exchanges: string) => `
 service: { refreshSeconds: 120 }
-sync:
-  ohlcv: false
-  intraday: { GWA: [${assets}], MWA: none, LX: none, days: 1 }
-  exchangeTickers: ${exchanges === "" ? "false" : `{ exchanges: [${exchanges}], markets: [BTC/USD] }`}
-  marketCap: false
-  derivatives: false
-`;
+${onlyTicks(`[${assets}]`, { exchangeTickers: exchanges ? `{ exchanges: [${exchanges}], markets: [BTC/USD] }` : "false" })}`;
 
 const targets = `SELECT s.name, w.from_ts AS "from", w.to_ts AS "to" FROM targets w JOIN series s USING (series)
   WHERE w.stream = 'index_ticks' ORDER BY s.name, w.from_ts`;

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { CronSchedule, runSchedule, type ScheduledJob } from "../../src/daemon/scheduler.ts";
+import { createSchedule, runSchedule, type ScheduledJob } from "../../src/daemon/scheduler.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import type { JobRun } from "../../src/warehouse/tables/job-runs.ts";
@@ -12,9 +12,7 @@ const text = (micros: number) => new Date(micros / 1000).toISOString().slice(0, 
 
 describe("the times of a cron expression", () => {
   const around = (expression: string, at: string) => {
-    const schedule = new CronSchedule(expression);
-    const micros = Date.parse(`${at}Z`) * 1000;
-    const { latest, next } = schedule.around(micros);
+    const { latest, next } = createSchedule(expression)(Date.parse(`${at}Z`) * 1000);
     return [text(latest), text(next)];
   };
 

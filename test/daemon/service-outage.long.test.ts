@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { startHeartbeatServer } from "../support/daemon/heartbeat-server.ts";
+import { barsOf, onlyTicks } from "../support/sync/backfill-harness.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-const others = "exchangeTickers: false, marketCap: false, derivatives: false";
-const ticks = `sync: { ohlcv: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }, ${others} }`;
-const bars = `sync: { ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: false, ${others} }`;
+const ticks = onlyTicks("[BTC]");
+const bars = onlyTicks("none", { intraday: "false", ohlcv: barsOf("[BTC]") });
 const NO_SOCKET = [Fault.upgradeStatus(503), Fault.dropConnection({ when: "tick" })];
 
 describe("a daemon whose service does not answer", () => {

@@ -4,6 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import type { ShareStatus } from "../../src/model/status/share-status.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { startSimulator } from "../simulator/simulator.ts";
+import { watchDaemon } from "../support/daemon/installed-daemon.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD } from "../support/postgres-server.ts";
 import { startProgram } from "../support/program-process.ts";
@@ -40,14 +41,11 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
   const folder = temporaryFolder();
   writeFileSync(join(folder, "mds-sync.yaml"), settings(server.url(database)));
   writeFileSync(join(folder, "password"), PASSWORD, { mode: 0o600 });
-  const { child, output, result } = startProgram(["run", "--no-progress"], {
-    cwd: folder,
-    env: { ...serviceEnv(simulator) },
-  });
-  await waitUntil(() => output.stderr.includes("filled: "));
-  const address = /dashboard: ([^\s"]+)/.exec(output.stderr)?.[1] ?? "";
-  const getStatus = async () =>
-    ((await (await fetch(new URL("/api/status", address))).json()) as { shared: ShareStatus }).shared;
+  const { child } = startProgram(["run", "--no-progress"], { cwd: folder, env: serviceEnv(simulator) });
+  const daemon = watchDaemon(child);
+  await daemon.waitUntilFilled();
+  const getStatus = async (): Promise<ShareStatus> =>
+    JSON.parse((await daemon.get("/api/status")).text).shared;
   const reach = (state: ShareStatus["state"], minRows = 0) =>
     waitUntil(async () => {
       const status = await getStatus();
@@ -55,7 +53,7 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
     }, LOOK_INTERVAL_MS);
   const current = await reach("current", 5_000);
   expect(current).toMatchObject({ name: "desk", role: "alone", last_error: null });
-  const getMetrics = async () => (await fetch(new URL("/metrics", address))).text();
+  const getMetrics = async () => (await daemon.get("/metrics")).text;
   expect(await getMetrics()).toMatch(/^mds_sync_shared_forwarding 1$.*^mds_sync_shared_failing 0$/ms);
   const count = async () =>
     Number((await server.query(database, "SELECT count(*) AS rows FROM mds.exchange_ticks"))[0]?.rows);
@@ -78,15 +76,14 @@ it("I1: forwards all streams while it runs, stays healthy without PostgreSQL, an
   await server.stop();
   // It may have noticed the detached month before.
   await waitUntil(async () => (await reach("failing")).last_error?.includes("nothing is lost"));
-  expect((await fetch(new URL("/healthz", address))).status).toBe(200);
+  expect((await daemon.get("/healthz")).status).toBe(200);
   expect(await getMetrics()).toMatch(/^mds_sync_shared_forwarding 0$.*^mds_sync_shared_failing 1$/ms);
   await server.start();
   await reach("current");
   // It copies the lookups each minute, and whenever it connects.
   await waitForRows(relations);
-  child.kill("SIGTERM");
-  expect(await result).toMatchObject({ status: 0 });
-  expect(output.stderr + output.stdout).not.toContain(PASSWORD);
+  await daemon.stop();
+  expect(daemon.stderr()).not.toContain(PASSWORD);
   expect(await server.query(database, "SELECT holder, name FROM mds.lease")).toEqual([
     { holder: "", name: "desk" },
   ]);

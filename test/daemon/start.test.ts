@@ -1,20 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness, type RunningDaemon } from "../support/daemon/daemon-harness.ts";
-import { skewWallClock } from "../support/sync/backfill-harness.ts";
+import { onlyTicks, skewWallClock } from "../support/sync/backfill-harness.ts";
 import { changeFile } from "../support/warehouse/warehouse-file.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
-const settings = (assets: string, exchanges: string) => `
-service: { refreshSeconds: 60 }
-sync:
-  ohlcv: false
-  intraday: { GWA: [${assets}], MWA: none, LX: none, days: 1 }
-  exchangeTickers: { exchanges: [${exchanges}], markets: [BTC/USD] }
-  marketCap: false
-  derivatives: false
-`;
+const settings = (assets: string, exchanges: string) => `service: { refreshSeconds: 60 }
+${onlyTicks(`[${assets}]`, { exchangeTickers: `{ exchanges: [${exchanges}], markets: [BTC/USD] }` })}`;
 
 const targets = `SELECT w.stream, s.name, w.from_ts AS "from", w.to_ts AS "to" FROM targets w JOIN series s USING (series)`;
 const errorsOf = async (running: RunningDaemon) =>

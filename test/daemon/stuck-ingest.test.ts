@@ -5,6 +5,7 @@ import { type StartWorker, startWorker } from "../../src/runtime/thread.ts";
 import { readLastShutdown } from "../../src/warehouse/sqlite/shutdown-marker.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { fakeSystemdNotify } from "../support/fake-systemd-notify.ts";
+import { onlyTicks } from "../support/sync/backfill-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 
 const flags: Int32Array[] = [];
@@ -18,14 +19,7 @@ const startStuckWorker: StartWorker = (file, options) => {
 
 /** Half a day of records. */
 const simulator = { quirks: { listed: { perMille: 1000, on: "2026-03-01" } } };
-const settings = `
-sync:
-  ohlcv: false
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
-  exchangeTickers: false
-  marketCap: false
-  derivatives: false
-`;
+const settings = onlyTicks("[BTC]");
 
 describe("G13: an ingest thread that hangs while the event loop runs", () => {
   it("shows in /healthz and /metrics within two minutes, stops the watchdog pings, and does not block the stop", async () => {

@@ -5,16 +5,14 @@ import { withReader } from "../../src/warehouse/reader.ts";
 import { Fault } from "../simulator/faults.ts";
 import { startSimulator } from "../simulator/simulator.ts";
 import { startProgram } from "../support/program-process.ts";
-import { startDenseHarness } from "../support/sync/backfill-harness.ts";
+import { onlyTicks, startDenseHarness } from "../support/sync/backfill-harness.ts";
 import { expectWarehouseMatches } from "../support/sync/oracle.ts";
 import { serviceEnv } from "../support/sync/sync-session.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { expectSoundFile } from "../support/warehouse/expect-sound-ledger.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
-const settings = `service: { concurrency: 4 }
-sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 3 } }`;
+const settings = `service: { concurrency: 4 }\n${onlyTicks("[BTC]", { days: "3" })}`;
 const smallPages = [Fault.sizeCap(100, { on: "/index-ticker" }), Fault.latency(10, { on: "/index-ticker" })];
 
 describe("F3: the disk becomes full during a backfill", () => {

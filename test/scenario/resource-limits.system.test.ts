@@ -8,16 +8,10 @@ import { openWriter } from "../../src/warehouse/writer.ts";
 import { Fault } from "../simulator/faults.ts";
 import { programEntry } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
+import { installDaemon, watchDaemon } from "../support/daemon/installed-daemon.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { timeLimit } from "../support/time-limit.ts";
-import {
-  cpuSeconds,
-  installLimited,
-  nextDescriptor,
-  peakMegabytes,
-  setLimit,
-  watchDaemon,
-} from "./resource-limited-daemon.ts";
+import { cpuSeconds, nextDescriptor, peakMegabytes, setLimit } from "./process-limits.ts";
 
 const isRoot = process.getuid?.() === 0;
 /** A user id that is in no /etc/passwd. */
@@ -44,7 +38,7 @@ const pause = (ms: number) => new Promise((wake) => setTimeout(wake, ms));
 
 describe("G5: little memory", () => {
   it("a heap of 32 MB is enough to fill 86,000 rows and to follow the live feed: all queues are bounded", async () => {
-    const installation = await installLimited();
+    const installation = await installDaemon();
     const daemon = installation.start({ nodeFlags: ["--max-old-space-size=32", "--max-semi-space-size=2"] });
     await daemon.waitUntilFilled();
     await daemon.waitFor(
@@ -52,17 +46,16 @@ describe("G5: little memory", () => {
       () => installation.query("SELECT 1 FROM index_ticks WHERE source = 'live' LIMIT 1")[0],
     );
     expect(peakMegabytes(daemon.pid)).toBeLessThan(300);
-    daemon.child.kill("SIGTERM");
-    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+    await daemon.stop();
     expect(installation.expectMatchesService().rows).toBeGreaterThan(86_000);
   });
 
   it("out of memory is a crash like any other: the next start reports it and continues", async () => {
     if (!hasTool("prlimit", "out of memory during a backfill")) return;
-    const installation = await installLimited({ refreshSeconds: 30, days: DAYS, faults: smallPages });
+    const installation = await installDaemon({ refreshSeconds: 30, days: DAYS, faults: smallPages });
     const first = installation.start({ wrapper: ["prlimit", "--core=0"] });
     const requestCount = () => installation.simulator.requests.count("/v3/index-ticker");
-    await first.waitFor("a part of the backfill", () => (requestCount() > 40 ? true : undefined));
+    await first.waitFor("a part of the backfill", () => requestCount() > 40);
     // From now on the system refuses more memory, and this request makes the daemon start a dashboard thread.
     setLimit(first.pid, "as", 1_000_000);
     first.get("/api/status").catch(() => {});
@@ -89,8 +82,7 @@ describe("G5: little memory", () => {
       cwd: installation.folder,
     });
     expect(stdout).toMatch(/^daemon {2}ended unexpectedly \S+ ago: /m);
-    second.child.kill("SIGTERM");
-    expect(await second.ended).toEqual({ code: 0, signal: null });
+    await second.stop();
     expect(installation.expectMatchesService().rows).toBeGreaterThan((DAYS - 0.1) * 2880);
     // Committed rows are not requested again.
     expect(requestCount() - before).toBeLessThan(
@@ -102,7 +94,7 @@ describe("G5: little memory", () => {
 describe("G6: few descriptors and few threads", () => {
   it("64 descriptors are enough; without a free one the daemon waits, logs it, uses little CPU, and recovers by itself", async () => {
     if (!hasTool("prlimit", "running out of descriptors")) return;
-    const installation = await installLimited({ refreshSeconds: 2 });
+    const installation = await installDaemon({ refreshSeconds: 2 });
     const daemon = installation.start({ wrapper: ["prlimit", "--nofile=64"] });
     await daemon.waitUntilFilled();
 
@@ -124,7 +116,7 @@ describe("G6: few descriptors and few threads", () => {
     };
     installation.simulator.setFaults(Fault.hangUp(), Fault.dropConnection({ when: "tick" }));
     await daemon.waitFor("a log line with too_many_files", () =>
-      daemon.log().find(({ reason }) => reason === "too_many_files") ? true : undefined,
+      daemon.log().some(({ reason }) => reason === "too_many_files"),
     );
     installation.simulator.setFaults();
     await pause(3_000);
@@ -142,21 +134,20 @@ describe("G6: few descriptors and few threads", () => {
     const connections = connected();
     setLimit(daemon.pid, "nofile", 64);
     const recoveredFrom = Date.now() * 1000;
-    await daemon.waitFor("a new connection", () => (connected() > connections ? true : undefined));
+    await daemon.waitFor("a new connection", () => connected() > connections);
     await daemon.waitFor(
       "live ticks are stored",
       () => installation.query(`SELECT 1 FROM exchange_ticks WHERE ts > ${recoveredFrom} LIMIT 1`)[0],
     );
     expect(await daemon.get("/healthz")).toEqual({ status: 200, text: "ok\n" });
-    daemon.child.kill("SIGTERM");
-    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+    await daemon.stop();
     installation.expectMatchesService();
   });
 
   it("reports in one line that no thread can be started, and exits 1", async () => {
     const what = "a start without any free thread";
     if (!hasRoot(what) || !hasTool("prlimit", what) || !hasTool("setpriv", what)) return;
-    const installation = await installLimited({ refreshSeconds: 30 });
+    const installation = await installDaemon({ refreshSeconds: 30 });
     chownSync(installation.folder, UNKNOWN_UID, UNKNOWN_UID);
     // The limit does not apply to root. Node itself uses the first few threads.
     const user = ["setpriv", `--reuid=${UNKNOWN_UID}`, `--regid=${UNKNOWN_UID}`, "--clear-groups"];
@@ -182,8 +173,7 @@ describe("G6: few descriptors and few threads", () => {
     }
     setLimit(second.pid, "nproc", 1_000, UNKNOWN_UID);
     expect(await second.get("/api/series?name=BTC")).toMatchObject({ status: 200 });
-    second.child.kill("SIGTERM");
-    expect(await second.ended).toEqual({ code: 0, signal: null });
+    await second.stop();
   });
 });
 
@@ -195,7 +185,7 @@ describe("G10: a core shared with a busy process", () => {
       stdio: "ignore",
     });
     onTestFinished(() => void neighbour.kill("SIGKILL"));
-    const installation = await installLimited({
+    const installation = await installDaemon({
       refreshSeconds: 2,
       faults: [Fault.pingStorm(50, { when: "accept" })],
     });
@@ -216,8 +206,7 @@ describe("G10: a core shared with a busy process", () => {
     expect(pongs.answered).toBeGreaterThan(15);
     expect(pongs.worstMs).toBeLessThan(timeLimit(5_000));
     expect(daemon.log().filter(({ msg }) => msg === "live feed connected")).toHaveLength(1);
-    daemon.child.kill("SIGTERM");
-    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+    await daemon.stop();
     installation.expectMatchesService();
   });
 });
@@ -226,7 +215,7 @@ describe("G12: a container's conditions", () => {
   it("as process 1 of an unknown user without HOME, on a read-only root, it syncs, sorts and exits 0", async () => {
     const what = "the daemon as process 1 on a read-only root";
     if (!hasRoot(what) || !hasTool("unshare", what) || !hasTool("setpriv", what)) return;
-    const installation = await installLimited({ refreshSeconds: 30 });
+    const installation = await installDaemon({ refreshSeconds: 30 });
     // The only writable folder, still empty.
     const data = join(installation.folder, "data");
     mkdirSync(data);
@@ -264,7 +253,7 @@ describe("G12: a container's conditions", () => {
   });
 
   it("F24: as any user, in an empty environment and a read-only folder, it syncs and stops, even after its own folder became read-only", async () => {
-    const installation = await installLimited({ refreshSeconds: 30 });
+    const installation = await installDaemon({ refreshSeconds: 30 });
     const data = join(installation.folder, "data");
     const elsewhere = join(installation.folder, "elsewhere");
     for (const folder of [data, elsewhere]) mkdirSync(folder);

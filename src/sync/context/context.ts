@@ -116,29 +116,28 @@ export async function storeClockSkew({ client, ingest, reader, signal }: SyncCon
     await ingest.call("commitClockSkew", skew, signal);
 }
 
-/** The reactions without the variants that only a few callers need. */
-type ErrorClass = Extract<SyncReaction, "stop" | "forbidden" | "not_found" | "retry" | "give_up">;
-
-const classByReaction: Readonly<Record<SyncReaction, ErrorClass>> = {
-  stop: "stop",
-  end_process: "stop",
-  forbidden: "forbidden",
-  not_found: "not_found",
-  retry: "retry",
-  retry_limited: "retry",
-  give_up: "give_up",
-  give_up_endpoint: "give_up",
-};
-
 function reactionTo(error: unknown): SyncReaction {
   return error instanceof Failure ? policyOf(error.code).sync : "stop";
 }
 
-/** `successCount`: successful responses so far. If credentials worked before in this run, their failure is retried. */
-export function classifyError(error: unknown, successCount: number): ErrorClass {
+/**
+ * The reaction without the variants that only a few callers need. `successCount`: successful responses so far. If credentials worked
+ * before in this run, their failure is retried.
+ */
+export function classifyError(error: unknown, successCount: number) {
   if (error instanceof Failure && error.exit === exitCode.credentials)
     return error.code === "auth_failed" && successCount > 0 ? "retry" : "stop";
-  return classByReaction[reactionTo(error)];
+  const reaction = reactionTo(error);
+  switch (reaction) {
+    case "end_process":
+      return "stop";
+    case "retry_limited":
+      return "retry";
+    case "give_up_endpoint":
+      return "give_up";
+    default:
+      return reaction;
+  }
 }
 
 /** The service answered with something unusable, so waiting longer does not help. */

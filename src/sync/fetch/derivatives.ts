@@ -62,16 +62,18 @@ async function refreshContracts(
 
 /** Runs a task for each type, at the same time: a type whose endpoint is dead must not delay the others. */
 async function settleTypes<T>(types: readonly DerivativeType[], task: (type: DerivativeType) => Promise<T>) {
-  const results = new Map<DerivativeType, T>();
-  const errors = new Map<DerivativeType, unknown>();
   const settled = await Promise.allSettled(types.map((type) => task(type)));
-  // In the order of the types, so that reports do not depend on which one failed first.
-  for (const [i, type] of types.entries()) {
-    const outcome = settled[i];
-    if (outcome?.status === "fulfilled") results.set(type, outcome.value);
-    else errors.set(type, outcome?.reason);
-  }
-  return { results, errors };
+  return {
+    /** By type; without those that failed. */
+    results: new Map(
+      types.flatMap((type, i) => {
+        const outcome = settled[i];
+        return outcome?.status === "fulfilled" ? [[type, outcome.value] as const] : [];
+      }),
+    ),
+    // In the order of the types, so that reports do not depend on which one failed first.
+    errors: settled.flatMap((outcome): unknown[] => (outcome.status === "rejected" ? [outcome.reason] : [])),
+  };
 }
 
 /**
@@ -95,8 +97,7 @@ export async function fetchDerivativeTicks(
       const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
       return storeSnapshotPages(context, { stream: "derivative_ticks", request, part: derivativeType }, walk);
     });
-    const failures = [...errors.values()];
-    const [failure] = [...failures.filter((error) => failureCode(error) !== "forbidden"), ...failures];
+    const [failure] = [...errors.filter((error) => failureCode(error) !== "forbidden"), ...errors];
     if (failure !== undefined) throw failure;
     const parts = [...results.values()];
     await recordSnapshot(context, { stream: "derivative_ticks", exchangeId, cadence, parts, askedAt });
@@ -124,14 +125,14 @@ export async function findDerivativeExchanges(
     const { results, errors } = await settleTypes(settings.types, (type) =>
       refreshContracts(context, exchangeId, type),
     );
-    const failure = [...errors.values()].find((error) => !affectsWholeEndpoint(error));
+    const failure = errors.find((error) => !affectsWholeEndpoint(error));
     if (failure !== undefined) throw failure;
-    const stored = errors.size > 0 ? readDerivativeTypes(context.reader, exchangeId) : [];
+    const stored = errors.length > 0 ? readDerivativeTypes(context.reader, exchangeId) : [];
     const hasOthers = [...results.values()].some((hasContracts) => hasContracts);
     const types = settings.types.filter((type) => results.get(type) ?? (hasOthers || stored.includes(type)));
     if (types.length > 0) exchangeTypes.set(exchangeId, types);
     else exchangeTypes.delete(exchangeId);
-    const [denial] = errors.values();
+    const [denial] = errors;
     if (denial !== undefined) throw denial;
   });
 }

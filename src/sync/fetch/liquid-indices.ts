@@ -1,13 +1,11 @@
-import { decodePage } from "../../ingest/decode/page.ts";
 import { failureCode } from "../../model/failure.ts";
-import { decodeBody } from "../../model/response-body.ts";
 import type { SelectorCandidate } from "../../model/selector.ts";
-import { type HistoryStream, streamTable } from "../../model/streams.ts";
+import type { HistoryStream } from "../../model/streams.ts";
 import { formatToSecond, MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../../service/client/client.ts";
-import { requestPriority } from "../../service/http/request.ts";
 import { readStoredIndices } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { fetchPage } from "./fetch-records.ts";
 
 /** Large enough for a record of each liquid index, since there are only a few. */
 const PAGE_SIZE = 100;
@@ -26,35 +24,20 @@ export async function fetchLiquidIndices(
   signal: AbortSignal,
 ): Promise<LiquidIndex[]> {
   const query = { indexType: "LX", timestamp: formatToSecond(now + MICROS_PER_DAY), size: PAGE_SIZE };
-  const request = (stream: HistoryStream) => ({
-    endpoint: streamTable[stream].endpoint,
-    query,
-    priority: requestPriority.head,
-    signal,
-  });
-  const readIndices = async <R extends { readonly indexType: string; readonly indexId: string }>(
-    records: readonly R[],
-    newestOf: (record: R) => LiquidIndex["newest"],
-  ) => {
-    // The newest record of each index comes first.
-    const indices = new Map<string, LiquidIndex>();
-    for (const record of records)
-      if (record.indexType === "LX" && !indices.has(record.indexId))
-        indices.set(record.indexId, { id: record.indexId, newest: newestOf(record) });
-    return [...indices.values()];
+  const fetch = async (stream: HistoryStream): Promise<LiquidIndex[]> => {
+    const { records } = await fetchPage(client, stream, { query, signal });
+    const liquid = records.filter(({ indexType }) => indexType === "LX");
+    return [...Map.groupBy(liquid, ({ indexId }) => indexId)].map(([id, [newest]]) => {
+      const price = newest && "price" in newest ? newest.price : null;
+      return { id, newest: newest && price ? { ts: newest.ts, price: price.real } : undefined };
+    });
   };
   try {
-    return await client.request(request("index_ticks"), async (body) =>
-      readIndices(decodePage("index_ticks", decodeBody(body)).records, ({ ts, price }) =>
-        price === null ? undefined : { ts, price: price.real },
-      ),
-    );
+    return await fetch("index_ticks");
   } catch (error) {
     // A profile without access to ticks may still have access to bars.
     if (failureCode(error) !== "forbidden") throw error;
-    return client.request(request("ohlcv"), async (body) =>
-      readIndices(decodePage("ohlcv", decodeBody(body)).records, () => undefined),
-    );
+    return fetch("ohlcv");
   }
 }
 
@@ -120,27 +103,17 @@ export async function fetchLiquidNames(
   client: RequestSender,
   { indices, knownNames, assets, cadenceSeconds, signal }: NameLiquidOptions,
 ): Promise<Map<string, string>> {
-  const { endpoint } = streamTable.index_ticks;
   const maxAge = Math.max(MAX_PRICE_AGE, MAX_PERIODS_OLD * cadenceSeconds * MICROS_PER_SECOND);
-  const fetchPrice = (indexId: string, at: Micros) => {
+  const fetchPrice = async (indexId: string, at: Micros) => {
     const query = { indexType: "GWA", indexId, timestamp: formatToSecond(at + MICROS_PER_SECOND), size: 1 };
-    const request = {
-      endpoint,
-      query,
-      priority: requestPriority.head,
-      signal,
-      maxAttempts: 2,
-      mayBeMissing: true,
-    };
-    return client
-      .request(request, async (body) => {
-        const [newest] = decodePage("index_ticks", decodeBody(body)).records;
-        return newest?.indexId === indexId && at - newest.ts <= maxAge ? newest.price?.real : undefined;
-      })
-      .catch((error: unknown) => {
-        if (failureCode(error) === "not_found") return undefined;
-        throw error;
-      });
+    const request = { query, signal, maxAttempts: 2, mayBeMissing: true };
+    try {
+      const [newest] = (await fetchPage(client, "index_ticks", request)).records;
+      return newest?.indexId === indexId && at - newest.ts <= maxAge ? newest.price?.real : undefined;
+    } catch (error) {
+      if (failureCode(error) === "not_found") return undefined;
+      throw error;
+    }
   };
   // The newest ticks of the indices usually have the same timestamp: each price is then requested once.
   const prices = new Map<string, Promise<number | undefined>>();

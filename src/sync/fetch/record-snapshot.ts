@@ -9,6 +9,7 @@ import type { Snapshot, SnapshotPart, SnapshotProblem } from "../../rule/snapsho
 import { requestPriority } from "../../service/http/request.ts";
 import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
+import { fetchAllRecords } from "./fetch-records.ts";
 
 const incompleteReasons: Readonly<Record<SnapshotProblem, string>> = {
   unreadable: "most of its records could not be read",
@@ -86,19 +87,11 @@ export async function fetchMarketCaps(
   context: SyncContext,
   cadenceSeconds: number | undefined,
 ): Promise<string[]> {
-  const { client, signal } = context;
+  if (cadenceSeconds === undefined)
+    return rankByMarketCap(await fetchAllRecords(context.client, stream, context.signal));
   const askedAt = serviceNow(context);
   const caps: MarketCap[] = [];
-  const collect = (body: ResponseBody) => {
-    const { records, rawCount: rows, nextId } = decodePage(stream, decodeBody(body));
-    caps.push(...records);
-    return { rows, nextId };
-  };
-  if (cadenceSeconds === undefined) {
-    const list = { endpoint, filters, priority: requestPriority.head, signal };
-    for await (const _ of walkListPages(client, list, async (body) => collect(body)));
-    return rankByMarketCap(caps);
-  }
+  const collect = (body: ResponseBody) => void caps.push(...decodePage(stream, decodeBody(body)).records);
   const snapshot = { stream, exchangeId: null, cadence: cadenceSeconds * MICROS_PER_SECOND } as const;
   return fetchIfAllowed(context, snapshot, async () => {
     const request = describeRequest(endpoint, filters);

@@ -5,7 +5,6 @@ import {
   isSameProblem,
   type Problem,
   type SyncContext,
-  type SyncSettings,
   serviceNow,
 } from "../context/context.ts";
 import { toStreamHealth } from "../context/problem-log.ts";
@@ -107,7 +106,9 @@ export async function backfill(context: SyncContext, filter: BackfillFilter = {}
     .filter(includesStream)
     .map((stream) => toStreamHealth(stream, problems, parkedEndpoints));
   await context.ingest.call("commitStreamHealth", streamHealth, context.signal);
-  const activeStreams = streams.filter((stream) => isStreamActive(stream, settings, includesStream));
+  const activeStreams = streams
+    .filter(includesStream)
+    .filter((stream) => settings.streams[streamTable[stream].setting] !== false);
   const reports = activeStreams.map((stream) => {
     const streamGaps = openGaps.filter(({ key }) => key.stream === stream);
     const open = streamGaps.reduce((sum, { missing }) => sum + missing.length, 0);
@@ -148,12 +149,4 @@ export async function backfill(context: SyncContext, filter: BackfillFilter = {}
     night,
     exit: isComplete ? exitCode.ok : exitCode.incomplete,
   };
-}
-
-function isStreamActive(
-  stream: Stream,
-  { streams: settings }: SyncSettings,
-  includesStream: (stream: Stream) => boolean,
-): boolean {
-  return includesStream(stream) && settings[streamTable[stream].setting] !== false;
 }

@@ -26,12 +26,13 @@ const settledSlices = (stream: HistoryStream, ranges: readonly TimeRange[]): Sli
 
 /** The settled end of every history at `now`. An end that was found just now is a pending claim instead. */
 export function planEnds(reader: Connection, refreshSeconds: number, now: Micros): SliceWalk[] {
-  return historyStreams.flatMap((stream) =>
-    readSeriesLedgers(reader, stream).flatMap(({ end, ...series }) => {
+  return historyStreams.flatMap((stream) => {
+    const period = cadenceOf(stream, refreshSeconds);
+    return readSeriesLedgers(reader, stream).flatMap(({ end, ...series }) => {
       const served = dropExpired(end ? [end] : [], fetchableFrom(series.serviceWindow, now));
-      return toWalks(series, settledSlices(stream, served), cadenceOf(stream, refreshSeconds));
-    }),
-  );
+      return toWalks({ ...series, period, cadence: period }, settledSlices(stream, served));
+    });
+  });
 }
 
 interface ComparisonOptions {
@@ -66,17 +67,15 @@ export function planComparison(
         includesEnds ? [] : beforeHistory,
       );
       const cadence = gridCadence(period, readRowSpacing(reader, key));
-      // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them.
+      // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them. What precedes the history is not
+      // cut: the walk over the oldest rows confirms all of it with one request.
       const pieces = isDaily(stream)
         ? open
-        : joinBeforeHistory(
-            cutOnGrid(subtract(open, beforeHistory), cadence),
-            intersect(open, beforeHistory),
-          );
+        : [...intersect(open, beforeHistory), ...cutOnGrid(subtract(open, beforeHistory), cadence)];
       const slices = settledSlices(stream, pieces.toReversed());
       const isClaimed = ({ range }: Slice) =>
         claimed.some(({ from, to }) => from < range.to && range.from < to);
-      return toWalks({ ...series, cadence }, slices, period).map((walk) => ({
+      return toWalks({ ...series, period, cadence }, slices).map((walk) => ({
         ...walk,
         isClaimed: isClaimed(walk),
       }));
@@ -119,16 +118,6 @@ export function cutOnGrid(ranges: TimeRanges, cadence: Micros): TimeRange[] {
   });
 }
 
-/** What precedes a history is not cut: the walk over the oldest rows confirms all of it with one request. */
-export function joinBeforeHistory(pieces: readonly TimeRange[], beforeHistory: TimeRanges): TimeRange[] {
-  const [joined, alone] = [new Map<Micros, TimeRange>(), [] as TimeRange[]];
-  for (const range of beforeHistory)
-    if (pieces.some(({ from }) => from === range.to)) joined.set(range.to, range);
-    else alone.push(range);
-  const extended = pieces.map(({ from, to }) => ({ from: joined.get(from)?.from ?? from, to }));
-  return [...alone, ...extended].sort((a, b) => a.from - b.from);
-}
-
 /** Each divides the next, so that a growing warehouse changes the night of a slice as little as possible. */
 const ROTATION_NIGHTS = [1, 3, 15, 30];
 /** Bounds the work of one night: few slices are compared more often, many are spread over more nights. */
@@ -155,8 +144,6 @@ export function selectDueTonight(slices: readonly SliceWalk[], now: Micros): rea
 const SERIES_STRIDE = 7919;
 
 function nightOfSlice({ series: { key, cadence }, range }: SliceWalk, nights: number): number {
-  // A range before the history of a series moves with the service's window.
-  const isCell = !isDaily(key.stream) && range.to - range.from <= sliceLength(cadence);
-  const cellIndex = isCell ? Math.floor(range.from / sliceLength(cadence)) : 0;
+  const cellIndex = isDaily(key.stream) ? 0 : Math.floor(range.from / sliceLength(cadence));
   return (key.series * SERIES_STRIDE + cellIndex) % nights;
 }

@@ -126,18 +126,12 @@ async function estimateHistory(
     });
   }
   const extents = await options.sample?.(openSeries);
-  const sampled = [...(extents ?? [])].map(([series, extent]) => countWork(series, extent));
-  const average = (name: "requests" | "rows") =>
-    sampled.reduce((sum, work) => sum + work[name], 0) / sampled.length;
-  let [requests, rows] = [0, 0];
-  for (const series of openSeries) {
-    const isAverage = sampled.length > 0 && !extents?.has(series);
-    const work = isAverage
-      ? { requests: average("requests"), rows: average("rows") }
-      : countWork(series, extents?.get(series));
-    requests += work.requests;
-    rows += work.rows;
-  }
+  const isCounted = (series: SampledSeries) => !extents?.size || extents.has(series);
+  const counted = openSeries.filter(isCounted).map((series) => countWork(series, extents?.get(series)));
+  // The average of those that were sampled stands for the others.
+  const weight = openSeries.length / Math.max(1, counted.length);
+  let requests = weight * counted.reduce((sum, work) => sum + work.requests, 0);
+  const rows = weight * counted.reduce((sum, work) => sum + work.rows, 0);
   if (reader && isWholeRun(filter))
     requests += countNightlyRequests(reader, stream, settings.refreshSeconds, now);
   const counts = { holes, requests: Math.round(requests), rows: Math.round(rows) };

@@ -17,7 +17,7 @@ import {
 import { countDoneRequests, type RunStats } from "../context/run-stats.ts";
 import { NotFoundAnswers, runWalk } from "./run-walk.ts";
 import {
-  countPages,
+  addPlanned,
   findOpenGaps,
   type GapFilter,
   planGaps,
@@ -65,7 +65,6 @@ export async function fillGaps(context: SyncContext, filter: GapFilter) {
     const isOpen = (walk: SliceWalk) =>
       !isParked(parked, walk) && !failures.get(ledgerKeyText(walk.series.key))?.isGivenUp;
     const walks = plan.walks.filter(isOpen);
-    const asOf = now;
     const finish = async () => {
       await settleExpiredEdge(context, filter);
       for (const [reason, group] of Map.groupBy(openProblems.values(), ({ problem }) => problem.code)) {
@@ -76,19 +75,15 @@ export async function fillGaps(context: SyncContext, filter: GapFilter) {
       }
       const problems = [...openProblems.values()].map(({ problem }) => problem);
       /** `asOf`: gaps were searched up to this timestamp (service time). */
-      return { problems: [...parked.values(), ...problems], asOf };
+      return { problems: [...parked.values(), ...problems], asOf: now };
     };
     if (walks.length === 0) return finish();
 
-    for (const stream of historyStreams) {
-      const counts = stats.forStream(stream);
-      const streamWalks = walks.filter(({ series }) => series.key.stream === stream);
-      counts.plannedRequests =
-        countDoneRequests(counts) +
-        streamWalks.reduce((sum, { range, series }) => sum + countPages(range, series.cadence), 0);
-      counts.plannedMicros =
-        counts.doneMicros + streamWalks.reduce((sum, { range }) => sum + range.to - range.from, 0);
+    for (const counts of historyStreams.map((stream) => stats.forStream(stream))) {
+      counts.plannedRequests = countDoneRequests(counts);
+      counts.plannedMicros = counts.doneMicros;
     }
+    for (const walk of walks) addPlanned(stats, walk);
     log.debug({ round, walks: walks.length }, "filling gaps");
     const requestsBefore = countRequests(stats);
     const { failed, unconfirmed, clamped, hasReopened } = await runRound(

@@ -1,6 +1,4 @@
-import { decodePage } from "../../ingest/decode/page.ts";
 import { exitCode, Failure } from "../../model/failure.ts";
-import { decodeBody } from "../../model/response-body.ts";
 import {
   computeWindowStart,
   type HistoryStream,
@@ -9,7 +7,6 @@ import {
 } from "../../model/streams.ts";
 import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
 import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { findNewestRow, findOtherServedSeries } from "../../warehouse/rows/row-queries.ts";
@@ -21,6 +18,7 @@ import {
   serviceNow,
   toProblem,
 } from "../context/context.ts";
+import { fetchPage } from "../fetch/fetch-records.ts";
 import type { SliceWalk, WalkedSeries } from "./walk-planner.ts";
 import {
   reportClaims,
@@ -125,13 +123,14 @@ export class NotFoundAnswers {
     rejection: Failure | undefined,
   ): Promise<Failure | undefined> {
     const { reader, settings, ingest, signal } = this.#context;
-    const { key, indexType } = series;
+    const { key, indexType, period, settleDelay, quietMargin, serviceWindow } = series;
     // The index exists, and only this range fails. A delisted index fails at its head.
     if (this.#foundSeries.has(ledgerKeyText(key)) && (rejection || !isHead))
       return rejection ?? onlyRangeFailure(series);
     const doubt = wasNotFound(reader, key) ? undefined : await this.#findDoubt(series, rejection);
     if (doubt) return doubt;
-    const answer = { key, indexType, range, timing: series, confirmation: settings.withdrawals };
+    const timing = { period, settleDelay, quietMargin, serviceWindow };
+    const answer = { key, indexType, range, timing, confirmation: settings.withdrawals };
     reportClaims(this.#context, series, await ingest.call("commitNotFound", answer, signal));
     return undefined;
   }
@@ -186,14 +185,8 @@ async function findsAny(
   for (const { ts, ...filters } of probes) {
     const query = { ...filters, timestamp: formatToMillisecond(anchorForRow(endpoint, ts)), size: 1 };
     try {
-      const rows = await client.request(
-        { endpoint, query, priority: requestPriority.head, signal },
-        async (body) => {
-          const { rawCount } = decodePage(stream, decodeBody(body));
-          return rawCount;
-        },
-      );
-      if (rows > 0) return true;
+      const { rawCount } = await fetchPage(client, stream, { query, signal });
+      if (rawCount > 0) return true;
     } catch (error) {
       if (classifyError(error, stats.successCount) === "stop") throw error;
       lastCode = toProblem(stream, undefined, error).code;

@@ -1,6 +1,4 @@
-import { decodePage } from "../../ingest/decode/page.ts";
 import { Failure } from "../../model/failure.ts";
-import { decodeBody } from "../../model/response-body.ts";
 import { type HistoryStream, MAX_PAGE_SIZE, streamTable } from "../../model/streams.ts";
 import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRanges } from "../../model/time-range.ts";
@@ -8,6 +6,7 @@ import type { ServiceClient } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { anchorForRow } from "../../service/pagination/page.ts";
 import { runConcurrently } from "../context/context.ts";
+import { fetchPage } from "../fetch/fetch-records.ts";
 
 /** A series with gaps, and what the warehouse knows about it. */
 export interface SampledSeries {
@@ -99,7 +98,7 @@ async function findExtent(options: SampleOptions, series: SampledSeries): Promis
 }
 
 /** The timestamps of the newest records up to `ts`, newest first. */
-function requestTimestamps(
+async function requestTimestamps(
   { client, signal }: SampleOptions,
   { stream, indexType, indexId }: SampledSeries,
   ts: Micros,
@@ -108,8 +107,6 @@ function requestTimestamps(
   const { endpoint } = streamTable[stream];
   const timestamp = formatToMillisecond(anchorForRow(endpoint, Math.floor(ts)));
   const query = { indexType, indexId, timestamp, size };
-  return client.request({ endpoint, query, priority: requestPriority.history, signal }, async (body) => {
-    const { records } = decodePage(stream, decodeBody(body));
-    return records.filter((record) => record.indexId === indexId).map((record) => record.ts);
-  });
+  const { records } = await fetchPage(client, stream, { query, priority: requestPriority.history, signal });
+  return records.filter((record) => record.indexId === indexId).map((record) => record.ts);
 }

@@ -21,11 +21,13 @@ import type { PendingClaim } from "../../rule/answer.ts";
 import { type ConfirmationRules, nextAskAt } from "../../rule/confirm.ts";
 import { ledgerKeyText, readSettledRanges, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { decayLateness, extendSettleDelay, readLateness } from "../../warehouse/coverage/publication.ts";
-import { type DueRecheck, readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
+import { readDueRechecks } from "../../warehouse/coverage/rechecks.ts";
 import { readGaps, type SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { readSeriesHeads } from "../../warehouse/coverage/series-queries.ts";
+import type { SeriesNames } from "../../warehouse/schema/lookups.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
+import type { RunStats } from "../context/run-stats.ts";
 
 /** New rows of a full page: of 2000 rows, a cursor may repeat one, and one must lie below the range. */
 export const ROWS_PER_PAGE = 1998;
@@ -46,12 +48,11 @@ const LOOK_BACK_PERIODS = 60;
 
 /** Sorted: the most urgent kind of slice is filled first. */
 export const urgencies = ["head", "expiring", "bars", "history"] as const;
-type Urgency = (typeof urgencies)[number];
 
 /** A part of a gap with one urgency. */
 export interface Slice {
   readonly range: TimeRange;
-  readonly urgency: Urgency;
+  readonly urgency: (typeof urgencies)[number];
 }
 
 /** A series of which a walk fetches a part. */
@@ -82,16 +83,11 @@ export interface SliceWalk extends Slice {
   readonly isHead: boolean;
 }
 
-interface SliceOptions {
-  readonly stream: HistoryStream;
+interface SliceOptions extends Pick<StreamTiming, "stream" | "targetEnd" | "cadence"> {
   /** Ascending, disjoint. */
   readonly open: readonly TimeRange[];
-  /** End of the target: a range that reaches it is the head. */
-  readonly targetEnd: Micros;
   /** Start of the service's window. */
   readonly windowStart: Micros;
-  /** Time between rows. */
-  readonly cadence: Micros;
 }
 
 /**
@@ -129,6 +125,13 @@ export function countPages(range: TimeRange, cadence: Micros): number {
   return Math.max(1, Math.ceil((range.to - range.from) / cadence / ROWS_PER_PAGE));
 }
 
+/** The progress of a run counts what its walks are to do. */
+export function addPlanned(stats: RunStats, { series: { key, cadence }, range }: SliceWalk): void {
+  const counts = stats.forStream(key.stream);
+  counts.plannedRequests += countPages(range, cadence);
+  counts.plannedMicros += range.to - range.from;
+}
+
 /** Limits which gaps are filled. `includesRecent`: also the last two hours, which the same page fetches again. An absent member means no limit. */
 export interface GapFilter {
   readonly streams?: ReadonlySet<string> | undefined;
@@ -163,22 +166,15 @@ export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter)
 /** The walks of one round. */
 export type WalkPlan = Readonly<ReturnType<typeof planGaps>>;
 
-/** The settings that a plan depends on. */
-export type PlanSettings = Pick<SyncSettings, "refreshSeconds" | "quietMargin" | "withdrawals">;
-
-/** What a source reports of a series. What is settled already is at no head, and nothing blocks it. */
-type SourcedSeries = Omit<WalkedSeries, keyof KnownLater> & Partial<KnownLater>;
-type KnownLater = Pick<WalkedSeries, "period" | "cadence" | "quietMargin" | "knownEnd" | "blockedReason">;
+/** What is settled already is at no head, and nothing blocks it. */
+const settledDefaults = { quietMargin: 0, knownEnd: undefined, blockedReason: null };
 
 export function toWalks(
-  { key, indexType, indexId, name, serviceWindow, ...known }: SourcedSeries,
+  source: Omit<WalkedSeries, keyof typeof settledDefaults> & Partial<WalkedSeries>,
   slices: readonly Slice[],
-  period: Micros,
   targetEnd = Number.POSITIVE_INFINITY,
 ): SliceWalk[] {
-  const { settleDelay, quietMargin = 0, cadence = period, knownEnd, blockedReason = null } = known;
-  const timing = { period, cadence, settleDelay, quietMargin };
-  const series = { key, indexType, indexId, name, serviceWindow, ...timing, knownEnd, blockedReason };
+  const series = { ...settledDefaults, ...source };
   return slices.map((slice) => ({ ...slice, series, isHead: slice.range.to >= targetEnd }));
 }
 
@@ -188,13 +184,11 @@ function askable({ open, claims }: SeriesGaps, now: Micros, rules: ConfirmationR
   return subtract(open, normalise(waiting));
 }
 
-type OpenSeries = Pick<
-  SeriesGaps,
-  "indexType" | "indexId" | "name" | "open" | "serviceWindow" | "blockedReason" | "claims"
-> & { readonly key: SeriesKey };
+type OpenSeries = SeriesNames &
+  Pick<SeriesGaps, "key" | "open" | "serviceWindow" | "blockedReason" | "claims">;
 
 /** Every gap at `now`, or those of a filter, and once a day the range in which late corrections may occur. */
-export function planGaps(reader: Connection, now: Micros, settings: PlanSettings, filter: GapFilter) {
+export function planGaps(reader: Connection, now: Micros, settings: SyncSettings, filter: GapFilter) {
   const { range, heads } = filter;
   const only = typeof heads === "object" ? heads : undefined;
   const walks: SliceWalk[] = [];
@@ -208,19 +202,17 @@ export function planGaps(reader: Connection, now: Micros, settings: PlanSettings
   const includesRecent = only?.includesRecent ?? includesRechecks;
   for (const stream of only ? [only.key.stream] : historyStreams) {
     const timing = streamTiming(reader, stream, now, settings);
-    const { targetEnd, cadence } = timing;
-    const found = new Map<number, OpenSeries>();
-    for (const series of readGaps(reader, stream, now, only?.key.series)) {
-      if (!matchesFilter(filter, stream, series.indexId)) continue;
-      if (series.agedOut.length > 0) lost.push(series);
-      found.set(series.key.series, { ...series, open: askable(series, now, settings.withdrawals) });
-    }
+    const { targetEnd, cadence, settleDelay, quietMargin } = timing;
+    const head = headRange(timing);
+    const isSelected = ({ indexId }: SeriesNames) => matchesFilter(filter, stream, indexId);
     // A series that is fetched once on request has no head poller, so its head is filled here.
     const polled = heads === "excluded" ? readSeriesHeads(reader, stream) : [];
     const polledSeries = new Set(polled.map(({ key }) => key.series));
-    const head = headRange(timing);
-    for (const series of found.values()) {
-      const { key, open } = series;
+    const found = new Map<number, OpenSeries>();
+    for (const series of readGaps(reader, stream, now, only?.key.series).filter(isSelected)) {
+      if (series.agedOut.length > 0) lost.push(series);
+      const { key } = series;
+      const open = askable(series, now, settings.withdrawals);
       const inRange = range ? intersect(open, [range]) : only ? intersect(open, [head]) : open;
       const isOpenHere = (each: TimeRange) =>
         !polledSeries.has(key.series) || each.from < head.from || each.to < head.to;
@@ -228,19 +220,21 @@ export function planGaps(reader: Connection, now: Micros, settings: PlanSettings
       const withRecent = includesRecent ? addRecentRange(reader, key, selected, timing) : selected;
       found.set(key.series, { ...series, open: withRecent });
     }
-    for (const due of includesRechecks ? readDueRechecks(reader, stream, day, only?.key.series) : []) {
-      if (!matchesFilter(filter, stream, due.indexId)) continue;
+    const dueRechecks = includesRechecks ? readDueRechecks(reader, stream, day, only?.key.series) : [];
+    for (const due of dueRechecks.filter(isSelected)) {
       const key = { stream, series: due.key.series };
       rechecks.add(ledgerKeyText(key));
-      found.set(key.series, { ...addRecheck(found.get(key.series), due, targetEnd), key });
+      const { open = [], blockedReason = null, claims = [] } = found.get(key.series) ?? {};
+      const recheck = { from: Math.max(due.targetFrom, targetEnd - RECHECK_MICROS), to: targetEnd };
+      found.set(key.series, { ...due, key, open: normalise([...open, recheck]), blockedReason, claims });
     }
     for (const series of found.values()) {
       const windowStart = fetchableFrom(series.serviceWindow, now);
       const open = dropExpired(series.open, windowStart);
       const slices = cutIntoSlices({ stream, open, targetEnd, windowStart, cadence });
-      const { settleDelay, quietMargin } = timing;
-      const known = { settleDelay, quietMargin, knownEnd: findKnownEnd(series.claims) };
-      walks.push(...toWalks({ ...series, ...known }, slices, cadence, targetEnd));
+      const knownEnd = findKnownEnd(series.claims);
+      const known = { period: cadence, cadence, settleDelay, quietMargin, knownEnd };
+      walks.push(...toWalks({ ...series, ...known }, slices, targetEnd));
     }
   }
   return { walks: walks.sort(compareUrgency), lost, rechecks, day };
@@ -276,7 +270,7 @@ function streamTiming(
   reader: Connection,
   stream: HistoryStream,
   now: Micros,
-  { refreshSeconds, quietMargin }: PlanSettings,
+  { refreshSeconds, quietMargin }: SyncSettings,
 ) {
   const delay = settleDelay(refreshSeconds);
   const lateness = readLateness(reader, stream);
@@ -307,16 +301,6 @@ function headRange({ stream, targetEnd, cadence }: StreamTiming): TimeRange {
  */
 export function findKnownEnd(claims: readonly PendingClaim[]): Micros | undefined {
   return claims.find(({ kind, acceptedAt }) => kind === "end" && acceptedAt === null)?.subject[0];
-}
-
-function addRecheck(
-  series: OpenSeries | undefined,
-  due: DueRecheck,
-  targetEnd: Micros,
-): Omit<OpenSeries, "key"> {
-  const from = Math.max(due.targetFrom, targetEnd - RECHECK_MICROS);
-  const open = union(series?.open ?? [], from < targetEnd ? [{ from, to: targetEnd }] : []);
-  return { ...due, open, blockedReason: series?.blockedReason ?? null, claims: series?.claims ?? [] };
 }
 
 /** Removes what lies before `windowStart`: the service may drop it before the response arrives. */

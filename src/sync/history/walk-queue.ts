@@ -21,12 +21,8 @@ const MIN_SPLIT_PAGES = 8;
 /** What may be spent on splits: this many pages, and this fraction of the pages of the series. */
 const SPLIT_BUDGET_PAGES = 1;
 const SPLIT_BUDGET_FRACTION = 0.015;
-/** What a split costs: the last page of the walk above it, if it is not full, and perhaps a probe of the first below. */
-const UNEVEN_SPLIT_PAGES = 0.7;
-const EVEN_SPLIT_PAGES = 0.3;
-/** After so many pages of the same length a split on their grid leaves no page half full. */
-const MIN_EVEN_PAGES = 12;
-const MAX_PAGE_LENGTH_CHANGE = 0.02;
+/** What a split costs: perhaps the rest of the last page of the walk above it, and a probe of the first below. */
+const SPLIT_PAGES = 0.3;
 /** The part of a full page that a walk surely advances (see ROWS_PER_PAGE). */
 const USABLE_FRACTION = ROWS_PER_PAGE / MAX_PAGE_SIZE;
 /** An exploration goes this much further than what is known, so that few find nothing. */
@@ -52,8 +48,6 @@ class QueuedSeries {
   /** How long a full page of this series is. */
   pageLength: Micros;
   readonly #top: Micros;
-  /** Full pages in a row that had the same length. */
-  #evenPages = 0;
 
   constructor(waiting: readonly SliceWalk[], cadence: Micros, oldestRow: Micros | undefined) {
     this.waiting = mergeAdjacent(waiting.toSorted((a, b) => b.range.to - a.range.to));
@@ -65,21 +59,13 @@ class QueuedSeries {
 
   /** Whether the walks may meet at one more place. */
   get maySplit(): boolean {
-    const isEven = this.#evenPages >= MIN_EVEN_PAGES;
-    const splitPages = isEven ? EVEN_SPLIT_PAGES : UNEVEN_SPLIT_PAGES;
-    const expected = this.overlapPages + this.emptyExplorations + this.active.size * splitPages;
+    const expected = this.overlapPages + this.emptyExplorations + this.active.size * SPLIT_PAGES;
     return expected <= SPLIT_BUDGET_PAGES + this.knownPages * SPLIT_BUDGET_FRACTION;
   }
 
   /** Pages between the newest slice and the oldest known row. */
   get knownPages(): number {
     return this.oldestRow === undefined ? 0 : (this.#top - this.oldestRow) / this.pageLength;
-  }
-
-  setPageLength(length: Micros): void {
-    const change = Math.abs(length / this.pageLength - 1);
-    this.#evenPages = change <= MAX_PAGE_LENGTH_CHANGE ? this.#evenPages + 1 : 0;
-    this.pageLength = length;
   }
 
   get isExploring(): boolean {
@@ -177,7 +163,7 @@ export class ActiveWalk implements WalkProgress {
     series.oldestRow = Math.min(series.oldestRow ?? oldest, oldest);
     // Fewer rows than requested, and yet not the last page: the service limits the size.
     const pageRows = rows < size && nextId !== undefined ? rows : MAX_PAGE_SIZE;
-    if (newest > oldest) series.setPageLength(((newest - oldest) / (rows - 1)) * pageRows);
+    if (newest > oldest) series.pageLength = ((newest - oldest) / (rows - 1)) * pageRows;
     this.#queue.notifyChange();
   }
 }

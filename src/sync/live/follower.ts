@@ -1,16 +1,8 @@
 import type { LiveCommitResult } from "../../ingest/commit/live.ts";
-import { Failure } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
-import {
-  decodeBody,
-  malformedBodyFailure,
-  noListFailure,
-  type ResponseBody,
-} from "../../model/response-body.ts";
-import { streamTable } from "../../model/streams.ts";
-import { type Micros, parseServiceTimestamp } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import type { Cancel } from "../../runtime/clock.ts";
-import { requestPriority } from "../../service/http/request.ts";
 import { type FeedEvent, followFeed, type UnknownMessage } from "../../service/live/feed.ts";
 import { MAX_BATCH_TICKS } from "../../service/live/message-queue.ts";
 import type {
@@ -19,7 +11,8 @@ import type {
   SubscriptionStates,
 } from "../../service/live/subscription-states.ts";
 import { type SyncContext, serviceNow } from "../context/context.ts";
-import type { CoverageCommitter, SubscriptionCoverage } from "./subscription-coverage.ts";
+import { fetchPage } from "../fetch/fetch-records.ts";
+import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 
 /** Short enough that a tick is on disk within 100 ms, commit included. */
 const BATCH_INTERVAL_MS = 40;
@@ -29,7 +22,6 @@ interface LiveFollowerOptions {
   readonly wsUrl: string;
   readonly subscriptions: SubscriptionStates;
   readonly coverage: SubscriptionCoverage;
-  readonly committer: CoverageCommitter;
   readonly onEvent: (event: FeedEvent) => void;
   /** `lagMs`: from the batch's first message to its commit, at most. */
   readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
@@ -41,7 +33,7 @@ interface LiveFollowerOptions {
 /** Stores the ticks of the live feed and tracks what it covers. Runs until the context's signal aborts. */
 export async function followLiveFeed(context: SyncContext, options: LiveFollowerOptions): Promise<void> {
   const { client, clock, random, settings, ingest, log, signal } = context;
-  const { coverage, committer } = options;
+  const { coverage } = options;
   /** Oldest first. */
   const commits: Promise<void>[] = [];
   const commitTicks = async (texts: readonly string[], startedAt: number) => {
@@ -82,7 +74,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
       options.onMessage(message);
       logMessage(message, log);
       coverage.apply(message, serviceNow(context));
-      if (await committer.commit(flush)) options.onCoverageChange();
+      if (await coverage.commit(flush)) options.onCoverageChange();
     }
     await flush();
     await unknown.flush();
@@ -158,44 +150,28 @@ const MAX_RESPONSE_AGE_MS = 5_000;
  * is inconclusive.
  */
 export async function checkQuietMarket(
-  context: Pick<SyncContext, "client" | "signal">,
+  { client, signal }: Pick<SyncContext, "client" | "signal">,
   subscription: ExchangeSubscription,
   lastTickTs: Micros | undefined,
 ): Promise<boolean> {
-  const { timestamps, isCached } = await context.client.request(
-    {
-      endpoint: streamTable.exchange_ticks.endpoint,
-      // The first page is enough: the service refreshes all ticks of a subscription together.
-      query: { exchangeId: subscription.exchangeId, marketId: subscription.marketId },
-      priority: requestPriority.head,
-      signal: context.signal,
-      maxAttempts: 2,
-    },
-    async (body) => ({ timestamps: readTimestamps(body), isCached: body.ageMs > MAX_RESPONSE_AGE_MS }),
-  );
-  const newest = timestamps.reduce((latest, ts) => Math.max(latest, ts), 0);
+  const { exchangeId, marketId } = subscription;
+  const request = {
+    // The first page is enough: the service refreshes all ticks of a subscription together.
+    query: { exchangeId, marketId },
+    signal,
+    maxAttempts: 2,
+  };
+  const { records, rawCount, ageMs } = await fetchPage(client, "exchange_ticks", request).catch((error) => {
+    if (failureCode(error) === "null_list") return { records: [], rawCount: 0, ageMs: 0 };
+    throw error;
+  });
+  const newest = records.reduce((latest, { ts }) => Math.max(latest, ts), 0);
   if (newest > (lastTickTs ?? Number.POSITIVE_INFINITY)) return false;
   // A cached response may lack newer ticks. If the feed received ticks before, REST must have some too.
-  if (isCached) throw inconclusiveFailure("the response comes from a cache");
+  if (ageMs > MAX_RESPONSE_AGE_MS) throw inconclusiveFailure("the response comes from a cache");
   if (newest > 0) return lastTickTs !== undefined;
-  if (timestamps.length > 0 || lastTickTs !== undefined)
-    throw inconclusiveFailure("the response has no tick at all");
+  if (rawCount > 0 || lastTickTs !== undefined) throw inconclusiveFailure("the response has no tick at all");
   return true;
-}
-
-function readTimestamps(body: ResponseBody): Micros[] {
-  let response: unknown;
-  try {
-    response = JSON.parse(Buffer.from(decodeBody(body)).toString());
-  } catch {
-    throw malformedBodyFailure("not JSON");
-  }
-  const content: unknown = (response as { content?: unknown } | null)?.content;
-  if (content === null) return [];
-  if (!Array.isArray(content)) throw noListFailure("no content");
-  return content.map(
-    (record: { timestamp?: unknown } | null) => parseServiceTimestamp(record?.timestamp) ?? 0,
-  );
 }
 
 function inconclusiveFailure(why: string): Failure {

@@ -11,7 +11,7 @@ import { countStoredRows } from "../../warehouse/rows/row-queries.ts";
 import { type Problem, retryDelayMs, type SyncContext, serviceNow, toProblem } from "../context/context.ts";
 import { ProblemLog } from "../context/problem-log.ts";
 import { NotFoundAnswers, runWalk } from "../history/run-walk.ts";
-import { HEAD_BARS, planGaps } from "../history/walk-planner.ts";
+import { addPlanned, HEAD_BARS, planGaps } from "../history/walk-planner.ts";
 import {
   dueAt,
   follow,
@@ -76,8 +76,6 @@ export class HeadPoller {
   /** On the monotonic clock. */
   #reloadAt = 0;
   #hasCaughtUp = false;
-  /** What a poll could not handle: the loop throws it. */
-  #failure: { readonly error: unknown } | undefined;
   /** The last call of `hurryDailyPolls`, by the service's clock. */
   #hurriedAt: Micros = 0;
 
@@ -135,9 +133,6 @@ export class HeadPoller {
 
   #dispatch(): void {
     const { clock } = this.#context;
-    const failure = this.#failure;
-    this.#failure = undefined;
-    if (failure) throw failure.error;
     if (this.#needsReload && clock.monotonic() >= this.#reloadAt) {
       this.#reload();
       this.#reloadAt = clock.monotonic() + MIN_RELOAD_INTERVAL_MS;
@@ -186,17 +181,13 @@ export class HeadPoller {
     entry.isInFlight = true;
     entry.hasBeenPolled = true;
     const work = this.#poll(entry)
+      .then(() => this.#reschedule(entry))
       .catch((error: unknown) => {
         if (this.#context.signal.aborted) return;
         this.#backOff(entry);
-        this.#options.onError(error);
-      })
-      .then(() => this.#reschedule(entry))
-      .catch((error: unknown) => {
-        this.#failure = { error };
         // Else it would be due at once, again and again.
-        this.#backOff(entry);
         entry.due = entry.notBefore;
+        this.#options.onError(error);
       })
       .finally(() => {
         this.#inFlight.delete(work);
@@ -234,9 +225,7 @@ export class HeadPoller {
     const heads = { key, includesRecent: entry.failures === 0 };
     const { walks, rechecks, day } = planGaps(reader, now, settings, { heads });
     for (const walk of walks) {
-      const counts = stats.forStream(key.stream);
-      counts.plannedMicros += walk.range.to - walk.range.from;
-      counts.plannedRequests++;
+      addPlanned(stats, walk);
       const { blockedReason } = walk.series;
       const outcome = await runWalk(this.#context, walk, { notFound: this.#notFoundAnswers });
       if (!("error" in outcome)) {

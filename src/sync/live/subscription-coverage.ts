@@ -1,13 +1,14 @@
+import { isDeepStrictEqual } from "node:util";
 import type { LiveFeedChange } from "../../ingest/commit/live.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
+import type { LiveFeedUpdate } from "../../rule/live-period.ts";
 import {
   type FeedMessage,
   type Subscription,
   subscriptionKey,
 } from "../../service/live/subscription-states.ts";
 import type { LiveSpan } from "../../warehouse/coverage/live-spans.ts";
-import type { SyncContext } from "../context/context.ts";
 import type { DesiredSubscriptions } from "./desired-subscriptions.ts";
 
 interface SubscriptionSpan {
@@ -16,17 +17,9 @@ interface SubscriptionSpan {
   liveSince: Micros | undefined;
   /** The service answered 404: no ticks exist. */
   isAbsent: boolean;
-  readonly exchange: ExchangeSpan | undefined;
 }
 
-interface ExchangeSpan {
-  readonly exchangeId: string | null;
-  readonly keys: readonly string[];
-  /** Subscriptions without a live span. */
-  missingCount: number;
-  /** The newest start among its subscriptions; 0: none has a live span. */
-  liveSince: Micros;
-}
+type Commit = (change: LiveFeedChange) => Promise<unknown>;
 
 /**
  * Tracks the live span of each subscription, which decides what REST has to poll; changes go to the ledger.
@@ -34,46 +27,35 @@ interface ExchangeSpan {
  */
 export class SubscriptionCoverage {
   readonly #cadence: Micros;
+  readonly #commit: Commit;
+  #lastCommit: Promise<unknown> = Promise.resolve();
   #spans = new Map<string, SubscriptionSpan>();
-  #exchanges = new Map<string | null, ExchangeSpan>();
+  /** The keys of the subscriptions of each exchange (null: of all exchanges). */
+  #exchanges = new Map<string | null, readonly string[]>();
   #selectedMarkets: ReadonlySet<string> | undefined;
-  /** As last committed to the ledger. */
-  readonly #reportedSpans = new Map<string, LiveSpan>();
-  #haveExchangesChanged = true;
-  #isFirstReport = true;
-  #changedKeys = new Set<string>();
+  /** As last committed to the ledger; undefined: nothing yet. */
+  #reported: { readonly spans: ReadonlyMap<string, LiveSpan>; readonly feed: LiveFeedUpdate } | undefined;
   #missed: ({ readonly exchangeId: string | null } & TimeRange)[] = [];
 
-  constructor(cadence: Micros) {
+  constructor(cadence: Micros, commit: Commit) {
     this.#cadence = cadence;
+    this.#commit = commit;
   }
 
   /** Replaces the subscriptions; those that remain keep their state. */
   setDesired({ indices, exchanges, selection }: DesiredSubscriptions): void {
     const before = this.#spans;
-    this.#spans = new Map();
-    this.#exchanges = new Map();
+    const all = [...indices, ...exchanges.flatMap(({ subscriptions }) => subscriptions)];
+    this.#spans = new Map(
+      all.map((subscription) => {
+        const key = subscriptionKey(subscription);
+        return [key, before.get(key) ?? { subscription, liveSince: undefined, isAbsent: false }];
+      }),
+    );
+    this.#exchanges = new Map(
+      exchanges.map(({ exchangeId, subscriptions }) => [exchangeId, subscriptions.map(subscriptionKey)]),
+    );
     this.#selectedMarkets = selection.markets;
-    const add = (subscription: Subscription, exchange: ExchangeSpan | undefined) => {
-      const key = subscriptionKey(subscription);
-      const known = before.get(key);
-      const { liveSince, isAbsent } = known ?? { liveSince: undefined, isAbsent: false };
-      this.#spans.set(key, { subscription, liveSince, isAbsent, exchange });
-      if (exchange) this.#addToExchange(exchange, liveSince, isAbsent);
-    };
-    for (const subscription of indices) add(subscription, undefined);
-    for (const { exchangeId, subscriptions } of exchanges) {
-      const exchange = {
-        exchangeId,
-        keys: subscriptions.map(subscriptionKey),
-        missingCount: 0,
-        liveSince: 0,
-      };
-      this.#exchanges.set(exchangeId, exchange);
-      for (const subscription of subscriptions) add(subscription, exchange);
-    }
-    for (const key of [...before.keys(), ...this.#spans.keys()]) this.#changedKeys.add(key);
-    this.#haveExchangesChanged = true;
   }
 
   get subscriptions(): readonly Subscription[] {
@@ -101,15 +83,20 @@ export class SubscriptionCoverage {
     return single ?? this.#spans.get(subscriptionKey({ source: "index", indexType }));
   }
 
-  /** Undefined: the live feed does not cover the exchange (null: all exchanges). */
+  /**
+   * Undefined: the live feed does not cover the exchange (null: all exchanges). Nor does it if all its subscriptions are absent: then
+   * REST has to confirm that there are no ticks.
+   */
   exchangeLiveSince(exchangeId: string | null): Micros | undefined {
-    const exchange = this.#exchanges.get(exchangeId);
-    return exchange && isExchangeComplete(exchange) ? exchange.liveSince : undefined;
+    const states = this.exchangeSubscriptions(exchangeId).flatMap((key) => this.#spans.get(key) ?? []);
+    if (states.some(isMissing)) return undefined;
+    const starts = states.flatMap(({ liveSince }) => liveSince ?? []);
+    return starts.length === 0 ? undefined : Math.max(...starts);
   }
 
   /** The keys of its subscriptions (null: of all exchanges). */
   exchangeSubscriptions(exchangeId: string | null): readonly string[] {
-    return this.#exchanges.get(exchangeId)?.keys ?? [];
+    return this.#exchanges.get(exchangeId) ?? [];
   }
 
   /** `now` is by the service's clock. */
@@ -141,129 +128,79 @@ export class SubscriptionCoverage {
     }
   }
 
-  /** Hands over the changes since the last call that succeeded. Returns whether there were any. One call at a time. */
-  async report(commit: (change: LiveFeedChange) => Promise<unknown>): Promise<boolean> {
-    const [keys, missed, haveExchangesChanged] = [
-      this.#changedKeys,
-      this.#missed,
-      this.#haveExchangesChanged,
-    ];
-    this.#changedKeys = new Set();
+  /**
+   * Commits the changes since the last commit, one call after the other: if storage delays a call, an older change must not be
+   * committed last. `flush` commits the ticks that came before. Returns whether there were changes.
+   */
+  commit(flush?: () => Promise<unknown>): Promise<boolean> {
+    const committed = this.#lastCommit.then(() => this.#commitChanges(flush));
+    this.#lastCommit = committed.catch(() => {});
+    return committed;
+  }
+
+  async #commitChanges(flush?: () => Promise<unknown>): Promise<boolean> {
+    const { spans: known, feed: knownFeed } = this.#reported ?? { spans: new Map<string, LiveSpan>() };
+    const [spans, feed, missed] = [this.#liveSpans(), this.#liveFeed(), this.#missed];
+    const startedSpans = [...spans].filter(([key, { from }]) => known.get(key)?.from !== from);
+    const endedSpans = [...known].filter(([key]) => !spans.has(key));
+    const isFeedChanged = !isDeepStrictEqual(feed, knownFeed);
+    if (!isFeedChanged && startedSpans.length + endedSpans.length + missed.length === 0) return false;
     this.#missed = [];
-    this.#haveExchangesChanged = false;
-    const { started, ended } = this.#findSpanChanges(keys);
-    const changeCount = started.size + ended.size + missed.length;
-    if (!this.#isFirstReport && !haveExchangesChanged && changeCount === 0) return false;
     try {
-      await commit({
-        isReset: this.#isFirstReport,
-        startedSpans: [...started.values()],
-        endedSpans: [...ended.values()],
+      await flush?.();
+      await this.#commit({
+        isReset: this.#reported === undefined,
+        startedSpans: startedSpans.map(([, span]) => span),
+        endedSpans: endedSpans.map(([, span]) => span),
         missed,
-        cadence: this.#cadence,
-        ...(haveExchangesChanged
-          ? { exchanges: this.#completeExchanges(), markets: this.#selectedMarkets ?? null }
-          : {}),
+        ...(isFeedChanged ? feed : {}),
       });
     } catch (error) {
-      for (const key of keys) this.#changedKeys.add(key);
       this.#missed = [...missed, ...this.#missed];
-      this.#haveExchangesChanged ||= haveExchangesChanged;
       throw error;
     }
-    this.#isFirstReport = false;
-    for (const [key, span] of started) this.#reportedSpans.set(key, span);
-    for (const key of ended.keys()) this.#reportedSpans.delete(key);
+    this.#reported = { spans, feed };
     return true;
   }
 
-  /** Compares the live spans of indices with those that were committed last. */
-  #findSpanChanges(keys: ReadonlySet<string>) {
-    const started = new Map<string, LiveSpan>();
-    const ended = new Map<string, LiveSpan>();
-    for (const key of keys) {
-      const reported = this.#reportedSpans.get(key);
-      const span = this.#liveSpanOf(key);
-      if (reported?.from === span?.from) continue;
-      if (span) started.set(key, span);
-      else if (reported) ended.set(key, reported);
-    }
-    return { started, ended };
+  /** The live spans of indices. */
+  #liveSpans(): Map<string, LiveSpan> {
+    const spans = new Map<string, LiveSpan>();
+    for (const [key, { subscription, liveSince }] of this.#spans)
+      if (subscription.source === "index" && liveSince !== undefined) {
+        const { indexType = "", indexId } = subscription;
+        spans.set(key, { indexType, indexId, from: liveSince });
+      }
+    return spans;
   }
 
-  #completeExchanges(): NonNullable<LiveFeedChange["exchanges"]> {
-    return [...this.#exchanges.values()]
-      .filter(isExchangeComplete)
-      .map(({ exchangeId, liveSince }) => ({ exchangeId, since: liveSince }));
-  }
-
-  #liveSpanOf(key: string): LiveSpan | undefined {
-    const state = this.#spans.get(key);
-    if (state?.subscription.source !== "index" || state.liveSince === undefined) return undefined;
-    const { indexType = "", indexId } = state.subscription;
-    return { indexType, indexId, from: state.liveSince };
+  #liveFeed(): LiveFeedUpdate {
+    const exchanges = [...this.#exchanges.keys()].flatMap((exchangeId) => {
+      const since = this.exchangeLiveSince(exchangeId);
+      return since === undefined ? [] : [{ exchangeId, since }];
+    });
+    return { cadence: this.#cadence, exchanges, markets: this.#selectedMarkets ?? null };
   }
 
   #setLiveSince(subscription: Subscription, liveSince: Micros | undefined, isAbsent: boolean): void {
-    const key = subscriptionKey(subscription);
-    const state = this.#spans.get(key);
+    const state = this.#spans.get(subscriptionKey(subscription));
     // It may have been unsubscribed meanwhile.
-    if (!state) return;
-    const { exchange } = state;
-    const before = exchange && isExchangeComplete(exchange) ? exchange.liveSince : undefined;
-    if (exchange && isMissing(state)) exchange.missingCount--;
-    state.liveSince = liveSince;
-    state.isAbsent = isAbsent;
-    if (exchange) this.#addToExchange(exchange, liveSince, isAbsent);
-    if (exchange && before !== (isExchangeComplete(exchange) ? exchange.liveSince : undefined))
-      this.#haveExchangesChanged = true;
-    this.#changedKeys.add(key);
-  }
-
-  #addToExchange(exchange: ExchangeSpan, liveSince: Micros | undefined, isAbsent: boolean): void {
-    if (liveSince === undefined && !isAbsent) exchange.missingCount++;
-    exchange.liveSince = Math.max(exchange.liveSince, liveSince ?? 0);
+    if (state) Object.assign(state, { liveSince, isAbsent });
   }
 
   /** Periods with missing ticks are to be retracted: the exchange's other subscriptions may have settled them. */
   #reportMissed(subscription: Subscription, missingSince: Micros | undefined, to: Micros): void {
     const state = this.#spans.get(subscriptionKey(subscription));
-    if (!state?.exchange) return;
+    if (!state || subscription.source !== "exchange") return;
+    const { exchangeId = null } = subscription;
     const { liveSince } = state;
     // The period in which the live span began is polled.
     const from = missingSince ?? (liveSince === undefined ? undefined : liveSince + this.#cadence);
     if (from === undefined) return;
-    this.#missed.push({ exchangeId: state.exchange.exchangeId, from, to });
+    this.#missed.push({ exchangeId: this.#exchanges.has(exchangeId) ? exchangeId : null, from, to });
   }
 }
 
 function isMissing({ liveSince, isAbsent }: SubscriptionSpan): boolean {
   return liveSince === undefined && !isAbsent;
 }
-
-/** False if all its subscriptions are absent: then REST has to confirm that there are no ticks. */
-function isExchangeComplete({ missingCount, liveSince, keys }: ExchangeSpan): boolean {
-  return missingCount === 0 && liveSince > 0 && keys.length > 0;
-}
-
-/**
- * Commits coverage changes to the ledger, one after the other: two callers report changes, and if storage
- * delays a call, an older change must not be committed last.
- */
-export function createCoverageCommitter({ ingest, signal }: SyncContext, coverage: SubscriptionCoverage) {
-  let last: Promise<unknown> = Promise.resolve();
-  return {
-    /** `flush` commits the ticks that came before. Returns whether there were changes. */
-    commit(flush?: () => Promise<unknown>): Promise<boolean> {
-      const report = async (change: LiveFeedChange) => {
-        await flush?.();
-        await ingest.call("commitLiveFeedChange", change, signal);
-      };
-      const committed = last.then(() => coverage.report(report));
-      last = committed.catch(() => {});
-      return committed;
-    },
-  };
-}
-
-export type CoverageCommitter = ReturnType<typeof createCoverageCommitter>;

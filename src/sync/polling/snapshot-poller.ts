@@ -31,6 +31,12 @@ interface SnapshotPollingOptions {
 /** Key of problems that concern the whole stream. */
 const WHOLE_STREAM = "";
 
+/** Names the exchange that could not be fetched, unless others fail in the same way. */
+function fetchProblem(stream: Stream, directory: Directory | undefined, id: string | null, error: unknown) {
+  const isWhole = affectsWholeEndpoint(error) || id === null || id === WHOLE_STREAM;
+  return toProblem(stream, isWhole ? undefined : exchangeName(directory, id), error);
+}
+
 /** Polls the snapshot streams that the live feed does not have: market capitalisations and derivatives. */
 export async function pollSnapshots(
   context: SyncContext,
@@ -55,10 +61,8 @@ export async function pollSnapshots(
           return true;
         } catch (error) {
           if (signal.aborted) throw error;
-          const isWhole = affectsWholeEndpoint(error) || key === WHOLE_STREAM;
-          const what = isWhole ? undefined : exchangeName(directory(), key);
           if (classifyError(error, stats.successCount) === "stop") onFailure(name, error);
-          else problems.report(key, toProblem(stream, what, error));
+          else problems.report(key, fetchProblem(stream, directory(), key, error));
           return false;
         }
       },
@@ -150,8 +154,7 @@ export async function fetchSnapshots(
         await retryUntilDone(context, () => task(exchangeId));
       } catch (error) {
         if (classifyError(error, context.stats.successCount) === "stop") throw error;
-        const isWhole = affectsWholeEndpoint(error) || exchangeId === null;
-        const problem = toProblem(stream, isWhole ? undefined : exchangeName(directory, exchangeId), error);
+        const problem = fetchProblem(stream, directory, exchangeId, error);
         const isReported = problems.some(
           (each) => each.stream === stream && each.message === problem.message,
         );

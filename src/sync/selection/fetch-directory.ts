@@ -1,26 +1,20 @@
-import { decodePage } from "../../ingest/decode/page.ts";
 import type { StreamRecords } from "../../model/records.ts";
-import { decodeBody } from "../../model/response-body.ts";
-import type { SelectorCandidate } from "../../model/selector.ts";
-import { streamTable } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
-import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { SyncSettings } from "../context/context.ts";
+import { fetchAllRecords } from "../fetch/fetch-records.ts";
 import { fetchLiquidIndices, fetchLiquidNames, liquidCandidates } from "../fetch/liquid-indices.ts";
 import { rankByMarketCap } from "../fetch/record-snapshot.ts";
 import { needsLiquidIndices, needsRanking } from "./selectors.ts";
 import {
   type Directory,
   readStoredDirectory,
-  toAssetCandidates,
-  toMarketCandidates,
-  toNamedCandidates,
+  toAssetCandidate,
+  toExchangeCandidate,
+  toMarketCandidate,
 } from "./targets.ts";
-
-type ListedStream = "assets" | "markets" | "exchanges" | "market_caps";
 
 /** Reads the directory without writing anything: from the warehouse where possible, otherwise from the service. */
 export async function fetchDirectory(
@@ -31,28 +25,21 @@ export async function fetchDirectory(
   signal: AbortSignal,
 ): Promise<Directory> {
   const stored = reader ? readStoredDirectory(reader) : { GWA: [], MWA: [], exchanges: [] };
-  const fetchList = async <S extends ListedStream>(stream: S) =>
+  const fetchList = async <S extends Parameters<typeof fetchAllRecords>[1]>(stream: S) =>
     client ? fetchAllRecords(client, stream, signal) : ([] as StreamRecords[S][]);
-  const orFetched = async (
-    candidates: readonly SelectorCandidate[],
-    fetch: () => Promise<SelectorCandidate[]>,
-  ) => (candidates.length > 0 ? candidates : fetch());
-  const GWA = await orFetched(stored.GWA, async () => toAssetCandidates(await fetchList("assets")));
+  const GWA = stored.GWA.length > 0 ? stored.GWA : (await fetchList("assets")).map(toAssetCandidate);
   const symbols = new Map(GWA.map(({ id, labels: [symbol] }) => [id, symbol]));
   const pairOf = (base: string | null, quote: string | null) =>
     `${symbols.get(base ?? "") ?? ""}/${symbols.get(quote ?? "") ?? ""}`;
   const fetchMarkets = async () =>
-    toMarketCandidates(
-      (await fetchList("markets")).map(({ id, baseAssetId, quoteAssetId }) => ({
-        id,
-        baseAssetId,
-        pair: pairOf(baseAssetId, quoteAssetId),
-      })),
+    (await fetchList("markets")).map(({ id, baseAssetId, quoteAssetId }) =>
+      toMarketCandidate(id, baseAssetId, pairOf(baseAssetId, quoteAssetId)),
     );
+  const fetchExchanges = async () => (await fetchList("exchanges")).map(toExchangeCandidate);
   const lookups = {
     GWA,
-    MWA: await orFetched(stored.MWA, fetchMarkets),
-    exchanges: await orFetched(stored.exchanges, async () => toNamedCandidates(await fetchList("exchanges"))),
+    MWA: stored.MWA.length > 0 ? stored.MWA : await fetchMarkets(),
+    exchanges: stored.exchanges.length > 0 ? stored.exchanges : await fetchExchanges(),
   };
   const storedIds = reader && readRanking(reader);
   const caps = storedIds === undefined && needsRanking(settings) ? await fetchList("market_caps") : [];
@@ -76,19 +63,4 @@ export async function fetchDirectory(
     LX: liquid,
     ranking: storedIds ?? (caps.length > 0 ? rankByMarketCap(caps) : undefined),
   };
-}
-
-export async function fetchAllRecords<S extends ListedStream>(
-  client: ServiceClient,
-  stream: S,
-  signal: AbortSignal,
-): Promise<StreamRecords[S][]> {
-  const all: StreamRecords[S][] = [];
-  const list = { endpoint: streamTable[stream].endpoint, signal };
-  const pages = walkListPages(client, list, async (body) => {
-    const { records, rawCount, nextId } = decodePage(stream, decodeBody(body));
-    return { records, rows: rawCount, nextId };
-  });
-  for await (const page of pages) all.push(...page.records);
-  return all;
 }

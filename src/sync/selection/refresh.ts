@@ -1,6 +1,5 @@
 import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { hasHistory, type Stream, streamTable } from "../../model/streams.ts";
-import { finishesWithin } from "../../runtime/timeouts.ts";
 import { MINUTE_MS } from "../../service/limits.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
 import {
@@ -255,41 +254,30 @@ function startRankingFetch(context: SyncContext, cadenceSeconds: number | undefi
   const { clock } = context;
   const cancellation = new AbortController();
   const cancellable = { ...context, signal: AbortSignal.any([context.signal, cancellation.signal]) };
-  const firstFailure = Promise.withResolvers<void>();
-  let isDone = false;
+  const firstFailure = Promise.withResolvers<undefined>();
   let lastError: unknown;
   const fetch = () => fetchMarketCaps(cancellable, cadenceSeconds);
-  const fetched = retryUntilDone(cancellable, fetch, (error) => {
-    lastError = error;
-    firstFailure.resolve();
-  });
-  // Whoever waits for the ranking gets its failure.
-  fetched
-    .catch(() => {})
-    .finally(() => {
-      isDone = true;
-      firstFailure.resolve();
-    });
   const cancel = () =>
     cancellation.abort(new Failure("the ranking is no longer needed", { code: "stopped" }));
+  const fetched = retryUntilDone(cancellable, fetch, (error) => {
+    lastError = error;
+    firstFailure.resolve(undefined);
+  });
+  // Whoever waits for the ranking gets its failure. Then no timer is needed.
+  fetched.catch(() => {}).finally(cancel);
+  const waitFor = (ms: number) => clock.sleep(ms, cancellable.signal).then(() => undefined);
   return {
     cancel,
 
     /** Returns the asset ids, largest first; undefined after a failed try that is being repeated. Throws a final failure. */
-    async waitForFirstTry(): Promise<readonly string[] | undefined> {
-      await finishesWithin(clock, FIRST_WAIT_MS, Promise.race([fetched, firstFailure.promise]));
-      return isDone ? fetched : undefined;
-    },
+    waitForFirstTry: (): Promise<readonly string[] | undefined> =>
+      Promise.race([fetched, firstFailure.promise, waitFor(FIRST_WAIT_MS)]),
 
     /** Waits a little longer, when nothing else is left to do. Throws if there is still no ranking. */
     async waitForLastTry(): Promise<readonly string[]> {
-      try {
-        await finishesWithin(clock, LAST_WAIT_MS, fetched);
-        if (isDone) return await fetched;
-      } finally {
-        cancel();
-      }
-      throw rankingFailure(lastError);
+      const ranking = await Promise.race([fetched, waitFor(LAST_WAIT_MS)]).finally(cancel);
+      if (ranking === undefined) throw rankingFailure(lastError);
+      return ranking;
     },
 
     /** What went wrong so far, while tries are under way. */

@@ -92,39 +92,32 @@ export function exchangeName(directory: Directory | undefined, id: string): stri
   return directory?.exchanges.find((exchange) => exchange.id === id)?.labels[0] ?? id;
 }
 
-export function toAssetCandidates(
-  assets: readonly { id: string; symbol: string | null; name: string | null }[],
-): SelectorCandidate[] {
-  return assets.map(({ id, symbol, name }) => ({
-    id,
-    labels: nonEmptyLabels(symbol, name),
-    rankingAssetId: id,
-  }));
+export function toAssetCandidate(asset: {
+  readonly id: string;
+  readonly symbol: string | null;
+  readonly name: string | null;
+}): SelectorCandidate {
+  const { id, symbol, name } = asset;
+  return { id, labels: nonEmptyLabels(symbol, name), rankingAssetId: id };
 }
 
-export function toMarketCandidates(
-  markets: readonly { id: string; baseAssetId: string | null; pair: string | null }[],
-): SelectorCandidate[] {
-  // A market without a base asset has no rank. An absent `rankingAssetId` would mean "always among the top".
-  return markets.map(({ id, baseAssetId, pair }) => ({
-    id,
-    labels: nonEmptyLabels(pair),
-    rankingAssetId: baseAssetId ?? "",
-  }));
+/** A market without a base asset has no rank. An absent `rankingAssetId` would mean "always among the top". */
+export function toMarketCandidate(id: string, baseAssetId: string | null, pair: string | null) {
+  return { id, labels: nonEmptyLabels(pair), rankingAssetId: baseAssetId ?? "" };
 }
 
-export function toNamedCandidates(
-  named: readonly { id: string; name: string | null }[],
-): SelectorCandidate[] {
-  return named.map(({ id, name }) => ({ id, labels: nonEmptyLabels(name) }));
+export function toExchangeCandidate({ id, name }: { readonly id: string; readonly name: string | null }) {
+  return { id, labels: nonEmptyLabels(name) };
 }
 
 /** Reads the stored lookups as selector candidates. */
 export function readStoredDirectory(reader: Connection): Omit<Directory, "LX" | "ranking"> {
   return {
-    GWA: toAssetCandidates(readListedAssets(reader)),
-    MWA: toMarketCandidates(readListedMarkets(reader)),
-    exchanges: toNamedCandidates(readListedExchanges(reader)),
+    GWA: readListedAssets(reader).map(toAssetCandidate),
+    MWA: readListedMarkets(reader).map(({ id, baseAssetId, pair }) =>
+      toMarketCandidate(id, baseAssetId, pair),
+    ),
+    exchanges: readListedExchanges(reader).map(toExchangeCandidate),
   };
 }
 

@@ -32,6 +32,22 @@ sync:
   derivatives: false
 `;
 
+/** The settings of a sync of the ticks of these indices, of one day, and of nothing else. `more`: in YAML. */
+export function onlyTicks(
+  GWA: string,
+  { days = "1", MWA = "none", LX = "none", ...more } = {} as Settings,
+): string {
+  const intraday = `{ GWA: ${GWA}, MWA: ${MWA}, LX: ${LX}, days: ${days} }`;
+  const off = { ohlcv: "false", exchangeTickers: "false", marketCap: "false", derivatives: "false" };
+  const streams = Object.entries({ ...off, intraday, ...more });
+  return `sync: { ${streams.map(([name, setting]) => `${name}: ${setting}`).join(", ")} }`;
+}
+
+type Settings = Readonly<Record<string, string>>;
+
+/** The daily bars of these indices. */
+export const barsOf = (GWA: string) => `{ GWA: ${GWA}, MWA: none, LX: none }`;
+
 /**
  * Three months of daily bars and few options: enough for what most tests show. Compressing takes longer than rendering: the tests
  * of the client and of whole processes have compressed bodies.

@@ -12,7 +12,6 @@ import { RunStats } from "../../../src/sync/context/run-stats.ts";
 import { SyncSupervisor } from "../../../src/sync/supervisor.ts";
 import { openReader, withReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
-import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
 import type { Quirks } from "../../simulator/quirks.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
@@ -22,6 +21,7 @@ import { seededRandom } from "../seeded-random.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
+import { gapsAt } from "../warehouse/gaps.ts";
 import { acceptAtOnce } from "./backfill-harness.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 import { serviceEnv } from "./sync-session.ts";
@@ -186,12 +186,11 @@ export class SupervisorHarness {
 
   /** Reads the view `gaps` with the manual clock instead of SQLite's. */
   readGaps(where = "1"): QueryRow[] {
-    const [view] = this.query("SELECT sql FROM sqlite_master WHERE name = 'gaps'");
-    const body = String(view?.sql).replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
+    const nowMs = this.clock.now();
     return this.query(
       `SELECT stream, name, state, reason, (@now - from_ts) / 1000000 AS age, (to_ts - from_ts) / 1000000 AS seconds
-        FROM (${body.replaceAll(presentTs, "CAST(@now AS INTEGER)")}) WHERE ${where} ORDER BY stream, name, from_ts`,
-      { now: Math.floor(this.clock.now()) * MICROS_PER_MS },
+        FROM ${gapsAt((sql) => this.query(sql), nowMs)} WHERE ${where} ORDER BY stream, name, from_ts`,
+      { now: Math.floor(nowMs) * MICROS_PER_MS },
     );
   }
 

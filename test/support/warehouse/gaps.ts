@@ -1,5 +1,6 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { declareTargets, type Target } from "../../../src/warehouse/coverage/targets.ts";
+import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
 import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { present } from "../present.ts";
 import { openTestWarehouse, queryRows } from "./open-warehouse.ts";
@@ -48,4 +49,11 @@ export function gapsOf(warehouse: WarehouseWriter): unknown[][] {
       toUnits(to_ts as number),
     ],
   );
+}
+
+/** The view `gaps` as a relation for SQL, with the time of a manual clock instead of SQLite's. */
+export function gapsAt(query: (sql: string) => readonly { readonly sql?: unknown }[], nowMs: number): string {
+  const [view] = query("SELECT sql FROM sqlite_master WHERE name = 'gaps'");
+  const body = String(view?.sql).replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
+  return `(${body.replaceAll(presentTs, String(Math.floor(nowMs) * 1000))})`;
 }

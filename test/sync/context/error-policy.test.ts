@@ -3,10 +3,14 @@ import { exitCode, Failure, type FailureCode } from "../../../src/model/failure.
 import { serviceScopes } from "../../../src/model/streams.ts";
 import { classifyError, isWriterLost } from "../../../src/sync/context/context.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  barsOf,
+  onlyTicks,
+  startBackfillHarness,
+  startDenseHarness,
+} from "../../support/sync/backfill-harness.ts";
 
-const smallSettings = `sync: { ohlcv: { GWA: [LUNA], MWA: none, LX: none }, exchangeTickers: false, derivatives: false,
-  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
+const smallSettings = onlyTicks("[BTC, ETH]", { ohlcv: barsOf("[LUNA]"), marketCap: "{ every: 5m }" });
 
 describe("errors during a backfill", () => {
   it("A2, A11: a missing scope, or an endpoint that rejects valid tokens, parks its stream; the rest is synced, exit 4", async () => {
@@ -100,9 +104,7 @@ describe("errors during a backfill", () => {
 
   it("a service slower than real time does not keep the run going forever", async () => {
     const engine = await startDenseHarness({
-      settings: `service: { concurrency: 1 }
-sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false,
-  intraday: { GWA: [BTC, ETH, LIBRA], MWA: none, LX: none, days: 1 } }`,
+      settings: `service: { concurrency: 1 }\n${onlyTicks("[BTC, ETH, LIBRA]")}`,
       simulator: { faults: [Fault.latency(25_000, { on: "/index-ticker", to: 3 * 3_600_000 })] },
     });
     const startedAt = engine.clock.now();
@@ -113,8 +115,7 @@ sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: fal
 
   it("C10: exactly what left the service's window while nothing ran is lost", async () => {
     const engine = await startBackfillHarness({
-      settings: `service: { refreshSeconds: 1800 }
-sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+      settings: onlyTicks("[BTC]"),
       simulator: { refreshSeconds: 1800 },
     });
     await engine.run();

@@ -1,16 +1,10 @@
 import { expect, it } from "vitest";
 import { streamTable } from "../../../src/model/streams.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { barsOf, onlyTicks, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
-const settings = `
-service: { refreshSeconds: 120 }
-sync:
-  ohlcv: { GWA: [BTC], MWA: none, LX: none }
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
-  exchangeTickers: { exchanges: [Kraken], markets: all }
-  derivatives: false
-`;
+const exchangeTickers = "{ exchanges: [Kraken], markets: all }";
+const settings = onlyTicks("[BTC]", { ohlcv: barsOf("[BTC]"), exchangeTickers, marketCap: "{ every: 5m }" });
 /** A page of an odd number of records ends between two of one moment. */
 const cases = [
   ["index_ticks", 101],

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
+  onlyTicks,
   smallSyncSettings,
   startBackfillHarness,
   wholeHistories,
@@ -104,8 +105,7 @@ describe("a backfill", () => {
 
   it("finds late corrections and late rows on the next day, and requests them once", async () => {
     const engine = await startBackfillHarness({
-      settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
-        intraday: { GWA: [BTC], MWA: none, LX: none, days: 2 } }`,
+      settings: onlyTicks("[BTC]", { days: "2" }),
       simulator: {
         quirks: { late: { perMille: 20, seconds: 72_000 }, corrections: { perMille: 20, minutes: 1_200 } },
       },

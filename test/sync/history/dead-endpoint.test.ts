@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { BackfillReport } from "../../../src/sync/history/backfill.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { onlyTicks, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 const settings = `service: { refreshSeconds: 600 }
 sync:
@@ -134,8 +134,7 @@ describe("one endpoint that fails for good", () => {
   it("H8: an outage of the whole service after the lookups is no dead endpoint: exit 75", async () => {
     const lookups = ["/asset", "/market", "/exchange", "/market-cap"];
     const engine = await startBackfillHarness({
-      settings: `sync: { ohlcv: false, exchangeTickers: false, derivatives: false,
-        intraday: { GWA: { top: 2 }, MWA: none, LX: none, days: 1 } }`,
+      settings: onlyTicks("{ top: 2 }", { marketCap: "{ every: 5m }" }),
       simulator: {
         faults: [
           Fault.status(500, { on: "/index-ticker" }),

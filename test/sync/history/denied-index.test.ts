@@ -1,14 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { onlyTicks, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
-const settings = `
-sync:
-  ohlcv: false
-  intraday: { GWA: [BTC, ETH, LTC], MWA: none, LX: none, days: 1 }
-  exchangeTickers: false
-  derivatives: false
-`;
+const settings = onlyTicks("[BTC, ETH, LTC]");
 
 describe("one index that the service denies", () => {
   it("does not keep the other indices of its type from being fetched, and is named", async () => {

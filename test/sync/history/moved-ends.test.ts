@@ -1,21 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { parseTimestamp } from "../../../src/model/time.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  type BackfillHarness,
+  onlyTicks,
+  startBackfillHarness,
+} from "../../support/sync/backfill-harness.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 
-const settings = `service: { refreshSeconds: 120 }
-sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
-  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 2 } }`;
+const settings = onlyTicks("[BTC, ETH]", { days: "2" });
 /** Ticks every two minutes: the ends are of the same days, with a quarter of the rows. */
 const options = { settings, simulator: { refreshSeconds: 120 }, mustRepeatClaims: true };
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-
-function micros(text: string): number {
-  const ts = parseTimestamp(text);
-  if (ts === undefined) throw new Error(`not a timestamp: ${text}`);
-  return ts;
-}
 
 /** BTC is served for no longer than this, as of now. */
 function setRetention(engine: BackfillHarness, hours: number): void {
@@ -47,7 +43,7 @@ describe("H14: the service drops its oldest records", () => {
     expect(engine.query("SELECT * FROM revisions")).toEqual([]);
   });
 
-  const oldDay = { from: micros("2026-02-27T12:01:00Z"), to: micros("2026-02-28T12:00:00Z") };
+  const oldDay = { from: parseTs("2026-02-27T12:01:00Z"), to: parseTs("2026-02-28T12:00:00Z") };
   async function startWithOpenRange(): Promise<BackfillHarness> {
     const engine = await startBackfillHarness(options);
     await engine.run({ range: oldDay });
@@ -100,7 +96,7 @@ describe("H14: the service drops its oldest records", () => {
   it("H14: a series of which nothing is served any more keeps its rows, and is quiet after three nights", async () => {
     const engine = await startBackfillHarness({
       ...options,
-      settings: settings.replace("days: 2", "days: 1"),
+      settings: onlyTicks("[BTC, ETH]"),
     });
     await engine.run();
     const rows = countRows(engine);

@@ -5,13 +5,17 @@ import type { BackfillReport } from "../../../src/sync/history/backfill.ts";
 import { cutOnGrid, rotationLength, selectDueTonight } from "../../../src/sync/history/comparison-plan.ts";
 import type { SliceWalk } from "../../../src/sync/history/walk-planner.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  type BackfillHarness,
+  barsOf,
+  onlyTicks,
+  startBackfillHarness,
+} from "../../support/sync/backfill-harness.ts";
 import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
+import { gapsAt } from "../../support/warehouse/gaps.ts";
 
 const DAY_MS = 86_400_000;
-const settings = `service: { refreshSeconds: 600 }
-sync: { exchangeTickers: false, derivatives: false, marketCap: false,
-  ohlcv: { GWA: [BTC], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 5 } }`;
+const settings = onlyTicks("[BTC, ETH]", { days: "5", ohlcv: barsOf("[BTC]") });
 const onHistories = (create: (conditions: { on: string }) => Fault) =>
   ["/index-ticker", "/ohlcv"].map((on) => create({ on }));
 
@@ -28,15 +32,10 @@ async function runNextNight(engine: BackfillHarness): Promise<BackfillReport> {
 }
 
 /** Why ranges below the head are open: the head goes on while the test reads. */
-function openReasons(engine: BackfillHarness, stream = "index_ticks"): unknown[] {
-  engine.write(`UPDATE warehouse_state
-    SET clock_skew = ${engine.clock.now() * 1000} - CAST(unixepoch('subsec') * 1000000 AS INTEGER)`);
-  return engine
-    .query(
-      `SELECT DISTINCT reason FROM gaps WHERE stream = '${stream}' AND state <> 'lost' AND reason <> 'settling'
-        AND from_ts < ${(engine.clock.now() - 3_600_000) * 1000}`,
-    )
-    .map(({ reason }) => reason);
+function openReasons({ query, clock }: BackfillHarness, stream = "index_ticks"): unknown[] {
+  const sql = `SELECT DISTINCT reason FROM ${gapsAt(query, clock.now())} WHERE stream = '${stream}'
+    AND state <> 'lost' AND reason <> 'settling' AND from_ts < ${(clock.now() - 3_600_000) * 1000}`;
+  return query(sql).map(({ reason }) => reason);
 }
 
 function expectNothingWrong(engine: BackfillHarness): void {

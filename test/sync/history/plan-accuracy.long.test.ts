@@ -11,13 +11,17 @@ import { fetchDirectory } from "../../../src/sync/selection/fetch-directory.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import { Fault } from "../../simulator/faults.ts";
 import type { SimulatorOptions } from "../../simulator/simulator.ts";
-import { type BackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  type BackfillHarness,
+  barsOf,
+  onlyTicks,
+  startDenseHarness,
+} from "../../support/sync/backfill-harness.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
 const historyPaths = ["/v3/index-ticker", "/v3/ohlcv"];
-const settingsFor = (days: number, names: string) => `service: { concurrency: 8 }
-sync: { exchangeTickers: false, marketCap: false, derivatives: false,
-  ohlcv: { GWA: ${names}, MWA: none, LX: none }, intraday: { GWA: ${names}, MWA: none, LX: none, days: ${days} } }`;
+const settingsFor = (days: number, names: string) =>
+  `service: { concurrency: 8 }\n${onlyTicks(names, { days: `${days}`, ohlcv: barsOf(names) })}`;
 
 /** What `mds-sync plan` says about the history streams. */
 async function plan(engine: BackfillHarness, folderFile: string, filter: BackfillFilter = {}) {

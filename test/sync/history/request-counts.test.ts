@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { SimulatorOptions } from "../../simulator/simulator.ts";
 import {
   type BackfillHarness,
+  barsOf,
+  onlyTicks,
   startBackfillHarness,
   wholeHistories,
 } from "../../support/sync/backfill-harness.ts";
@@ -13,9 +15,7 @@ const young = { listed: { perMille: 1000, on: "2026-02-27" } };
 
 const start = (simulator: SimulatorOptions, series: readonly string[] = names, days = 200) =>
   startBackfillHarness({
-    settings: `service: { concurrency: 8 }
-sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: false,
-  intraday: { GWA: ${JSON.stringify(series)}, MWA: none, LX: none, days: ${days} } }`,
+    settings: `service: { concurrency: 8 }\n${onlyTicks(`[${series}]`, { days: `${days}` })}`,
     simulator,
   });
 
@@ -43,8 +43,7 @@ describe("the requests of a backfill", () => {
 
   it("H9: a series without records, and daily bars, need at most four requests more than their pages", async () => {
     const engine = await startBackfillHarness({
-      settings: `sync: { exchangeTickers: false, marketCap: false, derivatives: false,
-        ohlcv: { GWA: [BTC, LIBRA], MWA: none, LX: none }, intraday: { GWA: [LIBRA], MWA: none, LX: none } }`,
+      settings: onlyTicks("[LIBRA]", { days: "200", ohlcv: barsOf("[BTC, LIBRA]") }),
       simulator: { quirks: { ...wholeHistories, noData: "empty" } },
     });
     await engine.run();
@@ -56,8 +55,7 @@ describe("the requests of a backfill", () => {
 
   it("H9: the confirmation of an end is one request, of a series without records three", async () => {
     const engine = await startBackfillHarness({
-      settings: `sync: { exchangeTickers: false, marketCap: false, derivatives: false,
-        ohlcv: { GWA: [BTC, ETH, LIBRA], MWA: none, LX: none }, intraday: { GWA: [BTC, ETH, LIBRA], MWA: none, LX: none } }`,
+      settings: onlyTicks("[BTC, ETH, LIBRA]", { days: "200", ohlcv: barsOf("[BTC, ETH, LIBRA]") }),
       simulator: { quirks: { ...young, noData: "empty" } },
       mustRepeatClaims: true,
     });

@@ -4,6 +4,7 @@ import { openWarehouse } from "../../../src/library/open-warehouse.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { Fault } from "../../simulator/faults.ts";
 import {
+  onlyTicks,
   startBackfillHarness,
   startDenseHarness,
   wholeHistories,
@@ -12,13 +13,10 @@ import { parseTs } from "../../support/warehouse/records.ts";
 
 const DAY_MS = 86_400_000;
 
-const otherStreamsOff = "exchangeTickers: false, derivatives: false, ohlcv: false";
-
 describe("time boundaries", () => {
   it("C9: a slow first fill loses nothing: what leaves the window under way was never promised; later it is lost, not empty", async () => {
     const engine = await startBackfillHarness({
-      settings: `service: { refreshSeconds: 3600 }
-sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 200 } }`,
+      settings: onlyTicks("[BTC]", { days: "200" }),
       // Slow enough for the window to move.
       simulator: {
         refreshSeconds: 3600,
@@ -71,7 +69,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 2
 
   it("records newer than the settle delay are stored at once and covered by a later run", async () => {
     const engine = await startBackfillHarness({
-      settings: `sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+      settings: onlyTicks("[BTC]"),
     });
     await engine.run();
     const newestFlags = () =>
@@ -89,7 +87,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 2
 
   it("G3: a wrong local clock neither hides rows nor covers wrong ranges", async () => {
     const engine = await startBackfillHarness({
-      settings: `sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+      settings: onlyTicks("[BTC]"),
       localSkewMs: -3 * 86_400_000,
     });
     const report = await engine.run();
@@ -111,8 +109,9 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 2
       const engine = await startBackfillHarness({ localSkewMs: skew });
       const [blx] = engine.simulator.universe.liquidIndexes;
       // These settings need no lookup, so a walk would be the first request.
-      engine.configure(`service: { lxIndexIds: { BLX: "${blx?.id}" } }
-sync: { ${otherStreamsOff}, lookups: false, marketCap: false, intraday: { GWA: none, MWA: none, LX: [BLX], days: 1 } }`);
+      engine.configure(
+        `service: { lxIndexIds: { BLX: "${blx?.id}" } }\n${onlyTicks("none", { LX: "[BLX]", lookups: "false" })}`,
+      );
       expect(await engine.run()).toMatchObject({ exit: 0, problems: [] });
       expect(engine.expectMatchesService()).toMatchObject({ seriesCount: 1, lostMicros: 0 });
       const [covered] = engine.query("SELECT max(to_ts) / 1000 AS to_ms, min(proof) AS proof FROM coverage");
@@ -127,8 +126,7 @@ sync: { ${otherStreamsOff}, lookups: false, marketCap: false, intraday: { GWA: n
     "G3: with a local clock %d ms ahead each earlier state is the one of its moment by that clock",
     async (skew) => {
       const engine = await startBackfillHarness({
-        settings: `service: { refreshSeconds: 300 }
-sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+        settings: onlyTicks("[BTC]"),
         localSkewMs: skew,
         simulator: { refreshSeconds: 300, quirks: { corrections: { perMille: 300, minutes: 10 } } },
       });
@@ -178,8 +176,7 @@ sync: { ${otherStreamsOff}, intraday: { GWA: [BTC], MWA: none, LX: none, days: 1
     "G4: with a Date 30 days ahead nothing above the present is settled (no data: %s)",
     async (noData) => {
       const engine = await startBackfillHarness({
-        settings: `sync: { ${otherStreamsOff}, marketCap: false,
-          intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 35 } }`,
+        settings: onlyTicks("[BTC, LIBRA]", { days: "35" }),
         localSkewMs: -30 * DAY_MS,
         simulator: {
           refreshSeconds: 600,

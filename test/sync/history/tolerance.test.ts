@@ -1,14 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
 import type { SimulatorOptions } from "../../simulator/simulator.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { barsOf, onlyTicks, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 
 /** LIBRA never had a price, like the GWA of a fiat currency. */
-const settingsFor = (liquid: string) => `service: { refreshSeconds: 120 }
-sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [LIBRA, LUNA], MWA: none, LX: none },
-  intraday: { GWA: [BTC, LIBRA], MWA: none, LX: ${liquid}, days: 1 } }`;
+const settingsFor = (LX: string) => onlyTicks("[BTC, LIBRA]", { LX, ohlcv: barsOf("[LIBRA, LUNA]") });
 
-/** In groups, so that each is tested together with others; `page-size-limits.test.ts` has the refusals one by one. */
+/** Choices that the specification leaves open, and what it does not allow. In groups, so that each is tested together with others; `page-size-limits.test.ts` has the refusals one by one. */
 const services: [what: string, simulator: SimulatorOptions][] = [
   [
     "refuses a timestamp in the future and pages of more than 300 records, without saying why",
@@ -38,6 +36,40 @@ const services: [what: string, simulator: SimulatorOptions][] = [
     },
   ],
   ["answers 502 to pages of more than 300 records", { faults: [Fault.pageLimit(300, { code: 502 })] }],
+  [
+    "ends with its own id, repeats the row of the cursor, and finds bars by their end",
+    {
+      quirks: {
+        ...{ maxPageRows: 200, lastPage: "own-id", cursor: "inclusive", noData: "empty" },
+        ...{ ohlcvTimestamp: "end", barEnd: "midnight", upperBound: "exclusive" },
+      },
+    },
+  ],
+  [
+    "has opaque ids, numeric decimals and unknown properties in any order",
+    {
+      quirks: { maxPageRows: 200, ids: "opaque", lastPage: "absent" },
+      faults: [
+        ...[Fault.decimals("number"), Fault.unknownFields(), Fault.reorderedFields(), Fault.timestamps("us")],
+      ],
+    },
+  ],
+  [
+    "ignores the size next to a cursor, and has no bar of today",
+    {
+      quirks: { maxPageRows: 200, sizeBesideStartAfter: "ignored", lastPage: "empty", partialBar: false },
+      faults: [Fault.timestamps("seconds")],
+    },
+  ],
+  [
+    "lacks some ticks, and has tokens that must be encoded",
+    {
+      quirks: {
+        ...{ maxPageRows: 200, missingPerMille: 30, awkwardTokens: true, compression: "gzip" },
+        ...{ upperBound: "exclusive", barTimestamp: true },
+      },
+    },
+  ],
 ];
 
 function isAboutFuture({ target, at }: { target: string; at: number }): boolean {
@@ -55,7 +87,7 @@ describe("a service that", () => {
     expect(report.problems).toEqual([]);
     expect(report.exit).toBe(0);
     expect(engine.clock.now() - startedAt).toBeLessThan(30_000);
-    expect(engine.expectMatchesService().rows).toBeGreaterThan(1_400);
+    expect(engine.expectMatchesService().rows).toBeGreaterThan(1_350);
     const refused = engine.logged.filter(({ message }) => message.startsWith("service refuses"));
     expect(new Set(refused.map(({ message, fields }) => `${message} ${fields.endpoint}`)).size).toBe(
       refused.length,
@@ -119,9 +151,7 @@ describe("a service that", () => {
     const ofMarket = { on: "/index-ticker", query: { indexType: "MWA" } };
     const faults = [Fault.swapPages(ofMarket), Fault.status(400, { ...ofMarket, query: { size: "5" } })];
     const engine = await startBackfillHarness({
-      settings: `service: { refreshSeconds: 300 }
-sync: { exchangeTickers: false, derivatives: false, ohlcv: false,
-  intraday: { GWA: none, MWA: [BTC/USD], LX: [BLX], days: 1 } }`,
+      settings: onlyTicks("none", { MWA: "[BTC/USD]", LX: "[BLX]" }),
       simulator: { refreshSeconds: 300, faults },
     });
     for (let run = 0; run < 3; run++) {

@@ -4,6 +4,8 @@ import { Fault } from "../../simulator/faults.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import {
   type BackfillHarness,
+  barsOf,
+  onlyTicks,
   startBackfillHarness,
   startDenseHarness,
 } from "../../support/sync/backfill-harness.ts";
@@ -11,12 +13,7 @@ import { expectCoverageCorrect } from "../../support/sync/oracle.ts";
 
 const SECOND = 1_000_000;
 const HOUR = 3600 * SECOND;
-const ticks = (GWA: string, more = "") =>
-  `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, marketCap: false, ${more}
-    intraday: { GWA: ${GWA}, MWA: none, LX: none, days: 1 } }`;
-const bars = (GWA: string) =>
-  `sync: { intraday: false, exchangeTickers: false, derivatives: false, marketCap: false,
-    ohlcv: { GWA: ${GWA}, MWA: none, LX: none } }`;
+const bars = (GWA: string) => onlyTicks("none", { intraday: "false", ohlcv: barsOf(GWA) });
 
 /** Half a day of records. */
 const today = { listed: { perMille: 1000, on: "2026-03-01" } };
@@ -35,7 +32,7 @@ const expectNothingFalse = (harness: BackfillHarness) =>
 
 describe("a service whose REST lags", () => {
   it("H1: leaves the head open, says so, and is copied completely once it has caught up", async () => {
-    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]"), start: realNow() });
+    const harness = await startDenseHarness({ settings: onlyTicks("[BTC, ETH]"), start: realNow() });
     harness.simulator.setFaults(Fault.lag(30 * 60_000, { on: "/index-ticker" }));
     const report = await harness.run();
     expect(report).toMatchObject({ exit: 0, problems: [] });
@@ -64,7 +61,10 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: that keeps lagging by a little more than the settle delay is followed without a false claim", async () => {
-    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]"), simulator: { quirks: today } });
+    const harness = await startDenseHarness({
+      settings: onlyTicks("[BTC, ETH]"),
+      simulator: { quirks: today },
+    });
     harness.simulator.setFaults(Fault.lag(3 * 60_000, { on: "/index-ticker" }));
     for (let run = 0; run < 4; run++) {
       expect((await harness.run()).exit).toBe(0);
@@ -96,7 +96,7 @@ describe("a service whose REST lags", () => {
   });
 
   it("H1: has not published a range that a run is limited to: it stays open, not empty", async () => {
-    const harness = await startBackfillHarness({ settings: ticks("[BTC, ETH]") });
+    const harness = await startBackfillHarness({ settings: onlyTicks("[BTC, ETH]") });
     harness.simulator.setFaults(Fault.lag(3 * 3_600_000, { on: "/index-ticker" }));
     const now = harness.clock.now() * 1000;
     const report = await harness.run({ range: { from: now - 4 * HOUR, to: now - 2 * HOUR } });
@@ -150,7 +150,7 @@ describe("a quiet series", () => {
 
   it("H1: without any record is covered up to the margin of the settings", async () => {
     const harness = await startDenseHarness({
-      settings: ticks("[BTC, LIBRA]", "quietMargin: 20m,"),
+      settings: onlyTicks("[BTC, LIBRA]", { quietMargin: "20m" }),
       simulator: { quirks: { ...today, noData: "empty" } },
     });
     expect(await harness.run()).toMatchObject({ exit: 0, problems: [] });
@@ -168,7 +168,10 @@ describe("a quiet series", () => {
   });
 
   it("H1: that falls silent while others go on is covered after an hour", async () => {
-    const harness = await startDenseHarness({ settings: ticks("[BTC, ETH]"), simulator: { quirks: today } });
+    const harness = await startDenseHarness({
+      settings: onlyTicks("[BTC, ETH]"),
+      simulator: { quirks: today },
+    });
     await harness.run();
     const [{ id } = {}] = harness.query("SELECT index_id AS id FROM series WHERE name = 'ETH'");
     const stopped = harness.clock.now() * 1000;

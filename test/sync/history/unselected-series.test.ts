@@ -1,15 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
-import { startBackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  barsOf,
+  onlyTicks,
+  startBackfillHarness,
+  startDenseHarness,
+} from "../../support/sync/backfill-harness.ts";
 
-const settings = `
-sync:
-  ohlcv: { GWA: [BTC, SOL], MWA: none, LX: none }
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 2 }
-  exchangeTickers: false
-  derivatives: false
-`;
-
+const settings = onlyTicks("[BTC]", { days: "2", ohlcv: barsOf("[BTC, SOL]") });
 const coverageSql = `SELECT stream, min(from_time) AS "from", max(to_time) AS "to" FROM coverage WHERE name = 'ETH' GROUP BY stream ORDER BY stream`;
 
 describe("a backfill of a series that the settings do not select", () => {

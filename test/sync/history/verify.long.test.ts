@@ -1,10 +1,14 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness, startDenseHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  barsOf,
+  onlyTicks,
+  startBackfillHarness,
+  startDenseHarness,
+} from "../../support/sync/backfill-harness.ts";
 
-const settings = `sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [SOL], MWA: none, LX: none },
-  intraday: { GWA: [BTC, LIBRA], MWA: none, LX: none, days: 2 } }`;
+const settings = onlyTicks("[BTC, LIBRA]", { days: "2", ohlcv: barsOf("[SOL]") });
 
 describe("verify", () => {
   it("finds no difference after a backfill; reports and repairs rows that differ, are missing or are surplus", async () => {
@@ -131,8 +135,7 @@ describe("an index that gets a 404", () => {
   });
 
   it("like all other selected indices, while the endpoint finds others: they count as delisted, without exit 4", async () => {
-    const bars =
-      "sync: { exchangeTickers: false, derivatives: false, ohlcv: { GWA: [BTC, ETH], MWA: none, LX: none }, intraday: { GWA: none, MWA: none, LX: none } }";
+    const bars = onlyTicks("none", { ohlcv: barsOf("[BTC, ETH]") });
     const engine = await startBackfillHarness({ settings: bars });
     await engine.run();
     const ids = engine.simulator.universe.assets.filter(({ symbol }) => ["BTC", "ETH"].includes(symbol));

@@ -1,25 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { parseTimestamp } from "../../../src/model/time.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
-import { presentTs } from "../../../src/warehouse/views/sqlite-dialect.ts";
 import { Fault } from "../../simulator/faults.ts";
 import {
   type BackfillHarness,
+  onlyTicks,
   startBackfillHarness,
   startDenseHarness,
 } from "../../support/sync/backfill-harness.ts";
+import { gapsAt } from "../../support/warehouse/gaps.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 
-const settings = `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
-  intraday: { GWA: [BTC, ETH], MWA: none, LX: none, days: 1 } }`;
+const settings = onlyTicks("[BTC, ETH]");
 const DAY_MS = 86_400_000;
 const withdrawn = { since: "2026-03-01T00:00:00Z", until: "2026-03-01T08:00:00Z" };
 const WITHDRAWN_ROWS = 240;
-
-function micros(text: string): number {
-  const ts = parseTimestamp(text);
-  if (ts === undefined) throw new Error(`not a timestamp: ${text}`);
-  return ts;
-}
 
 async function startWithdrawal(options: { settings?: string } = {}): Promise<BackfillHarness> {
   const engine = await startBackfillHarness({ settings, mustRepeatClaims: true, ...options });
@@ -32,14 +26,12 @@ async function startWithdrawal(options: { settings?: string } = {}): Promise<Bac
 
 const storedRows = (engine: BackfillHarness) =>
   engine.query(`SELECT count(*) AS n FROM index_ticks WHERE name = 'BTC'
-    AND ts >= ${micros(withdrawn.since)} AND ts < ${micros(withdrawn.until)}`)[0]?.n;
+    AND ts >= ${parseTs(withdrawn.since)} AND ts < ${parseTs(withdrawn.until)}`)[0]?.n;
 /** The open ranges but the head, by the view `gaps` at the manual clock instead of SQLite's. */
 function openRanges(engine: BackfillHarness) {
-  const [view] = engine.query("SELECT sql FROM sqlite_master WHERE name = 'gaps'");
-  const body = String(view?.sql).replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
-  const now = Math.floor(engine.clock.now()) * 1000;
-  return engine.query(`SELECT name, substr(from_time, 12, 5) AS since, substr(to_time, 12, 5) AS until, reason
-    FROM (${body.replaceAll(presentTs, String(now))}) WHERE state = 'open' AND to_ts < ${now - 600_000_000}`);
+  const { query, clock } = engine;
+  return query(`SELECT name, substr(from_time, 12, 5) AS since, substr(to_time, 12, 5) AS until, reason
+    FROM ${gapsAt(query, clock.now())} WHERE state = 'open' AND to_ts < ${(clock.now() - 600_000) * 1000}`);
 }
 const status = (engine: BackfillHarness) =>
   engine.withReader((reader) => readStatus(reader, engine.clock.now() * 1000));
@@ -109,7 +101,7 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
 
   it("H5: the settings say how many answers, over which time", async () => {
     const engine = await startWithdrawal({
-      settings: settings.replace("sync: {", "sync: { withdrawals: { answers: 2, over: 1s },"),
+      settings: onlyTicks("[BTC, ETH]", { withdrawals: "{ answers: 2, over: 1s }" }),
     });
     await engine.clock.advance(DAY_MS / 2);
     expect((await engine.run()).exit).toBe(4);
@@ -123,11 +115,13 @@ describe("a range proven empty beside rows", () => {
   it("H3: is fetched again when rows appear in it", async () => {
     const engine = await startDenseHarness({ settings, mustRepeatClaims: true });
     // A later record shows that the service has published past the hole.
-    await engine.run({ range: { from: micros("2026-03-01T11:00:00Z"), to: micros("2026-03-01T11:30:00Z") } });
+    await engine.run({
+      range: { from: parseTs("2026-03-01T11:00:00Z"), to: parseTs("2026-03-01T11:30:00Z") },
+    });
     engine.simulator.setFaults(
       Fault.withdraw("2026-03-01T08:50:00Z", "2026-03-01T11:00:00Z", { on: "/index-ticker" }),
     );
-    const hour = { from: micros("2026-03-01T09:00:00Z"), to: micros("2026-03-01T11:00:00Z") };
+    const hour = { from: parseTs("2026-03-01T09:00:00Z"), to: parseTs("2026-03-01T11:00:00Z") };
     await engine.run({ range: hour });
     expect(engine.query("SELECT DISTINCT from_time FROM coverage WHERE proof = 'empty'")).toEqual([
       { from_time: "2026-03-01T09:00:00.000000Z" },

@@ -30,7 +30,7 @@ it("E13: a market is quiet only if a fresh and readable response says so", async
   expect(await check(undefined)).toBe(false);
   expect(await check(undefined, Fault.shrink(1, { on: "/exchange-ticker" }))).toBe(true);
 
-  expect(await check(newest, Fault.envelope("no-content", { on: "/exchange-ticker" }))).toMatch("no content");
+  expect(await check(newest, Fault.envelope("no-content", { on: "/exchange-ticker" }))).toMatch("no list");
   expect(await check(newest, Fault.html({ on: "/exchange-ticker" }))).toMatch("not JSON");
   expect(await check(newest, Fault.stale(10 * 60_000, { on: "/exchange-ticker" }))).toMatch("cache");
   expect(await check(newest, Fault.shrink(1, { on: "/exchange-ticker" }))).toMatch("no tick at all");

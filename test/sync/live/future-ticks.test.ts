@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Fault } from "../../simulator/faults.ts";
-import { startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import { onlyTicks, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
 import { list, SupervisorHarness, ticksOf } from "../../support/sync/supervisor-harness.ts";
 
 const sync = {
@@ -34,8 +34,7 @@ describe("a tick from beyond the service's clock", () => {
 
   it("H11: on a REST page is kept aside, and the page still proves its range", async () => {
     const engine = await startBackfillHarness({
-      settings: `sync: { exchangeTickers: false, derivatives: false, marketCap: false, ohlcv: false,
-        intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 } }`,
+      settings: onlyTicks("[BTC]"),
       simulator: {
         faults: [
           Fault.shiftTimestamps(3_600_000, { on: "/index-ticker", rows: "first", times: 1, page: "first" }),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MICROS_PER_DAY, MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
+import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
 import {
   dueAt,
@@ -15,11 +15,12 @@ import {
   skip,
 } from "../../../src/sync/live/head-state.ts";
 import type { SeriesHead } from "../../../src/warehouse/coverage/series-queries.ts";
+import { parseTs } from "../../support/warehouse/records.ts";
 
 const SECOND = MICROS_PER_SECOND;
 const HOUR = 3600 * SECOND;
 const PERIOD = 30 * SECOND;
-const now = parseTimestamp("2026-03-01T12:34:56Z") ?? 0;
+const now = parseTs("2026-03-01T12:34:56Z");
 const later = (seconds: number) => now + seconds * SECOND;
 const timing: HeadTiming = {
   cadence: PERIOD,
@@ -53,165 +54,111 @@ const offline = (more: Partial<SeriesHead> = {}): HeadState => readHead(series(m
 const bars = (from: number, more: Partial<SeriesHead> = {}) =>
   offline({ key: { stream: "ohlcv", series: 1 }, from, ...more });
 const today = Math.floor(now / MICROS_PER_DAY) * MICROS_PER_DAY;
+const untilMidnight = (today + MICROS_PER_DAY - now) / SECOND;
+const lagging = { from: now - HOUR, ...asked(now - HOUR) };
 /** The last tick came three periods ago; REST was polled before. */
 const silent = listen(live({ from: later(-600) }), now - 3 * PERIOD, now);
 /** The tick of `now - PERIOD` did not arrive. */
 const skipped = skip(live({ from: later(-600) }), now - 2 * PERIOD, now);
 const hasNone = () => false;
 const hasSome = () => true;
+/** REST has newer ticks, or none. */
+const missed = resolve(silent, current(now), now, timing, hasSome);
+const quiet = resolve(silent, current(now), now, timing, hasNone);
 
-interface Row {
-  readonly fault: string;
-  readonly head: HeadState;
-  readonly timing?: Partial<HeadTiming>;
-  /** Seconds after `now`. */
-  readonly dueFrom: number;
-  readonly dueTo?: number;
-}
+/** `due`: in seconds after `now`; two numbers: at some time between them. */
+type Row = [
+  fault: string,
+  head: HeadState,
+  due: number | [from: number, to: number],
+  timing?: Partial<HeadTiming>,
+];
 
 const rows: readonly Row[] = [
-  { fault: "no live feed: at cadence", head: offline(), dueFrom: 30 },
-  {
-    fault: "no live feed, many series: as often as five requests a second allow",
-    head: offline(),
-    timing: { polledCount: 5_000 },
-    dueFrom: 1_000,
-  },
-  {
-    fault: "no live feed, and a limit of one request a second: half of it",
-    head: offline(),
-    timing: { polledCount: 50, pollsPerSecond: pollsPerSecond(1) },
-    dueFrom: 100,
-  },
-  {
-    fault: "H1: REST lags, no live feed: at cadence, not again at once",
-    head: offline({ from: now - HOUR, ...asked(now - HOUR) }),
-    dueFrom: 30,
-  },
-  {
-    fault: "H1: REST lags, and the feed began since: at cadence",
-    head: live({ from: now - HOUR, ...asked(now - HOUR) }, now - HOUR / 2),
-    dueFrom: 30,
-  },
-  {
-    fault: "H1: REST lags, but the feed has everything since: as usual",
-    head: live({ from: now - HOUR, ...asked(now - HOUR) }),
-    dueFrom: 1_800,
-    dueTo: 5_400,
-  },
-  {
-    fault: "H1: a quiet series: as usual, although its last hour is not covered",
-    head: live({ from: now - HOUR, ...asked(now - 90 * MICROS_PER_DAY, HOUR) }, now - HOUR / 2),
-    dueFrom: 1_799,
-    dueTo: 5_401,
-  },
-  {
-    fault: "E16: the feed began after the last poll: at once",
-    head: live({ from: now - HOUR }, later(-10)),
-    dueFrom: -10,
-  },
-  {
-    fault: "E16: polled since the feed began: again after the settle delay",
-    head: live({}, later(-10)),
-    dueFrom: 50,
-    dueTo: 60,
-  },
-  { fault: "E13, H6: silent for three periods: now", head: silent, dueFrom: -15, dueTo: 0 },
-  {
-    fault: "E13, H6: silent from the start of the span: 2.5 periods later",
-    head: listen(live({}, later(-70)), 0, now),
-    timing: { settleDelay: 0 },
-    dueFrom: 5,
-    dueTo: 6,
-  },
-  {
-    fault: "H6: silent, and REST has no newer tick: when twice that silence has passed",
-    head: resolve(silent, current(now), now, timing, hasNone),
-    dueFrom: 60,
-    dueTo: 61,
-  },
-  {
-    fault: "H6: silent, and REST has newer ticks: at cadence until ticks arrive",
-    head: resolve(silent, current(now), now, timing, hasSome),
-    dueFrom: 30,
-  },
-  {
-    fault: "H6: still silent after that: at cadence",
-    head: listen(resolve(silent, current(now), now, timing, hasSome), now - 4 * PERIOD, later(40)),
-    dueFrom: 30,
-  },
-  {
-    fault: "H6: ticks arrive again: at once, since some are missing before",
-    head: listen(resolve(silent, current(now), now, timing, hasSome), undefined, later(40)),
-    dueFrom: 40,
-  },
-  {
-    fault: "H6: the feed begins anew after a silence: at once",
-    head: follow(resolve(silent, current(now), now, timing, hasSome), later(20)),
-    dueFrom: 20,
-  },
-  {
-    fault: "H6: the silence ends before REST was asked: as usual, the step to the next tick shows the rest",
-    head: listen(silent, undefined, now),
-    dueFrom: 1_199,
-    dueTo: 4_801,
-  },
-  { fault: "a tick was skipped: after the settle delay", head: skipped, dueFrom: 60, dueTo: 61 },
-  {
-    fault: "a skip that REST has shown already: as usual",
-    head: skip(live(), later(-200), later(-90)),
-    dueFrom: 1_799,
-    dueTo: 5_401,
-  },
-  {
-    fault: "a skip before the span, which the first poll fetches",
-    head: skip(live({}, later(-70)), later(-80), later(0)),
-    timing: { settleDelay: 0 },
-    dueFrom: 1_739,
-    dueTo: 5_401,
-  },
-  {
-    fault: "the tick between was only late in REST too: the next such step is usual",
-    head: skip(resolve(skipped, current(later(60)), later(60), timing, hasNone), later(70), later(70 + 90)),
-    dueFrom: 1_799,
-    dueTo: 5_401,
-  },
-  {
-    fault: "a 404: the next night",
-    head: live({ isNotFound: true }),
-    dueFrom: (today + MICROS_PER_DAY - now) / SECOND + 60,
-    dueTo: (today + MICROS_PER_DAY - now) / SECOND + 3_660,
-  },
-  {
-    fault: "a bar: in the hour after its day has closed",
-    head: bars(today),
-    dueFrom: (today + MICROS_PER_DAY - now) / SECOND + 60,
-    dueTo: (today + MICROS_PER_DAY - now) / SECOND + 3_660,
-  },
-  {
-    fault: "a bar that the nightly job needs: once its day has closed",
-    head: bars(today),
-    timing: { isHurried: true },
-    dueFrom: (today + MICROS_PER_DAY - now) / SECOND + 60,
-  },
-  {
-    fault: "a bar that the service publishes late: every ten minutes",
-    head: bars(today - MICROS_PER_DAY, asked(today - MICROS_PER_DAY)),
-    dueFrom: 600,
-  },
-  {
-    fault: "a bar of a quiet series: after its margin",
-    head: bars(today, asked(0, HOUR)),
-    timing: { isHurried: true },
-    dueFrom: (today + MICROS_PER_DAY - now) / SECOND + 3_600,
-  },
+  ["no live feed: at cadence", offline(), 30],
+  [
+    "no live feed, many series: as often as five requests a second allow",
+    offline(),
+    1_000,
+    { polledCount: 5_000 },
+  ],
+  [
+    "no live feed, and a limit of one request a second: half of it",
+    offline(),
+    100,
+    { polledCount: 50, pollsPerSecond: pollsPerSecond(1) },
+  ],
+  ["H1: REST lags, no live feed: at cadence, not again at once", offline(lagging), 30],
+  ["H1: REST lags, and the feed began since: at cadence", live(lagging, now - HOUR / 2), 30],
+  ["H1: REST lags, but the feed has everything since: as usual", live(lagging), [1_800, 5_400]],
+  [
+    "H1: a quiet series: as usual, although its last hour is not covered",
+    live({ from: now - HOUR, ...asked(now - 90 * MICROS_PER_DAY, HOUR) }, now - HOUR / 2),
+    [1_799, 5_401],
+  ],
+  ["E16: the feed began after the last poll: at once", live({ from: now - HOUR }, later(-10)), -10],
+  ["E16: polled since the feed began: again after the settle delay", live({}, later(-10)), [50, 60]],
+  ["E13, H6: silent for three periods: now", silent, [-15, 0]],
+  [
+    "E13, H6: silent from the start of the span: 2.5 periods later",
+    listen(live({}, later(-70)), 0, now),
+    [5, 6],
+    { settleDelay: 0 },
+  ],
+  ["H6: silent, and REST has no newer tick: when twice that silence has passed", quiet, [60, 61]],
+  ["H6: silent, and REST has newer ticks: at cadence until ticks arrive", missed, 30],
+  ["H6: still silent after that: at cadence", listen(missed, now - 4 * PERIOD, later(40)), 30],
+  [
+    "H6: ticks arrive again: at once, since some are missing before",
+    listen(missed, undefined, later(40)),
+    40,
+  ],
+  ["H6: the feed begins anew after a silence: at once", follow(missed, later(20)), 20],
+  [
+    "H6: the silence ends before REST was asked: as usual, the step to the next tick shows the rest",
+    listen(silent, undefined, now),
+    [1_199, 4_801],
+  ],
+  ["a tick was skipped: after the settle delay", skipped, [60, 61]],
+  ["a skip that REST has shown already: as usual", skip(live(), later(-200), later(-90)), [1_799, 5_401]],
+  [
+    "a skip before the span, which the first poll fetches",
+    skip(live({}, later(-70)), later(-80), later(0)),
+    [1_739, 5_401],
+    { settleDelay: 0 },
+  ],
+  [
+    "the tick between was only late in REST too: the next such step is usual",
+    skip(resolve(skipped, current(later(60)), later(60), timing, hasNone), later(70), later(70 + 90)),
+    [1_799, 5_401],
+  ],
+  ["a 404: the next night", live({ isNotFound: true }), [untilMidnight + 60, untilMidnight + 3_660]],
+  ["a bar: in the hour after its day has closed", bars(today), [untilMidnight + 60, untilMidnight + 3_660]],
+  [
+    "a bar that the nightly job needs: once its day has closed",
+    bars(today),
+    untilMidnight + 60,
+    { isHurried: true },
+  ],
+  [
+    "a bar that the service publishes late: every ten minutes",
+    bars(today - MICROS_PER_DAY, asked(today - MICROS_PER_DAY)),
+    600,
+  ],
+  [
+    "a bar of a quiet series: after its margin",
+    bars(today, asked(0, HOUR)),
+    untilMidnight + 3_600,
+    { isHurried: true },
+  ],
 ];
 
 describe("a head is due", () => {
-  it.each(rows)("$fault", ({ head, timing: more, dueFrom, dueTo = dueFrom }) => {
+  it.each(rows)("%s", (_, head, expected, more = {}) => {
     const due = (dueAt(head, { ...timing, ...more }) - now) / SECOND;
-    expect(due).toBeGreaterThanOrEqual(dueFrom);
-    expect(due).toBeLessThanOrEqual(dueTo);
+    const [from, to] = typeof expected === "number" ? [expected, expected] : expected;
+    expect(due).toBeGreaterThanOrEqual(from);
+    expect(due).toBeLessThanOrEqual(to);
   });
 
   it("hourly while the feed delivers it, whenever it was polled before", () => {
@@ -304,8 +251,8 @@ describe("the period of a series", () => {
   });
 
   it("is forgotten the next day", () => {
-    const quiet = { ...live(), period: 8 * PERIOD };
-    const periodAfter = (at: number) => resolve(quiet, current(at), at, timing, hasNone).period / PERIOD;
+    const known = { ...live(), period: 8 * PERIOD };
+    const periodAfter = (at: number) => resolve(known, current(at), at, timing, hasNone).period / PERIOD;
     expect([periodAfter(later(3_600)), periodAfter(now + MICROS_PER_DAY)]).toEqual([8, 1]);
   });
 

@@ -17,8 +17,10 @@ function startPipeline() {
   const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock: { now: () => now / 1000 } });
   onTestFinished(() => warehouse.close());
   const queue = new MessageQueue({ ...DEFAULT_QUEUE_LIMITS, maxTicks: 2 }, () => now);
-  const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND);
   const live = new LiveState();
+  const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND, async (change) =>
+    commitLiveFeedChange(warehouse, live, change),
+  );
   const selection = { exchangeIds: ["kraken"], markets: undefined, isResolved: true };
   coverage.setDesired({
     indices: [liquid],
@@ -42,7 +44,7 @@ function startPipeline() {
         if (!message) return;
         if (message.kind === "update") commitLiveMessages(warehouse, live, message.texts);
         else coverage.apply(message, now);
-        await coverage.report(async (change) => commitLiveFeedChange(warehouse, live, change));
+        await coverage.commit();
       }
     },
     covered: () => rows("SELECT substr(from_time, 12, 8), substr(to_time, 12, 8) FROM coverage ORDER BY 1"),

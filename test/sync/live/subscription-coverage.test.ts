@@ -1,10 +1,6 @@
 import { expect, it } from "vitest";
 import { MICROS_PER_SECOND, parseTimestamp } from "../../../src/model/time.ts";
-import type { SyncContext } from "../../../src/sync/context/context.ts";
-import {
-  createCoverageCommitter,
-  SubscriptionCoverage,
-} from "../../../src/sync/live/subscription-coverage.ts";
+import { SubscriptionCoverage } from "../../../src/sync/live/subscription-coverage.ts";
 import { startIngest } from "../../support/ingest/ingest-harness.ts";
 
 const at = (time: string) => parseTimestamp(`2026-03-01T${time}Z`) ?? 0;
@@ -17,11 +13,11 @@ const tick = (marketId: string, time: string) =>
     ...{ last: "1", volume: "2", bid: "1", ask: "2", timestamp: `2026-03-01T${time}Z` },
   });
 
-async function startCommitter() {
+async function startCoverage() {
   const { ingest, query } = await startIngest();
-  const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND);
-  const { signal } = new AbortController();
-  const committer = createCoverageCommitter({ ingest, signal } as SyncContext, coverage);
+  const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND, (change) =>
+    ingest.call("commitLiveFeedChange", change),
+  );
   const subscriptions = btc && eth ? [btc, eth] : [];
   coverage.setDesired({
     indices: [],
@@ -34,7 +30,6 @@ async function startCommitter() {
   };
   return {
     coverage,
-    committer,
     confirm,
     receive: (...messages: string[]) => ingest.call("commitLiveMessages", messages),
     covered: () =>
@@ -47,18 +42,18 @@ async function startCommitter() {
 }
 
 it("a change that could not be committed is committed with the next one", async () => {
-  const { coverage, committer, confirm, receive, covered, failedBatch } = await startCommitter();
+  const { coverage, confirm, receive, covered, failedBatch } = await startCoverage();
   confirm();
-  await expect(committer.commit(failedBatch)).rejects.toThrow("out of order");
+  await expect(coverage.commit(failedBatch)).rejects.toThrow("out of order");
   // The exchange is live all the same.
-  expect(await committer.commit()).toBe(true);
+  expect(await coverage.commit()).toBe(true);
   await receive(tick("btc", "17:50:00"), tick("btc", "17:50:30"), tick("btc", "17:51:00"));
   expect(covered()).toEqual(["17:50:00 17:51:30"]);
   // The ticks of the other market are missing: what was covered without them is not.
   const silent = { kind: "unconfirmed", reason: "silent", missingSince: at("17:50:31") } as const;
   if (eth) coverage.apply({ ...silent, subscription: eth }, at("17:51:10"));
-  await expect(committer.commit(failedBatch)).rejects.toThrow("out of order");
-  expect(await committer.commit()).toBe(true);
+  await expect(coverage.commit(failedBatch)).rejects.toThrow("out of order");
+  expect(await coverage.commit()).toBe(true);
   expect(covered()).toEqual(["17:50:00 17:50:30"]);
-  expect(await committer.commit()).toBe(false);
+  expect(await coverage.commit()).toBe(false);
 });

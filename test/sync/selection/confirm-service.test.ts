@@ -3,16 +3,15 @@ import { Fault } from "../../simulator/faults.ts";
 import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import { createDaemonHarness } from "../../support/daemon/daemon-harness.ts";
 import { failureOf } from "../../support/failure-of.ts";
-import { type BackfillHarness, startBackfillHarness } from "../../support/sync/backfill-harness.ts";
+import {
+  type BackfillHarness,
+  barsOf,
+  onlyTicks,
+  startBackfillHarness,
+} from "../../support/sync/backfill-harness.ts";
 import { serviceEnv } from "../../support/sync/sync-session.ts";
 
-const settings = `
-sync:
-  ohlcv: { GWA: [BTC], MWA: none, LX: none }
-  intraday: { GWA: [BTC], MWA: none, LX: none, days: 1 }
-  exchangeTickers: false
-  derivatives: false
-`;
+const settings = onlyTicks("[BTC]", { ohlcv: barsOf("[BTC]"), marketCap: "{ every: 5m }" });
 
 /** Points the settings to another simulator with its own ids, or with the same ones. */
 async function switchService(harness: BackfillHarness, seed: number): Promise<Simulator> {
@@ -106,7 +105,7 @@ describe("the service of a warehouse", () => {
 
   it("stops a running daemon with exit 2 and nothing stored, if it changes", async () => {
     const harness = await createDaemonHarness({
-      settings: `${settings}\nhttp: { port: 0 }`.replace("sync:", "sync:\n  lookups: { every: 10m }"),
+      settings: `${settings}\nhttp: { port: 0 }`.replace("sync: {", "sync: { lookups: { every: 10m },"),
     });
     const daemon = await harness.startFilled();
     await harness.simulator.stop();

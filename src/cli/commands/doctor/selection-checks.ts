@@ -3,7 +3,8 @@ import { MICROS_PER_MS } from "../../../model/time.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 import type { SyncSettings } from "../../../sync/context/context.ts";
-import { fetchAllRecords, fetchDirectory } from "../../../sync/selection/fetch-directory.ts";
+import { fetchAllRecords } from "../../../sync/fetch/fetch-records.ts";
+import { fetchDirectory } from "../../../sync/selection/fetch-directory.ts";
 import { describeNotice, findNotices, type SelectorNotice } from "../../../sync/selection/selectors.ts";
 import {
   countShared,
