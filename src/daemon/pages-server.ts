@@ -1,5 +1,5 @@
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import { createQueryPost, startDashboardServer } from "../dashboard/dashboard-server.ts";
+import { startDashboardServer } from "../dashboard/dashboard-server.ts";
 import type { PageQuery } from "../dashboard/page-queries.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
@@ -57,7 +57,7 @@ export class PagesServer {
     this.#server = await startDashboardServer({
       ...http,
       routes,
-      posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
+      queries: this.#queries,
       onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
     });
     return `${this.#server.origin}/`;

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { connect, type Socket } from "node:net";
+import { Readable } from "node:stream";
 import { describe, expect, it, onTestFinished } from "vitest";
 import {
   jsonResponse,
@@ -12,6 +13,7 @@ import { isAllowedHost } from "../../src/runtime/http-server.ts";
 
 const SCRIPT = "let a; ".repeat(200);
 const LARGE = Buffer.alloc(32 * 2 ** 20, "a");
+const echo = { answer: async (body: string) => ({ format: "csv" as const, result: Readable.from([body]) }) };
 
 async function serve(idleTimeoutMs?: number) {
   const failures: unknown[] = [];
@@ -40,7 +42,7 @@ async function serve(idleTimeoutMs?: number) {
       ["/script.js", () => ({ type: "text/javascript", body: SCRIPT, etag: 'W/"1"' })],
       ["/broken", () => Promise.reject(new Error("inner secret"))],
     ]),
-    posts: new Map([["/ask", async (body) => textResponse(200, body)]]),
+    queries: echo,
   });
   onTestFinished(() => server.close());
   return { server, failures, made: () => made, port: Number(new URL(server.origin).port) };
@@ -133,10 +135,10 @@ describe("the dashboard's server", () => {
   it("accepts POST for listed paths only, as JSON, from its own pages", async () => {
     const { port } = await serve();
     const ask = (headers: Record<string, string>, rest: { host?: string; body?: string } = {}) =>
-      sendRequest(port, "/ask", { method: "POST", headers, body: "{}", ...rest });
+      sendRequest(port, "/api/query", { method: "POST", headers, body: "{}", ...rest });
     const json = { "content-type": "application/json" };
     const own = { ...json, origin: "http://localhost" };
-    expect(await ask(own)).toMatchObject({ status: 200, body: "{}\n" });
+    expect(await ask(own)).toMatchObject({ status: 200, body: "{}" });
     expect((await ask({ ...json, origin: "https://md.example" }, { host: "md.example" })).status).toBe(200);
     expect((await ask(json)).status).toBe(403);
     for (const origin of ["http://evil.example", "http://localhost:81", "null", "x"])
@@ -144,7 +146,7 @@ describe("the dashboard's server", () => {
     expect((await ask(own, { host: "evil.example" })).status).toBe(421);
     expect((await ask({ origin: "http://localhost", "content-type": "text/plain" })).status).toBe(415);
     expect((await ask(own, { body: " ".repeat(300_000) })).status).toBe(413);
-    const got = await sendRequest(port, "/ask");
+    const got = await sendRequest(port, "/api/query");
     expect([got.status, got.headers.allow]).toEqual([405, "POST"]);
     expect((await sendRequest(port, "/", { method: "POST", headers: own })).status).toBe(405);
   });
@@ -287,7 +289,8 @@ describe("the dashboard's server", () => {
       port,
       allowedHosts: [],
       onError: () => {},
-      routes: new Map([["/", () => textResponse(200, "")]]),
+      routes: new Map(),
+      queries: echo,
     });
     await expect(second).rejects.toMatchObject({ code: "http_port", exit: 75 });
   });

@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
-import { createQueryPost, startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
+import { startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
@@ -87,7 +87,7 @@ export async function serveDashboard(
     allowedHosts: [],
     onError: (error) => failures.push(error),
     routes,
-    posts: new Map([["/api/query", createQueryPost(queries)]]),
+    queries,
   });
   atEnd(async () => {
     queries.close();
