@@ -21,7 +21,8 @@ import { readPageView, type ViewParams } from "./page-views.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
 
 export interface CoverageParams {
-  readonly shown: Readonly<Record<string, number>>;
+  /** The groups of which more than the first rows are shown. */
+  readonly unfolded: readonly string[];
   readonly name: string;
   readonly onlyProblems: boolean;
 }
@@ -46,7 +47,8 @@ export type PageQuery = {
   };
 }[keyof QueryResults];
 
-export const DEFAULT_ROWS = 8;
+const FOLDED_ROWS = 8;
+const MAX_UNFOLDED_ROWS = 400;
 const MAX_MISSING_PARTS = 40;
 /** Reading the whole ledger takes the longest: a page that asks rarely gets the last state, and soon a newer one. */
 const HEATMAP_TTL = { minTtlMs: 10_000, maxStaleMs: 50_000 };
@@ -93,8 +95,8 @@ export class PageQueries {
         );
       case "coverage":
         return (await heatmap()).toResult({
-          ...{ ...query.params, defaultLimit: DEFAULT_ROWS },
-          byGroup: new Map(Object.entries(query.params.shown)),
+          ...{ ...query.params, defaultLimit: FOLDED_ROWS },
+          byGroup: new Map(query.params.unfolded.map((group) => [group, MAX_UNFOLDED_ROWS])),
         });
       case "missing":
         return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);
