@@ -40,7 +40,7 @@ const claimsOf: Record<string, Record<string, RegExp>> = {
 };
 const reason = "the warehouse cannot be read";
 async function openBlank() {
-  const { page } = await openPage("about:blank", desktop);
+  const page = await openPage("about:blank", { expected: /Failed to load resource|ERR_/ });
   // The test decides when a page tries again.
   await page.clock.install();
   const text = () => page.locator("body").innerText();
@@ -141,7 +141,7 @@ describe("a page claims nothing that it was not told", () => {
 });
 
 itInBrowser("/bars moves with a tick that was committed", async () => {
-  const { page } = await openPage(new URL("/bars/BTC?width=1h&range=6h", pages.address()).href, desktop);
+  const page = await openPage(new URL("/bars/BTC?width=1h&range=6h", pages.address()).href);
   await page.waitForSelector("#chart[data-bars]");
   await page.locator("#live[data-state=live]").waitFor();
   const ts = Date.now() * 1000;
