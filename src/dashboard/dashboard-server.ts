@@ -1,13 +1,7 @@
 import type { Readable } from "node:stream";
 import { toErrorAnswer } from "../model/answers/query.ts";
 import { Failure } from "../model/failure.ts";
-import {
-  type HttpRequest,
-  type HttpResponse,
-  isAllowedHost,
-  isSameOrigin,
-  startHttpServer,
-} from "../runtime/http-server.ts";
+import { type HttpResponse, isAllowedHost, isSameOrigin, startHttpServer } from "../runtime/http-server.ts";
 
 export type RequestHandler = (query: URLSearchParams) => HttpResponse | Promise<HttpResponse>;
 
@@ -72,7 +66,10 @@ export function startDashboardServer(options: DashboardServerOptions) {
 }
 
 /** A page of another site can send a POST, but not with the origin of this server. */
-async function respondToQuery(request: HttpRequest, queries: QueryService): Promise<HttpResponse> {
+async function respondToQuery(
+  request: Parameters<HttpServerOptions["respond"]>[0],
+  queries: QueryService,
+): Promise<HttpResponse> {
   const { method, headers, signal } = request;
   if (method !== "POST") return { ...textResponse(405, "only POST is served"), headers: { allow: "POST" } };
   if (!isSameOrigin(headers.origin, headers.host))

@@ -17,7 +17,7 @@ import {
   type Time,
   type UTCTimestamp,
 } from "lightweight-charts";
-import { cssColour, withOpacity } from "../shared/layout.tsx";
+import { cssColour } from "../shared/layout.tsx";
 import { price } from "../shared/text-format.ts";
 import { aheadOfUtc, clockText, dayText, momentText } from "../shared/time-format.ts";
 import type { PickedRange } from "../shared/time-picker.tsx";
@@ -62,9 +62,9 @@ interface ShowOptions {
 }
 
 interface BarChartOptions {
-  /** Called with the slot that pointer or keys select; undefined if there is none. */
+  /** The slot that pointer or keys select. */
   readonly onPoint: (slot: Slot | undefined) => void;
-  /** Called with the range that is in view, in slots, whenever it changes; `isByHand`: a reader scrolled or zoomed. */
+  /** The range that is in view, in slots; `isByHand`: a reader scrolled or zoomed. */
   readonly onView: (from: number, to: number, isByHand: boolean) => void;
 }
 
@@ -112,7 +112,6 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     for (const one of [candles, ...overlays.values()]) one.applyOptions({ priceFormat });
     candles.applyOptions({ visible: comparedPrecision === undefined });
   };
-  let colours = readColours();
   const measure = measureTool(container, {
     toPoint: (x, y) => {
       const value = candles.coordinateToPrice(y);
@@ -133,12 +132,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     const time = toTime(slot);
     if (!candle) return { time };
     const trend = candle.close >= candle.open ? "up" : "down";
-    const color = colours[stateOf(slot) === "complete" ? trend : (`${trend}-pale` as const)];
+    const color = cssColour(stateOf(slot) === "complete" ? trend : `${trend}-pale`);
     return { time, ...candle, color, borderColor: color, wickColor: color };
   };
   const toVolume = (slot: Slot) => {
     const [time, value] = [toTime(slot), slot.volume ?? 0];
-    return value > 0 ? { time, value, color: colours.volume } : { time };
+    return value > 0 ? { time, value, color: cssColour("volume") } : { time };
   };
   const setData = () => {
     candles.setData(slots.map(toCandle));
@@ -147,11 +146,10 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   const showLastPrice = (value: number | null) => {
     const last = slots.findLast(({ candle }) => candle)?.candle;
     const isShown = value !== null;
-    const color = isShown && last && value < last.open ? colours.down : colours.up;
+    const color = cssColour(isShown && last && value < last.open ? "down" : "up");
     lastPriceLine.applyOptions({ price: value ?? 0, lineVisible: isShown, axisLabelVisible: isShown, color });
   };
   const applyTheme = () => {
-    colours = readColours();
     const [ink, soft, line] = [cssColour("ink"), cssColour("soft"), cssColour("line")];
     const background = { type: ColorType.Solid, color: "transparent" } as const;
     const cross = { color: soft, labelBackgroundColor: ink };
@@ -217,8 +215,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   const noteHand = () => {
     isByHand = true;
   };
-  container.addEventListener("wheel", noteHand, { passive: true });
-  container.addEventListener("pointerdown", noteHand);
+  for (const name of ["wheel", "pointerdown"]) container.addEventListener(name, noteHand, { passive: true });
   const setView = (from: number, to: number) => {
     nextView = { from, to };
     chart.timeScale().setVisibleLogicalRange(nextView);
@@ -341,16 +338,6 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       applyTheme();
       setData();
     },
-  };
-}
-
-const trends = ["up", "down", "up-pale", "down-pale"] as const;
-
-function readColours() {
-  const own = Object.fromEntries(trends.map((name) => [name, cssColour(name)]));
-  return {
-    ...(own as Record<(typeof trends)[number], string>),
-    volume: withOpacity(cssColour("soft"), 0.22),
   };
 }
 

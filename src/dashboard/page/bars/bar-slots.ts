@@ -1,11 +1,6 @@
 // Converts the daemon's bars into the slots of the chart. Pure functions without access to the page.
 
-import type {
-  ChartBar,
-  ChartBarsResult,
-  ChartRange,
-  SecondsRange,
-} from "../../../model/answers/chart-bars.ts";
+import type { ChartBarsResult, ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
 import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
 
 export const DAY_SECONDS = 86_400;
@@ -24,7 +19,7 @@ export interface Slot extends Partial<ReturnType<typeof parseBar>> {
 }
 
 /** The daemon sends a bar as an array. Without `ticks` it is a daily bar of the service. */
-function parseBar(bar: ChartBar) {
+function parseBar(bar: ChartBarsResult["bars"][number]) {
   const [, open, high, low, close, ticks, expected, coverage, isComplete, volume] = bar;
   const hasPrices = open !== null && high !== null && low !== null && close !== null;
   const candle = hasPrices ? { open, high, low, close } : undefined;
@@ -152,9 +147,6 @@ export function stateOf(slot: Slot): "complete" | "unconfirmed" | "partial" | "m
   if (slot.isComplete) return "complete";
   return slot.span?.state === "unconfirmed" ? "unconfirmed" : "partial";
 }
-
-export const precisionOf = (bars: readonly ChartBar[]): number =>
-  precisionFor(bars.map(([, , high]) => high ?? 0));
 
 /** The number of fraction digits to show: about five significant digits. */
 export function precisionFor(values: readonly number[]): number {

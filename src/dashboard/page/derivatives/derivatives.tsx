@@ -4,7 +4,7 @@ import type { FutureQuote, OptionQuote } from "../../../model/answers/market.ts"
 import { isNamed, useAddress } from "../shared/address.ts";
 import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { cssColour, withOpacity } from "../shared/layout.tsx";
+import { cssColour } from "../shared/layout.tsx";
 import { Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Choice, mountPage, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
@@ -104,7 +104,7 @@ function drawSmile(chain: readonly ChainLine[], interests: readonly number[]): P
       {
         ...{ label: "open interest, contracts", scale: "interest", width: 0, points: { show: false } },
         ...(bars && { paths: bars }),
-        fill: withOpacity(cssColour("soft"), 0.22),
+        fill: cssColour("volume"),
       },
       { label: "smile", stroke: cssColour("soft"), points: { show: false } },
       // A ring and a dot: where both are at one place, both are seen.

@@ -2,17 +2,8 @@ import type { ComponentChildren } from "preact";
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
 import { describeConfirmations, type GapState, gapStates } from "../../../model/status/gap-state.ts";
 import { describeLimit, HOST_SCOPE, type ServiceCondition } from "../../../model/status/service-condition.ts";
-import {
-  describeShare,
-  listShareParts,
-  type ServeStatus,
-  type ShareStatus,
-} from "../../../model/status/share-status.ts";
-import type {
-  StreamStatus,
-  WarehouseStatus,
-  WithdrawalStatus,
-} from "../../../model/status/warehouse-status.ts";
+import { describeShare, listShareParts } from "../../../model/status/share-status.ts";
+import type { StreamStatus, WarehouseStatus } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { type LiveAnswer, Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
@@ -167,12 +158,14 @@ function Missing({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
   );
 }
 
-function withdrawalRemark({ index_type, name, rows, from_time, believed_at }: WithdrawalStatus): string {
+type Withdrawals = WarehouseStatus["withdrawals"];
+
+function withdrawalRemark({ index_type, name, rows, from_time, believed_at }: Withdrawals[number]): string {
   const what = `${countNoun(rows, "row")} of ${index_type} ${name} since ${minuteOf(from_time)}`;
   return believed_at ? `withdrew ${what}` : `no longer serves ${what}: unconfirmed`;
 }
 
-function remarkOf(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[]): string {
+function remarkOf(stream: StreamStatus, withdrawals: Withdrawals): string {
   const scopes = stream.missing_scopes.length > 0 ? `lacks ${stream.missing_scopes.join(", ")}` : "";
   const own = withdrawals.filter((withdrawal) => withdrawal.stream === stream.stream);
   const more = own.length > 3 ? `and ${own.length - 3} more withdrawals` : "";
@@ -227,7 +220,7 @@ const shareColumns: readonly DataColumn<ReturnType<typeof listShareParts>[number
   { label: "State", className: "faint wraps", field: "state" },
 ];
 
-function Shared({ shared }: { shared: ShareStatus }) {
+function Shared({ shared }: { shared: NonNullable<DaemonAnswer["shared"]> }) {
   const error = shared.last_error === null ? "" : ` · ${shared.last_error}`;
   const note = `${shared.name}: ${describeShare(shared, duration)}${error}`;
   const parts = listShareParts(shared, duration);
@@ -242,7 +235,9 @@ function Shared({ shared }: { shared: ShareStatus }) {
   );
 }
 
-const clientColumns = (now: string): readonly DataColumn<ServeStatus["clients"][number]>[] => [
+type Serve = NonNullable<DaemonAnswer["serve"]>;
+
+const clientColumns = (now: string): readonly DataColumn<Serve["clients"][number]>[] => [
   { label: "Client", cell: ({ client_id }) => client_id || "no token" },
   { label: "Address", field: "address" },
   { label: "Reads", cell: ({ is_replay }) => (is_replay ? "a replay" : "live ticks") },
@@ -251,7 +246,7 @@ const clientColumns = (now: string): readonly DataColumn<ServeStatus["clients"][
   { label: "Connected", value: (row) => secondsBetween(row.connected_at, now), format: duration },
 ];
 
-function Served({ serve, now }: { serve: ServeStatus; now: string }) {
+function Served({ serve, now }: { serve: Serve; now: string }) {
   const dropped = serve.dropped > 0 ? ` · ${countNoun(serve.dropped, "slow client")} dropped` : "";
   const note = `${serve.address} · ${countNoun(serve.requests, "request")}${dropped}`;
   return (
