@@ -78,22 +78,17 @@ export interface DaemonAnswer extends DaemonState {
   readonly backfill: BackfillAnswer | null;
   readonly requests_per_second: readonly number[];
   readonly serve: ServeStatus | null;
-  readonly errors: readonly ErrorReport[];
+  readonly errors: readonly (Readonly<
+    Record<"first_at" | "last_at" | "where" | "code" | "message", string>
+  > & {
+    readonly count: number;
+  })[];
 }
 
 export interface BackfillAnswer {
   readonly percent: number;
   readonly rows_per_second: number;
   readonly seconds_left: number | null;
-}
-
-interface ErrorReport {
-  readonly first_at: string;
-  readonly last_at: string;
-  readonly count: number;
-  readonly where: string;
-  readonly code: string;
-  readonly message: string;
 }
 
 /** The data of the events at `/api/events`, by the event's name. */

@@ -10,6 +10,7 @@ import {
 } from "../../src/dashboard/page/shared/text-format.ts";
 import { duration, minuteOf } from "../../src/dashboard/page/shared/time-format.ts";
 import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/sync/heat-map.ts";
+import type { StreamStatus } from "../../src/model/status/warehouse-status.ts";
 
 describe("the texts of the dashboard", () => {
   it("give a length of time in one unit", () => {
@@ -24,17 +25,12 @@ describe("the texts of the dashboard", () => {
       { stream: "ohlcv", ...none, from_time: "2014-04-01T00:00:00Z", rows: 233 },
       { stream: "index_ticks", ...none, from_time: "2026-05-01T10:41:25Z", rows: 801_000 },
       { stream: "exchange_ticks", ...none, from_time: null, rows: 0 },
-    ] as const;
+    ] as readonly object[] as readonly StreamStatus[];
     const generated_at = "2026-05-03T10:00:00Z";
-    const prove = (of: readonly Parameters<typeof describeProof>[0]["streams"][number][], starts = 0) =>
-      describeProof(
-        {
-          streams: of,
-          generated_at,
-          confirmations: { starts, not_found: 0, due_at: "2026-05-03T10:06:40Z" },
-        },
-        null,
-      );
+    const prove = (streams: readonly StreamStatus[], starts = 0) => {
+      const confirmations = { starts, not_found: 0, due_at: "2026-05-03T10:06:40Z" };
+      return describeProof({ streams, generated_at, confirmations }, null);
+    };
     const whole =
       "801,233 rows, every second since 2026-05-01 10:42 UTC and every day since 2014-04-01 covered";
     expect(prove(streams)).toBe(`${whole}, nothing lost`);

@@ -213,7 +213,7 @@ function Exchanges() {
                 class: isTradable(row) ? undefined : "faint",
               })}
               sort={{
-                ...{ by: view.sort, usual: "-volume", isLast: (row: Quote) => !isTradable(row) },
+                ...{ by: view.sort, isLast: (row: Quote) => !isTradable(row) },
                 onSort: (sort) => go({ sort }, "replace"),
               }}
               search={{ text: view.q, of: (row) => row.exchange, none: "No exchange has this name." }}

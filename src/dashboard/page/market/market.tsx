@@ -173,7 +173,7 @@ function Market() {
             {...{ id: "ranking", label: "Ranking", rows: assets, step: 100 }}
             columns={columnsOf(sparklines)}
             attributes={({ id }) => ({ key: id, "data-id": id })}
-            sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
+            sort={{ by: view.sort, onSort: (sort) => go({ sort }, "replace") }}
             search={{ text: view.q, of: searchedText, none: "No asset has this name." }}
           />
         )}

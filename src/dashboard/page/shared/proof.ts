@@ -1,17 +1,12 @@
 import { describeConfirmations } from "../../../model/status/gap-state.ts";
-import type { StreamStatus, WarehouseStatus } from "../../../model/status/warehouse-status.ts";
+import type { WarehouseStatus } from "../../../model/status/warehouse-status.ts";
 import type { BackfillAnswer } from "../../api-answers.ts";
 import { brief, count, countNoun, title } from "./text-format.ts";
 import { duration, momentText } from "./time-format.ts";
 
 // One line of proof: what is stored, since when it is whole, and what is missing of it. Pure functions without access to the page.
 
-interface ProvenStatus extends Pick<WarehouseStatus, "confirmations" | "generated_at"> {
-  readonly streams: readonly Pick<
-    StreamStatus,
-    "stream" | "rows" | "from_time" | "open" | "open_max_seconds" | "lost" | "lost_max_seconds"
-  >[];
-}
+type ProvenStatus = Pick<WarehouseStatus, "confirmations" | "generated_at" | "streams">;
 
 /** 801,233 rows, every second since 2026-05-01 10:42 UTC covered except 5 s of exchange ticks */
 export function describeProof(status: ProvenStatus, backfill: BackfillAnswer | null): string {
