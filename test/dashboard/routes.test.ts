@@ -2,6 +2,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { DaemonState } from "../../src/dashboard/api-answers.ts";
+import { parseCoverageQuery } from "../../src/dashboard/query-params.ts";
 import type { StatusReport, WarehouseStatus } from "../../src/model/status/warehouse-status.ts";
 import { readStatus } from "../../src/warehouse/read/status.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
@@ -115,6 +116,12 @@ describe("/api", () => {
 
   it("coverage returns more rows of a group on request, and ignores invalid parameters", async () => {
     const { fetchPage, failures } = dashboard;
+    const parse = (query: string) => parseCoverageQuery(new URLSearchParams(query));
+    const groups = ["index_ticks:GWA", "ohlcv:MWA"];
+    // In any order: similar queries share one cached value.
+    expect(parse("all=ohlcv:MWA&all=a b:c&all=index_ticks:GWA&all=ohlcv:MWA").unfolded).toEqual(groups);
+    expect(parse("name= btc &problems=1")).toMatchObject({ name: "btc", onlyProblems: true });
+    expect(parse(`name=${"x".repeat(500)}`).name).toHaveLength(80);
     const rowsOf = async (query: string) => {
       const { body } = await fetchPage(`/api/coverage${query}`);
       const { groups } = JSON.parse(body) as { groups: { key: string; rows: unknown[] }[] };
