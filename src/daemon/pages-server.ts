@@ -48,12 +48,12 @@ export class PagesServer {
   async listen(): Promise<string> {
     const { http, view, metrics, clock, log } = this.#options;
     this.#queries.removeLeftFolders();
-    const { routes, notify } = createRoutes({
+    const { routes, live } = createRoutes({
       ...{ view, metrics, clock },
       reader: this.#dashboardReader,
       marketReader: this.#marketReader,
     });
-    this.notifyCommit = notify;
+    this.notifyCommit = (news) => live.notify(news);
     this.#server = await startDashboardServer({
       ...http,
       routes,

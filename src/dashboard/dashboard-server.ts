@@ -20,6 +20,7 @@ interface QueryService {
 }
 
 type HttpServerOptions = Parameters<typeof startHttpServer>[0];
+type HttpRequest = Parameters<HttpServerOptions["respond"]>[0];
 
 interface DashboardServerOptions
   extends Pick<HttpServerOptions, "host" | "port" | "onError" | "idleTimeoutMs"> {
@@ -66,10 +67,7 @@ export function startDashboardServer(options: DashboardServerOptions) {
 }
 
 /** A page of another site can send a POST, but not with the origin of this server. */
-async function respondToQuery(
-  request: Parameters<HttpServerOptions["respond"]>[0],
-  queries: QueryService,
-): Promise<HttpResponse> {
+async function respondToQuery(request: HttpRequest, queries: QueryService): Promise<HttpResponse> {
   const { method, headers, signal } = request;
   if (method !== "POST") return { ...textResponse(405, "only POST is served"), headers: { allow: "POST" } };
   if (!isSameOrigin(headers.origin, headers.host))

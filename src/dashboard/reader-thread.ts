@@ -47,10 +47,7 @@ export class ReaderThread {
   }
 
   /** The result as the bytes of its JSON, which the main thread neither copies nor serialises; undefined if there is none. */
-  async queryBytes<K extends keyof QueryResults>(
-    kind: K,
-    params: PageParams[K],
-  ): Promise<Uint8Array | undefined> {
+  async queryBytes<K extends keyof QueryResults>(kind: K, params: PageParams[K]) {
     const { path, now, confirmation } = this.#options;
     if (!this.#thread.isRunning)
       await this.#thread.start().catch(({ summary }: Failure) => {

@@ -76,7 +76,7 @@ export async function serveDashboard(
     query: (...asked) => counted().query(...asked),
     queryBytes: (...asked) => counted().queryBytes(...asked),
   };
-  const { routes, notify: notifyCommit } = createRoutes({
+  const { routes, live } = createRoutes({
     ...{ view, metrics, clock },
     reader: countingReader,
     marketReader: countingReader,
@@ -100,6 +100,7 @@ export async function serveDashboard(
     return { status: response.status, type, body: await response.text() };
   };
   const told = { daemon, errors, rate, metrics, failures, countQueries: () => queryCount };
+  const notifyCommit = (news: Parameters<typeof live.notify>[0]) => live.notify(news);
   return { address: `${server.origin}/`, fetchPage, ...told, notifyCommit };
 }
 

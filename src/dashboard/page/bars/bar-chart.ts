@@ -23,7 +23,15 @@ import { aheadOfUtc, clockText, dayText, momentText } from "../shared/time-forma
 import type { PickedRange } from "../shared/time-picker.tsx";
 import { Bands } from "./bands.ts";
 import type { ShownBars } from "./bar-report.tsx";
-import { type Comparison, DAY_SECONDS, positionOf, precisionFor, type Slot, stateOf } from "./bar-slots.ts";
+import {
+  type Comparison,
+  DAY_SECONDS,
+  type Point,
+  positionOf,
+  precisionFor,
+  type Slot,
+  stateOf,
+} from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
 /** Half of the widest usual letter of the axis. */
@@ -71,7 +79,7 @@ interface BarChartOptions {
 export interface OverlayLine {
   readonly key: string;
   readonly colour: string;
-  readonly points: readonly { readonly time: number; readonly value: number }[];
+  readonly points: readonly Point[];
 }
 
 export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOptions) {
@@ -93,7 +101,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   // The library's own label is that of the last bar in view.
   const candles = chart.addSeries(CandlestickSeries, bare);
   const lastPriceLine = candles.createPriceLine({ price: 0, lineWidth: 1, lineStyle: LineStyle.Dotted });
-  const overlays = new Map<string, ISeriesApi<"Line">>();
+  const drawn = new Map<string, ISeriesApi<"Line">>();
   const bands = new Bands();
   candles.attachPrimitive(bands);
   let at = -1;
@@ -109,7 +117,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     const minMove = 10 ** -(comparedPrecision ?? precision);
     // Below the first bars of a long history is room for the volume, but no price.
     const priceFormat = { type: "custom", minMove, formatter: formatPrice } as const;
-    for (const one of [candles, ...overlays.values()]) one.applyOptions({ priceFormat });
+    for (const one of [candles, ...drawn.values()]) one.applyOptions({ priceFormat });
     candles.applyOptions({ visible: comparedPrecision === undefined });
   };
   const measure = measureTool(container, {
@@ -277,6 +285,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   return {
     show(bars: ShownBars, { view, isLive }: ShowOptions): void {
       const { spans, width } = bars;
+      const isDay = width === "1d";
       const before = slots[0]?.time;
       const inView = viewed();
       const isAtEnd = inView !== null && inView.to >= slots.length - 1;
@@ -284,14 +293,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       if (view) isByHand = false;
       chart.applyOptions({
         timeScale: {
-          timeVisible: width !== "1d",
+          timeVisible: !isDay,
           secondsVisible: false,
           // The first bar of a day of another zone may be shown with its time.
           tickMarkMaxCharacterLength: aheadOfUtc(Date.now()) === 0 ? 8 : 12,
         },
-        localization: {
-          timeFormatter: (time: Time) => momentText(Number(time) * 1e6, width === "1d" ? 10 : 16),
-        },
+        localization: { timeFormatter: (time: Time) => momentText(Number(time) * 1e6, isDay ? 10 : 16) },
       });
       showCandles();
       setData();
@@ -316,15 +323,14 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       comparedPrecision = isFigure
         ? precisionFor(lines.flatMap(({ points }) => points.map(({ value }) => value)))
         : undefined;
-      for (const [key, line] of overlays) {
+      for (const [key, line] of drawn) {
         if (lines.some((one) => one.key === key)) continue;
         chart.removeSeries(line);
-        overlays.delete(key);
+        drawn.delete(key);
       }
       for (const { key, colour, points } of lines) {
-        const line =
-          overlays.get(key) ?? chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false });
-        overlays.set(key, line);
+        const line = drawn.get(key) ?? chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false });
+        drawn.set(key, line);
         line.applyOptions({ color: cssColour(colour) });
         line.setData(points.map(({ time, value }) => ({ time: time as UTCTimestamp, value })));
       }

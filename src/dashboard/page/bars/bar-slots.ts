@@ -185,12 +185,10 @@ export function toPoints(slots: readonly Slot[], closes: ReturnType<typeof close
 export const comparisons = { course: "Course", ratio: "Ratio", spread: "Spread" } as const;
 export type Comparison = keyof typeof comparisons;
 
+export type Point = ReturnType<typeof toPoints>[number];
+
 /** The figure at the end of each candle. */
-export function comparePoints(
-  slots: readonly Slot[],
-  points: readonly ReturnType<typeof toPoints>[number][],
-  how: Comparison,
-) {
+export function comparePoints(slots: readonly Slot[], points: readonly Point[], how: Comparison) {
   const closes = new Map(slots.map(({ time, candle }) => [time, candle?.close ?? 0]));
   return points.map(({ time, value }) => {
     const close = closes.get(time) ?? 0;

@@ -53,9 +53,7 @@ function Compared({ state }: { state: BarsState }) {
             <span class="soft">
               {overlay.isUnread ? "could not be read" : familyOf(overlay.series?.index_type ?? "")}
             </span>{" "}
-            <button type="button" aria-label={`Remove ${label}`} onClick={remove}>
-              ×
-            </button>
+            <button type="button" aria-label={`Remove ${label}`} onClick={remove} children="×" />
           </li>
         );
       })}
@@ -171,19 +169,13 @@ function Bars() {
       <div class="work" hidden={unknown !== undefined}>
         <Card name="chart" label="Bars">
           <Controls state={state} />
-          <p class="alert" id="note" hidden={note !== "" || state.remark === ""}>
-            {state.remark}
-          </p>
+          <p class="alert" id="note" hidden={note !== "" || state.remark === ""} children={state.remark} />
           <p class="row" id="bar-details" role="status" aria-live="polite">
             <Reading of={[bars]}>{(one) => <BarDetails bars={one} at={state.pointedAt} />}</Reading>
           </p>
           <div
-            {...{
-              id: "chart",
-              style: { opacity: note === "" ? 1 : 0 },
-              role: "application",
-              "aria-roledescription": "chart",
-            }}
+            {...{ id: "chart", role: "application", "aria-roledescription": "chart" }}
+            style={{ opacity: note === "" ? 1 : 0 }}
             {...{ "aria-label": CHART_LABEL, "aria-describedby": "bar-details", ref: chart }}
             {...chartData(state)}
           />

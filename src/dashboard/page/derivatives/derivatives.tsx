@@ -26,7 +26,7 @@ type ChainLine = { readonly strike: number } & Readonly<Record<"call" | "put", O
 
 /** The options of one expiry by strike; of several with one strike and type the one with the most open interest. */
 function buildChain(options: readonly OptionQuote[], expiration: number): ChainLine[] {
-  const byStrike = Map.groupBy(
+  const strikes = Map.groupBy(
     options.filter((one) => one.expiration === expiration),
     ({ strike }) => strike,
   );
@@ -34,7 +34,7 @@ function buildChain(options: readonly OptionQuote[], expiration: number): ChainL
     list
       .filter(({ option_type }) => option_type === type)
       .sort((a, b) => (b.open_interest ?? 0) - (a.open_interest ?? 0))[0];
-  return [...byStrike].flatMap(([strike, list]) =>
+  return [...strikes].flatMap(([strike, list]) =>
     strike === null ? [] : [{ strike, call: best(list, "CALL"), put: best(list, "PUT") }],
   );
 }
@@ -76,11 +76,9 @@ function drawCurve(futures: readonly FutureQuote[], observed: number): PlotDrawi
   const lines = listExchanges(futures).slice(0, MAX_CURVES);
   const basisOf = (name: string, x: number) =>
     points.find((one) => one.exchange === name && one.expiration === x)?.annualised_basis;
+  const days = xs.map((x) => (x - observed) / 86_400e6);
   return {
-    data: [
-      xs.map((x) => (x - observed) / 86_400e6),
-      ...lines.map((name) => xs.map((x) => inPercent(basisOf(name, x)))),
-    ],
+    data: [days, ...lines.map((name) => xs.map((x) => inPercent(basisOf(name, x))))],
     ...{ xLabel: "days left", yValue: percentText, lines },
     xValues: (value) => count(Math.round(value)),
   };
@@ -198,16 +196,10 @@ function Derivatives() {
           <Field id="at" label="As of (UTC), empty for now">
             <input
               {...{ type: "datetime-local", id: "at", step: "1", value: view.at }}
-              onChange={({ currentTarget: { value } }) =>
-                go({ at: value.length === 16 ? `${value}:00` : value })
-              }
+              onChange={({ currentTarget: { value: at } }) => go({ at: at.length === 16 ? `${at}:00` : at })}
             />
           </Field>
-          {view.at && (
-            <button type="button" id="newest" onClick={() => go({ at: "" })}>
-              Newest
-            </button>
-          )}
+          {view.at && <button type="button" id="newest" onClick={() => go({ at: "" })} children="Newest" />}
         </form>
       </Card>
       <Card

@@ -91,11 +91,7 @@ function listFacts(best: BestPrices | undefined, quotes: readonly Quote[]) {
     `${exchange ?? ""}${any !== own ? `; ${quote(any)} including stale quotes` : ""}`;
   const across = bid && ask && bid > 0 && ask > 0 ? (ask / bid - 1) * 10_000 : null;
   return [
-    {
-      label: "Index",
-      figure: index ? quote(index.index_price) : "not synced",
-      note: index?.index_source ?? "",
-    },
+    { label: "Index", figure: index ? quote(index.index_price) : "not synced", note: index?.index_source },
     { label: "Best bid", figure: quote(bid), note: note(best?.best_bid_exchange, bid, best?.best_bid_any) },
     { label: "Best ask", figure: quote(ask), note: note(best?.best_ask_exchange, ask, best?.best_ask_any) },
     {
@@ -113,7 +109,7 @@ function edgeColour(edge: number, text: string): string {
 }
 
 /** What buying at the ask of the row and selling at the bid of the column leaves, in basis points, before fees. */
-function edgeColumn(sell: Quote): DataColumn<Quote> {
+function sellAt(sell: Quote): DataColumn<Quote> {
   const edgeOf = (buy: Quote) => (sell === buy ? null : ((sell.bid ?? 0) / (buy.ask ?? 1) - 1) * 10_000);
   return {
     label: sell.exchange,
@@ -135,10 +131,7 @@ function Edges({ quotes }: { quotes: readonly Quote[] }) {
     <Card name="edges" title={title} note={note}>
       <DataTable
         {...{ id: "edges", label: title, rows: shown }}
-        columns={[
-          { label: "buy at ↓ sell at →", field: "exchange", isHeading: true },
-          ...shown.map(edgeColumn),
-        ]}
+        columns={[{ label: "buy at ↓ sell at →", field: "exchange", isHeading: true }, ...shown.map(sellAt)]}
       />
     </Card>
   );

@@ -35,9 +35,7 @@ function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps)
       <summary>{name}</summary>
       <p class="soft">
         {`${summary} `}
-        <button type="button" onClick={() => onSelect(`SELECT * FROM ${name} LIMIT 100`)}>
-          Query
-        </button>
+        <button type="button" onClick={() => onSelect(`SELECT * FROM ${name} LIMIT 100`)} children="Query" />
       </p>
       {isOpen && (
         <dl>
@@ -99,9 +97,7 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
       <ol id="question-list">
         {questions.map(({ title, sql }) => (
           <li key={title}>
-            <button type="button" onClick={() => onSelect(sql)}>
-              {title.replace(/^\d+\. /, "")}
-            </button>
+            <button type="button" onClick={() => onSelect(sql)} children={title.replace(/^\d+\. /, "")} />
           </li>
         ))}
       </ol>

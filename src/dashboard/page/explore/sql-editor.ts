@@ -92,9 +92,7 @@ const theme = EditorView.theme({
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": active,
   ".cm-completionDetail": { color: "var(--soft)", fontStyle: "normal", marginLeft: "10px" },
   "li[aria-selected] .cm-completionDetail": { color: "inherit" },
-  ".cm-completionInfo": {
-    ...{ padding: "8px 12px", maxWidth: "26em", fontFamily: "var(--sans)", fontSize: "13px" },
-  },
+  ".cm-completionInfo": { padding: "8px 12px", maxWidth: "26em", font: "13px / 1.5 var(--sans)" },
 });
 
 /** A column for the completion, with what the dictionary says about it. */

@@ -125,13 +125,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           <tbody>
             {ordered.slice(0, shown).map((row, at) => {
               const { key = at, ...own } = attributes?.(row) ?? {};
-              return (
-                <tr key={key} {...own}>
-                  {columns.map((column) => (
-                    <Cell column={column} row={row} />
-                  ))}
-                </tr>
-              );
+              const cells = columns.map((column) => <Cell column={column} row={row} />);
+              return <tr key={key} {...own} children={cells} />;
             })}
           </tbody>
         </table>

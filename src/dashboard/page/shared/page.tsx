@@ -32,9 +32,7 @@ export function Sheet({ name, title, windowTitle, note, instead, children }: Pag
     <>
       <div class="page-head row spread">
         <h1 id={`${name}-title`}>{title}</h1>
-        <p class="soft" id={`${name}-note`} role="status">
-          {note}
-        </p>
+        <p class="soft" id={`${name}-note`} role="status" children={note} />
       </div>
       {instead || children}
     </>
@@ -63,18 +61,12 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
       {title !== undefined && (
         <div class="card-head row spread">
           <h2 id={`${name}-title`}>{title}</h2>
-          {note !== undefined && (
-            <p class="soft" id={`${name}-note`}>
-              {note}
-            </p>
-          )}
+          {note !== undefined && <p class="soft" id={`${name}-note`} children={note} />}
           {controls}
         </div>
       )}
       {isRead ? (
-        <Reading {...reading} of={of}>
-          {children as ReadingProps<T>["children"]}
-        </Reading>
+        <Reading {...reading} of={of} children={children as ReadingProps<T>["children"]} />
       ) : (
         (children as ComponentChildren)
       )}
@@ -85,7 +77,7 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
 interface FactProps {
   readonly label: string;
   readonly figure: ComponentChildren;
-  readonly note?: string | undefined;
+  readonly note?: string | null | undefined;
   readonly name?: string;
 }
 
@@ -187,9 +179,7 @@ export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
     <Field id={id} label={label}>
       <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
         {options.map(([one, text]) => (
-          <option key={one} value={one} selected={one === value}>
-            {text}
-          </option>
+          <option key={one} value={one} children={text} />
         ))}
       </select>
     </Field>

@@ -23,26 +23,19 @@ export function describeProof(status: ProvenStatus, backfill: BackfillAnswer | n
     const most = Math.max(...streams.map(({ open_max_seconds }) => open_max_seconds));
     return `${rows}, ${countNoun(sum("open"), "range")} still open, at most ${duration(most)} of a series, ${lostText}`;
   }
-  const since = (name: string) =>
-    streams.find(({ stream, rows }) => stream === name && rows > 0)?.from_time ?? null;
+  const since = (name: string) => streams.find(({ stream, rows }) => stream === name && rows > 0)?.from_time;
   const [seconds, days] = [since("index_ticks"), since("ohlcv")];
   const whole = [
     ...(seconds ? [`every second since ${firstWholeMinute(seconds)}`] : []),
     ...(days ? [`every day since ${days.slice(0, 10)}`] : []),
   ].join(" and ");
-  const proven =
-    whole === ""
-      ? [lostText]
-      : lost === ""
-        ? [`${whole} covered`, lostText]
-        : [`${whole} covered except ${lost}`];
+  const covered = lost === "" ? `${whole} covered, ${lostText}` : `${whole} covered except ${lost}`;
   const confirmation = describeConfirmations(confirmations, generated_at);
-  return [rows, ...proven, ...(confirmation ? [confirmation] : [])].join(", ");
+  return [rows, whole === "" ? lostText : covered, ...(confirmation ? [confirmation] : [])].join(", ");
 }
 
 /** The day alone would claim up to 24 hours that nobody has proven. */
-const firstWholeMinute = (time: string): string =>
-  momentText(Math.ceil(Date.parse(time) / 60_000) * 60_000_000, 16);
+const firstWholeMinute = (time: string) => momentText(Math.ceil(Date.parse(time) / 60_000) * 60_000_000, 16);
 
 /** first fill 65 %, about 10 min left, 81K rows/s */
 export function describeBackfill({ percent, seconds_left, rows_per_second }: BackfillAnswer): string {

@@ -28,11 +28,7 @@ export function usePhone(): boolean {
 }
 
 /** Calls `measure` before the next paint, and whenever the element has another size. */
-export function useResized(
-  box: RefObject<Element | null>,
-  measure: () => void,
-  inputs: readonly unknown[] = [],
-): void {
+export function useResized(box: RefObject<Element | null>, measure: () => void, inputs: unknown[] = []) {
   useLayoutEffect(() => {
     const observer = new ResizeObserver(measure);
     if (box.current) observer.observe(box.current);

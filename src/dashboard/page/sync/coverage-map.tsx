@@ -78,9 +78,7 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
   };
   return (
     <>
-      <a class={isSummary ? "ellipsis faint" : "ellipsis"} title={name} href={href}>
-        {name}
-      </a>
+      <a class={isSummary ? "ellipsis faint" : "ellipsis"} title={name} href={href} children={name} />
       <canvas
         {...{ role: "img", ref: canvas, style: isSummary ? { height: "24px", marginBottom: "3px" } : {} }}
         {...{ onPointerMove: show, onPointerDown: show, onPointerLeave: () => setTip(undefined) }}
@@ -129,9 +127,7 @@ function Group({ group, labels, isPart, isUnfolded, onUnfold }: GroupProps) {
       <div class="map">
         <div class="axis small ellipsis" aria-hidden="true">
           {axis(labels, labels.length / 8).map(([fraction, text]) => (
-            <span key={text} style={{ left: `${(fraction * 100).toFixed(2)}%` }}>
-              {text}
-            </span>
+            <span key={text} style={{ left: `${(fraction * 100).toFixed(2)}%` }} children={text} />
           ))}
         </div>
         {lines > 1 && !isPart && <Strip name="all" runs={group.summary} labels={labels} isSummary />}

@@ -38,9 +38,7 @@ function Figure<T>({ label, name, of, isQuiet = false, children }: FigureProps<T
   return (
     <div class="card">
       <h2 class="soft">{label}</h2>
-      <Reading of={[of]} room="figure" isQuiet={isQuiet}>
-        {show}
-      </Reading>
+      <Reading of={[of]} room="figure" isQuiet={isQuiet} children={show} />
     </div>
   );
 }
@@ -178,10 +176,7 @@ type StreamRow = StreamStatus & { readonly remark: string };
 const streamColumns: readonly DataColumn<StreamRow>[] = [
   {
     label: "Stream",
-    cell: ({ stream, remark }) => [
-      title(stream),
-      <span key="remark" class="soft narrow" children={remark} />,
-    ],
+    cell: ({ stream, remark }) => [title(stream), <span key="note" class="soft narrow" children={remark} />],
   },
   { label: "Newest", className: "age", field: "newest_age_s", format: duration },
   { label: "Rows", className: "number", cell: ({ rows }) => <Brief of={rows} /> },
@@ -302,9 +297,7 @@ function Sync() {
           />
         )}
       </Card>
-      <p class="soft" id="warehouse">
-        {shownIn(status)?.warehouse}
-      </p>
+      <p class="soft" id="warehouse" children={shownIn(status)?.warehouse} />
     </Sheet>
   );
 }
