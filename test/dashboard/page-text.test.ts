@@ -75,31 +75,20 @@ describe("the texts of the dashboard", () => {
   });
 
   it("describe a cell and a strip of the heat map", () => {
-    expect(
-      expand([
-        [2, 100, 0, 0, 0],
-        [1, 0, 0, 0, 0],
-      ]),
-    ).toEqual([
-      [100, 0, 0, 0],
-      [100, 0, 0, 0],
+    const [none, whole, half] = [
       [0, 0, 0, 0],
-    ]);
+      [100, 0, 0, 0],
+      [50, 0, 50, 0],
+    ] as const;
+    expect(expand([[2, ...whole] as const, [1, ...none] as const])).toEqual([whole, whole, none]);
     expect(describeCell([97, 0, 2, 1])).toBe("97 % covered, 2 % open, 1 % lost");
-    expect(describeCell([0, 0, 0, 0])).toBe("not selected");
-    expect(
-      summarize([
-        [0, 0, 0, 0],
-        [100, 0, 0, 0],
-        [50, 0, 50, 0],
-      ]),
-    ).toBe("75 % covered, 25 % open");
+    expect(describeCell(none)).toBe("not selected");
+    expect(summarize([none, whole, half])).toBe("75 % covered, 25 % open");
   });
 
   it("label days with months and months with years, not too close to each other", () => {
-    expect(axis(["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02", "2026-03-03"], 1)).toEqual([
-      [0.4, "Mar"],
-    ]);
+    const days = ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02", "2026-03-03"];
+    expect(axis(days, 1)).toEqual([[0.4, "Mar"]]);
     expect(axis(["2025-12", "2026-01", "2026-02", "2026-03"], 1)).toEqual([[0.25, "2026"]]);
   });
 });

@@ -37,10 +37,8 @@ describe("/healthz and /readyz", () => {
     daemon.isReady = false;
     daemon.activity = "waiting for the service";
     expect(await fetchPage("/healthz")).toMatchObject({ status: 503, body: `${daemon.problem}\n` });
-    expect(await fetchPage("/readyz")).toMatchObject({
-      status: 503,
-      body: "not ready: waiting for the service\n",
-    });
+    const body = "not ready: waiting for the service\n";
+    expect(await fetchPage("/readyz")).toMatchObject({ status: 503, body });
   });
 });
 
@@ -71,14 +69,9 @@ describe("/metrics", () => {
 
   it("is served before the warehouse exists", async () => {
     const { fetchPage } = await serveDashboard(join(temporaryFolder(), "none.sqlite"));
-    expect(await fetchPage("/metrics")).toMatchObject({
-      status: 200,
-      body: expect.stringContaining("mds_sync_up 1"),
-    });
-    expect(await fetchPage("/api/status")).toMatchObject({
-      status: 503,
-      body: expect.stringContaining("no warehouse"),
-    });
+    const [up, none] = ["mds_sync_up 1", "no warehouse"].map((text) => expect.stringContaining(text));
+    expect(await fetchPage("/metrics")).toMatchObject({ status: 200, body: up });
+    expect(await fetchPage("/api/status")).toMatchObject({ status: 503, body: none });
     const daemon = JSON.parse((await fetchPage("/api/daemon")).body) as DaemonState;
     expect(daemon.sentence).toBe("Running: following the live feed.");
   });
@@ -139,9 +132,8 @@ describe("every page", () => {
     const { address, fetchPage, failures } = dashboard;
     const paths = (await fetchPage("/nowhere")).body.match(/\/\S*/g) ?? [];
     expect(paths).toEqual(expect.arrayContaining(["/", "/bars", "/bars.js", "/api/bars"]));
-    const status = (path: string, options: { method?: string; host?: string }) =>
+    const status = (path: string, { host = "localhost", method = "GET" }) =>
       new Promise((resolve, reject) => {
-        const { host = "localhost", method = "GET" } = options;
         request(new URL(path, address), { method, headers: { host } }, (response) => {
           response.resume();
           resolve(response.statusCode);
@@ -197,19 +189,13 @@ describe("a flood of requests", () => {
   it("for variants of one page leaves room for the others, and for people who type", async () => {
     const { fetchPage } = dashboard;
     const variants = {
-      coverage: (text: string) => `name=${text}`,
-      asset: (text: string) => `name=${text}`,
-      bars: (text: string) => `type=GWA&id=${text}`,
-      series: (text: string) => `name=${text}`,
-      search: (text: string) => `name=${text}`,
-      quotes: (text: string) => `pair=${text}`,
-      spreads: (text: string) => `pair=${text}`,
-      derivatives: (text: string) => `asset=${text}&at=2026-01-01`,
+      ...{ coverage: "name=", asset: "name=", bars: "type=GWA&id=", series: "name=", search: "name=" },
+      ...{ quotes: "pair=", spreads: "pair=", derivatives: "at=2026-01-01&asset=" },
     };
-    const ask = async (kind: keyof typeof variants, text: string) =>
-      (await fetchPage(`/api/${kind}?${variants[kind](text)}`)).status;
-    const texts = Array.from({ length: 33 }, (_, i) => `x${i}`);
     const kinds = Object.keys(variants) as (keyof typeof variants)[];
+    const ask = async (kind: (typeof kinds)[number], text: string) =>
+      (await fetchPage(`/api/${kind}?${variants[kind]}${text}`)).status;
+    const texts = Array.from({ length: 33 }, (_, i) => `x${i}`);
     for (const flooded of kinds.slice(0, 3)) {
       const statuses = await Promise.all(texts.map((text) => ask(flooded, text)));
       expect([flooded, statuses.filter((status) => status === 503).length]).toEqual([flooded, 1]);
