@@ -13,6 +13,7 @@ import {
 } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { hostileName } from "../support/dashboard/heatmap-content.ts";
+import { until } from "../support/dashboard/moving-figures.ts";
 import { lastHour } from "../support/present.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { HOUR, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
@@ -52,10 +53,8 @@ itInBrowser("an asset without quotes, gaps or revisions is told no more than is 
       page.locator("#parts section", { hasText: name }).locator(".empty").textContent();
     return [await part("On exchanges"), await part("Gaps"), await part("Revisions")];
   };
-  const [unquoted, unchanged] = ["No quotes in USD are synced.", "No stored row has changed."];
-  expect(await told("ETH")).toEqual([
-    ...[unquoted, "Nothing is missing but what awaits confirmation.", unchanged],
-  ]);
+  const none = ["No quotes in USD are synced.", "Nothing is missing but what awaits confirmation."];
+  expect(await told("ETH")).toEqual([...none, "No stored row has changed."]);
 });
 
 itInBrowser("the bars go on after nobody has seen them for a while", async () => {
@@ -123,9 +122,8 @@ describe("the bars", () => {
       await page.waitForSelector('#chart[data-series="eth-id"]');
       expect(await page.textContent("#name")).toBe("ETH");
       expect(await page.inputValue("#series")).toBe("ETH");
-      expect(await page.textContent("#no-gaps")).toMatch(
-        /^Nothing is missing\. Awaiting confirmation: [\d.]+ (min|h)\.$/,
-      );
+      const awaiting = /^Nothing is missing\. Awaiting confirmation: [\d.]+ (min|h)\.$/;
+      expect(await page.textContent("#no-gaps")).toMatch(awaiting);
 
       await page.focus("#widths [aria-selected=true]");
       await page.keyboard.press("ArrowRight");
@@ -167,9 +165,8 @@ describe("the bars", () => {
       expect(await page.locator("#series-list [role=option] b").allTextContents()).toContain("BTC");
       await page.goto(new URL("/bars/BTCC", page.url()).href);
       await page.waitForSelector("#empty a");
-      expect(await page.textContent("#empty-text")).toContain(
-        "No synced series is named “BTCC”. Similar: BTC",
-      );
+      const unknown = "No synced series is named “BTCC”. Similar:";
+      expect(await page.textContent("#empty-text")).toContain(`${unknown} BTC`);
       await expectAccessible(page);
       expect(await page.isVisible("#chart")).toBe(false);
       await page.click("#empty a >> nth=0");
@@ -205,11 +202,9 @@ describe("the bars", () => {
       async () => {
         // To the first bar that is loaded; more is loaded there.
         await page.keyboard.press("Home");
-        expect(await shownData(page)).toMatchObject({
-          bars: String((ticks?.n ?? 0) + (daily?.n ?? 0)),
-          daily: String(daily?.n),
-          from: String(daily?.first),
-        });
+        const bars = String((ticks?.n ?? 0) + (daily?.n ?? 0));
+        const loaded = { bars, daily: String(daily?.n), from: String(daily?.first) };
+        expect(await shownData(page)).toMatchObject(loaded);
       },
       { timeout: timeLimit(30_000), interval: 200 },
     );
@@ -217,24 +212,14 @@ describe("the bars", () => {
     const [oldest] = query<Record<string, number>>(
       "SELECT open, high, low, close, volume FROM ohlcv WHERE index_id = 'xrp-id' ORDER BY day LIMIT 1",
     );
-    const digits = (value = 0) => value.toFixed(4);
-    expect(await details(page)).toEqual({
-      ...{
-        O: digits(oldest?.open),
-        H: digits(oldest?.high),
-        L: digits(oldest?.low),
-        C: digits(oldest?.close),
-      },
-      V: String(oldest?.volume),
-    });
+    const [O, H, L, C] = ["open", "high", "low", "close"].map((name) => oldest?.[name]?.toFixed(4));
+    expect(await details(page)).toEqual({ O, H, L, C, V: String(oldest?.volume) });
     // The address follows the view.
     const first = new Date((daily?.first ?? 0) * 1000).toISOString().replace(":00.000", "");
     await page.waitForURL((url) => url.searchParams.get("from") === first);
     await page.reload();
     // What is loaded around it does not move it.
-    await vi.waitUntil(async () => Number(await page.getAttribute("#chart", "data-bars")) > 1_000, {
-      timeout: timeLimit(30_000),
-    });
+    await until(async () => Number(await page.getAttribute("#chart", "data-bars")) > 1_000);
     const end = new URL(page.url()).searchParams.get("to");
     await page.focus("#chart");
     await page.keyboard.press("-");
@@ -283,9 +268,7 @@ describe("the bars", () => {
       const [change, sign] = [bar.close - bar.before, bar.close < bar.before ? "−" : "+"];
       const percent = Math.abs((change / bar.before) * 100).toFixed(2);
       expect(shown.slice(1)).toEqual([
-        ...(["open", "high", "low", "close"] as const).map(
-          (name) => `${name.charAt(0).toUpperCase()} ${quote(bar[name])}`,
-        ),
+        ...[`O ${quote(bar.open)}`, `H ${quote(bar.high)}`, `L ${quote(bar.low)}`, `C ${quote(bar.close)}`],
         `${sign}${Math.abs(change).toFixed(2)} (${percent === "0.00" ? "" : sign}${percent} %)`,
         ...[`V 24 h ${amount(bar.volume_24h)}`, `${bar.n_ticks} of 120 ticks`, "complete"],
       ]);
@@ -339,9 +322,8 @@ describe("the bars", () => {
     expect(rise / (mean * (Number(percent) / 100))).toBeCloseTo(1, 0);
     await pointAt(page, 700, 300);
     const to = await page.textContent("#bar-details .when");
-    const [start = 0, end = 0] = [from, to].map((text) =>
-      Date.parse((text ?? "").replace(" UTC", "Z").replace(" ", "T")),
-    );
+    const parse = (text: string | null) => Date.parse((text ?? "").replace(" UTC", "Z").replace(" ", "T"));
+    const [start = 0, end = 0] = [from, to].map(parse);
     expect((end - start) / 3_600_000).toBe(Number(bars));
     await page.focus("#chart");
     await page.keyboard.press("Escape");
@@ -403,8 +385,7 @@ describe("the bars", () => {
     // It leads to the whole gap.
     await rows.nth(0).locator("a").click();
     await page.locator("#gaps tbody tr", { hasText: sameDay(open.from, open.to) }).waitFor();
-    expect(await rows.allTextContents()).toEqual([
-      `open ${inView[0]?.reason}4 h${sameDay(open.from, open.to)}`,
-    ]);
+    const whole = `open ${inView[0]?.reason}4 h${sameDay(open.from, open.to)}`;
+    expect(await rows.allTextContents()).toEqual([whole]);
   });
 });

@@ -59,9 +59,8 @@ async function follow(page: Page, href: string): Promise<void> {
 
 describe("/explore", () => {
   itInBrowser("runs what the person ran or a page of the daemon links to, and no other link", async () => {
-    const page = await openPage(linkTo("SELECT 7 AS foreign_link"), {
-      referer: "http://elsewhere.example/",
-    });
+    const foreign = linkTo("SELECT 7 AS foreign_link");
+    const page = await openPage(foreign, { referer: "http://elsewhere.example/" });
     let asked = 0;
     page.on("request", (request) => {
       if (request.url().endsWith("/api/query")) asked++;
@@ -72,15 +71,13 @@ describe("/explore", () => {
       await page.locator("[data-relation=ohlcv]").waitFor();
     };
     await page.locator("#summary", { hasText: /^This statement came with a link/ }).waitFor();
-    await open(linkTo("SELECT 7 AS foreign_link"));
+    await open(foreign);
     expect(await page.textContent("#editor .cm-content")).toBe("SELECT 7 AS foreign_link");
     // A page that holds this window can change the hash.
     await page.evaluate("location.hash = 'sql=SELECT+8+AS+other'");
     await page.locator("#editor .cm-content", { hasText: "SELECT 8 AS other" }).waitFor();
-    expect(await page.locator("#statements [aria-pressed]").allTextContents()).toEqual([
-      "SELECT 7 AS foreign_",
-      "SELECT 8 AS other",
-    ]);
+    const titles = await page.locator("#statements [aria-pressed]").allTextContents();
+    expect(titles).toEqual(["SELECT 7 AS foreign_", "SELECT 8 AS other"]);
     expect(asked).toBe(0);
     await page.click("#run");
     await isDone(page);
@@ -166,17 +163,13 @@ describe("/explore", () => {
     expect(await page.isVisible("#views [data-view=lines]")).toBe(false);
     await takeScreenshot(page, "explore-figures");
 
-    const copies = [
-      ["import mds", "w.sql(", counts],
-      ['from "mds-sync"', "warehouse.query(", counts],
-      ["/api/query", counts],
-    ];
+    const copies = [["import mds", "w.sql("], ['from "mds-sync"', "warehouse.query("], ["/api/query"]];
     expect(await page.locator("#copies button").allTextContents()).toEqual(["Python", "TypeScript", "curl"]);
     for (const [at, parts] of copies.entries()) {
       await page.locator("#copies button").nth(at).click();
       await page.locator(`#copies button:nth-child(${at + 1})`, { hasText: "Copied" }).waitFor();
       const copied = await page.evaluate("navigator.clipboard.readText()");
-      for (const part of parts) expect(copied).toContain(part);
+      for (const part of [...parts, counts]) expect(copied).toContain(part);
     }
 
     // Another statement in a tab of its own, with an error in it.
@@ -223,9 +216,8 @@ describe("/explore", () => {
         files[format] = await buffer(await (await started).createReadStream());
         await page.locator("#summary", { hasText: `bytes of ${format}` }).waitFor();
       }
-      expect(await page.textContent("#summary")).toMatch(
-        new RegExp(`^${summary} · [\\d,]+ bytes of parquet$`),
-      );
+      const size = new RegExp(`^${summary} · [\\d,]+ bytes of parquet$`);
+      expect(await page.textContent("#summary")).toMatch(size);
       const [, ...lines] = String(files.csv).trim().split("\r\n");
       expect(lines).toEqual(expected.map((row) => Object.values(row).join(",")));
       expect(JSON.parse(String(files.json))).toEqual(expected);
@@ -234,9 +226,8 @@ describe("/explore", () => {
 
       await follow(page, linkTo("SELECT count(*) FROM index_ticks"));
       await page.locator("#warnings li").waitFor();
-      expect(await page.textContent("#warnings")).toBe(
-        "⚠ reads the whole table index_tick_rows: bound ts and name the series",
-      );
+      const warning = "⚠ reads the whole table index_tick_rows: bound ts and name the series";
+      expect(await page.textContent("#warnings")).toBe(warning);
       await follow(page, linkTo("SELECT nme FROM assets"));
       await page.locator("#error:visible").waitFor();
       expect(await page.textContent("#error")).toBe("no such column nme; did you mean name?");
@@ -247,10 +238,7 @@ describe("/explore", () => {
     const page = await openPage("about:blank");
     const begun = Date.now() / 1000;
     await follow(page, linkTo(slowly(3, "n")));
-    interface Seen {
-      readonly at: number;
-      readonly text: string;
-    }
+    type Seen = { readonly at: number; readonly text: string };
     const seen: Seen[] = [];
     await vi.waitFor(
       async () => {
@@ -293,9 +281,8 @@ describe("/explore", () => {
       link.click(); }`);
     await page.locator("#summary", { hasText: /^Running … \d+ s, [\d,]+ rows$/ }).waitFor();
     await page.locator("#error:visible").waitFor();
-    expect(await page.textContent("#error")).toBe(
-      "malformed JSON; the statement is at fault, not the warehouse",
-    );
+    const malformed = "malformed JSON; the statement is at fault, not the warehouse";
+    expect(await page.textContent("#error")).toBe(malformed);
     expect(await page.textContent("#summary")).toBe("");
     expect(await page.textContent("#earlier:visible")).toBe("Result of the earlier statement:");
   });

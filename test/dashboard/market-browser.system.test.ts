@@ -24,13 +24,8 @@ describe("/market", () => {
     async () => {
       const page = await open("/market");
       await page.waitForSelector("#ranking tbody tr");
-      interface Ranked {
-        asset_id: string;
-        symbol: string;
-        price_change_7d: number;
-        market_cap: number;
-        usd: number;
-      }
+      type Ranked = Record<"asset_id" | "symbol", string> &
+        Record<"price_change_7d" | "market_cap" | "usd", number>;
       const readRanked = () =>
         daemon.query<Ranked>(
           "SELECT asset_id, symbol, price_change_7d, market_cap, volume * price AS usd FROM latest_market_caps ORDER BY rank",
@@ -64,18 +59,16 @@ describe("/market", () => {
       expect((await area("ETH")) / (await area("BTC"))).toBeCloseTo(Math.sqrt(cap("ETH") / cap("BTC")), 1);
       await page.check("#without-first");
       expect(await page.locator('.tile[title^="BTC "]').count()).toBe(0);
-      expect(await page.getAttribute('.tile[title^="SOL "]', "title")).toContain(
-        `market cap ${amount(cap("SOL"))} USD`,
-      );
+      const told = await page.getAttribute('.tile[title^="SOL "]', "title");
+      expect(told).toContain(`market cap ${amount(cap("SOL"))} USD`);
       expect(new URL(page.url()).search).toBe("?without=1&scale=sqrt");
       await page.uncheck("#without-first");
       await page.uncheck("#square-root");
       // Exactly 168 hours: hourly closes where ticks are synced, daily ones before, and the price of the ranking.
       const closes = (symbol: string) =>
-        daemon.query<{
-          ts: number;
-          close: number;
-        }>(`WITH now AS (SELECT max(ts) AS ts FROM latest_market_caps),
+        daemon.query<
+          Record<"ts" | "close", number>
+        >(`WITH now AS (SELECT max(ts) AS ts FROM latest_market_caps),
           hours AS (SELECT b.ts + 3600000000 AS ts, b.close FROM bars_1h b, now WHERE b.index_type = 'GWA' AND b.name = '${symbol}'
             AND b.ts + 3600000000 BETWEEN now.ts - 604800000000 AND now.ts)
           SELECT * FROM hours UNION ALL SELECT d.ts + 86400000000, d.close FROM ohlcv d, now WHERE d.index_type = 'GWA' AND d.name = '${symbol}'
