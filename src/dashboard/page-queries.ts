@@ -2,7 +2,7 @@ import { readTickerBars } from "../library/reading/ticker-bars.ts";
 import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
 import { readSchema } from "../warehouse/query/query.ts";
-import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
+import { readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
 import {
   addTickers,
@@ -16,23 +16,10 @@ import { readStatusInSteps } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
-import type { QueryResults, ViewKind } from "./api-answers.ts";
-import { readPageView, type ViewParams } from "./page-views.ts";
+import type { QueryResults } from "./api-answers.ts";
+import { readPageView } from "./page-views.ts";
+import type { PageParams } from "./query-params.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
-
-export interface CoverageParams {
-  /** The groups of which more than the first rows are shown. */
-  readonly unfolded: readonly string[];
-  readonly name: string;
-  readonly onlyProblems: boolean;
-}
-
-export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKind ? ViewParams : object } & {
-  readonly coverage: CoverageParams;
-  readonly bars: ChartBarsOptions;
-  readonly series: { readonly name: string };
-  readonly search: { readonly name: string };
-};
 
 export type PageQuery = {
   readonly [K in keyof QueryResults]: {

@@ -4,7 +4,6 @@ import { figuresOf, seriesKinds } from "../warehouse/lookups/series-kinds.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
-import type { CoverageParams, PageParams } from "./page-queries.ts";
 import { pageViews, type ViewParams } from "./page-views.ts";
 
 const DEFAULT_BARS = 300;
@@ -62,12 +61,17 @@ function parseViewQuery(kind: ViewKind, query: URLSearchParams, now: Micros): Vi
   return parsed;
 }
 
-/** Parses `?name=btc&problems=1&all=index_ticks:GWA&all=…`. */
-export function parseCoverageQuery(query: URLSearchParams): CoverageParams {
+/** Parses `?name=btc&problems=1&all=index_ticks:GWA&all=…`: the groups of which more than the first rows are shown. */
+export function parseCoverageQuery(query: URLSearchParams) {
   const groups = query.getAll("all").filter((group) => /^[a-z_]{1,32}:\w{0,16}$/.test(group));
   const unfolded = [...new Set(groups)].sort().slice(0, MAX_GROUPS);
   return { unfolded, name: parseName(query), onlyProblems: query.get("problems") === "1" };
 }
+
+export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKind ? ViewParams : object } & {
+  readonly coverage: ReturnType<typeof parseCoverageQuery>;
+  readonly bars: ChartBarsOptions;
+} & Readonly<Record<"series" | "search", { readonly name: string }>>;
 
 /** The kinds that pages ask for as they are. */
 export type PageKind = Exclude<keyof QueryResults, "status">;

@@ -5,7 +5,8 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { type StartWorker, Thread } from "../runtime/thread.ts";
 import type { QueryResults } from "./api-answers.ts";
-import type { PageParams, PageQuery } from "./page-queries.ts";
+import type { PageQuery } from "./page-queries.ts";
+import type { PageParams } from "./query-params.ts";
 
 export interface ReaderCalls {
   query(query: PageQuery): Uint8Array | undefined;

@@ -12,8 +12,7 @@ import type { DaemonAnswer } from "./api-answers.ts";
 import { type DaemonView, describeDaemonState } from "./daemon-status.ts";
 import { jsonBytes, jsonResponse, type RequestHandler, textResponse } from "./dashboard-server.ts";
 import { LiveEvents } from "./live-events.ts";
-import type { PageParams } from "./page-queries.ts";
-import { type PageKind, pageRequests } from "./query-params.ts";
+import { type PageKind, type PageParams, pageRequests } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { TtlCache } from "./ttl-cache.ts";
 

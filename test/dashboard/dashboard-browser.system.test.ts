@@ -9,9 +9,9 @@ import { blockRequests } from "../support/dashboard/blocked-requests.ts";
 import {
   expectAccessible,
   findCutElements,
-  horizontalOverflow,
   itInBrowser,
   openPage,
+  overflowX,
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
@@ -59,7 +59,7 @@ describe("the dashboard", () => {
       expect(await page.textContent("#rate")).toMatch(/^[\d.]+$/);
       await expectAccessible(page, "desktop");
       await page.setViewportSize(phone);
-      expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+      expect(await overflowX(page)).toBeLessThanOrEqual(0);
       await takeScreenshot(page, "phone");
       served.daemon.problem = "nothing has been committed for 10 minutes";
       onTestFinished(() => {

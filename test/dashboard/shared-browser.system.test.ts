@@ -4,13 +4,7 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { readShareStatus } from "../../src/share/server/read-share-status.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import {
-  expectAccessible,
-  horizontalOverflow,
-  itInBrowser,
-  openPage,
-  phone,
-} from "../support/dashboard/chromium.ts";
+import { expectAccessible, itInBrowser, openPage, overflowX, phone } from "../support/dashboard/chromium.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { fillEveryState } from "../support/dashboard/heatmap-content.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
@@ -106,7 +100,7 @@ itInBrowser("shows both daemons of a pair, PostgreSQL, its standby and the lag",
   for (const [i, { name }] of sessions.entries())
     expect(name).toContain(` ${shown[i]?.[0]?.replace("daemon", "")} `);
   expect(await page.textContent("#shared-note")).toBe("süd: standby (pair): north forwards");
-  expect(await horizontalOverflow(page)).toBeLessThanOrEqual(0);
+  expect(await overflowX(page)).toBeLessThanOrEqual(0);
   await expectAccessible(page, "shared");
 });
 

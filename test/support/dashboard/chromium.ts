@@ -60,7 +60,7 @@ export async function openPage(address: string, options: OpenOptions = {}): Prom
 }
 
 /** How many pixels the page can scroll horizontally; it must be 0 on a phone. */
-export function horizontalOverflow(page: Page): Promise<number> {
+export function overflowX(page: Page): Promise<number> {
   return page.evaluate("document.documentElement.scrollWidth - innerWidth") as Promise<number>;
 }
 

@@ -23,15 +23,7 @@ import { aheadOfUtc, clockText, dayText, momentText } from "../shared/time-forma
 import type { PickedRange } from "../shared/time-picker.tsx";
 import { Bands } from "./bands.ts";
 import type { ShownBars } from "./bar-report.tsx";
-import {
-  type Comparison,
-  DAY_SECONDS,
-  type Point,
-  positionOf,
-  precisionFor,
-  type Slot,
-  stateOf,
-} from "./bar-slots.ts";
+import { type Comparison, DAY_SECONDS, positionOf, precisionFor, type Slot, stateOf } from "./bar-slots.ts";
 import { measureTool } from "./measure.ts";
 
 /** Half of the widest usual letter of the axis. */
@@ -79,7 +71,7 @@ interface BarChartOptions {
 export interface OverlayLine {
   readonly key: string;
   readonly colour: string;
-  readonly points: readonly Point[];
+  readonly points: readonly { readonly time: number; readonly value: number }[];
 }
 
 export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOptions) {

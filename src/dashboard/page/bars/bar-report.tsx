@@ -84,7 +84,6 @@ function formatRange(from: number, to: number): string {
   return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
 }
 
-/** The spans, as far as they are in view. */
 function spansIn({ spans }: ShownBars, view: SecondsRange) {
   const visible = spans.filter(({ from, to }) => from < view.to && to > view.from);
   const cut = ({ from, to }: ChartRange) => ({ from: Math.max(from, view.from), to: Math.min(to, view.to) });

@@ -185,7 +185,7 @@ export function toPoints(slots: readonly Slot[], closes: ReturnType<typeof close
 export const comparisons = { course: "Course", ratio: "Ratio", spread: "Spread" } as const;
 export type Comparison = keyof typeof comparisons;
 
-export type Point = ReturnType<typeof toPoints>[number];
+type Point = ReturnType<typeof toPoints>[number];
 
 /** The figure at the end of each candle. */
 export function comparePoints(slots: readonly Slot[], points: readonly Point[], how: Comparison) {

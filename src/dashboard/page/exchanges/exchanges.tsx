@@ -8,7 +8,7 @@ import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Choice, Facts, mountPage, SearchField, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
-import { usePhone } from "../shared/redraw.ts";
+import { useRedraws } from "../shared/redraw.ts";
 import { amount, basisPoints, countNoun, direction, quote, signOf } from "../shared/text-format.ts";
 import { duration, momentText } from "../shared/time-format.ts";
 
@@ -121,7 +121,10 @@ function sellAt(sell: Quote): DataColumn<Quote> {
 }
 
 function Edges({ quotes }: { quotes: readonly Quote[] }) {
-  const limit = usePhone() ? MAX_EDGE_EXCHANGES_ON_PHONE : MAX_EDGE_EXCHANGES;
+  // Again for each width of the window.
+  useRedraws();
+  const isPhone = matchMedia("(max-width: 760px)").matches;
+  const limit = isPhone ? MAX_EDGE_EXCHANGES_ON_PHONE : MAX_EDGE_EXCHANGES;
   const traded = quotes.filter((one) => isTradable(one) && (one.bid ?? 0) > 0 && (one.ask ?? 0) > 0);
   const shown = traded.slice(0, limit);
   if (shown.length < 2) return null;

@@ -20,7 +20,6 @@ const COPIED_MS = 1_500;
 
 type CopyButtonProps = { label: string; text: () => Promise<string> | string; id?: string };
 
-/** A click copies a text, which the button says for a moment. */
 function CopyButton({ label, text, id }: CopyButtonProps) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {

@@ -89,9 +89,8 @@ export class QueryState {
     this.editor?.setText(sql);
     if (isOwnLink || wasRun(sql)) return void this.run();
     const isLinked = linkedQuery(readHash()) !== undefined;
-    this.#showSummary(
-      isLinked ? "This statement came with a link. Read it, then run it." : "Nothing has been run yet.",
-    );
+    const linked = "This statement came with a link. Read it, then run it.";
+    this.#showSummary(isLinked ? linked : "Nothing has been run yet.");
   }
 
   setQuery(sql: string): void {

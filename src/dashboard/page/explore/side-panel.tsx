@@ -25,7 +25,6 @@ const matches = ({ name, columns }: Relation, text: string) =>
 
 type RelationItemProps = RelationActions & { readonly relation: Relation; readonly text: string };
 
-/** It opens to its columns. */
 function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps) {
   const { name, summary, columns } = relation;
   const isFound = text !== "" && !name.includes(text);

@@ -142,14 +142,8 @@ export function TrendLine({ points, range, label, tone = "", hasArea = false }: 
     .map(([x, y]) => `${(x * width).toFixed(1)},${(height - 2 - (y - low) * scale).toFixed(1)}`)
     .join("L");
   const box = { width, height, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" };
-  const pen = {
-    fill: "none",
-    stroke: "currentcolor",
-    "stroke-width": 1.5,
-    "stroke-linejoin": "round",
-  } as const;
   return (
-    <svg {...box} {...pen} class={tone} role="img" aria-label={label}>
+    <svg {...box} class={tone} role="img" aria-label={label} fill="none" stroke="currentcolor">
       {hasArea && (
         <path
           d={line && `M0,${height}L${line}L${width},${height}Z`}
@@ -157,7 +151,12 @@ export function TrendLine({ points, range, label, tone = "", hasArea = false }: 
           opacity="0.16"
         />
       )}
-      <path d={line && `M${line}`} vector-effect="non-scaling-stroke" />
+      <path
+        d={line && `M${line}`}
+        vector-effect="non-scaling-stroke"
+        stroke-width={1.5}
+        stroke-linejoin="round"
+      />
     </svg>
   );
 }

@@ -86,15 +86,13 @@ type FiguresProps = { daemon: LiveAnswer<DaemonAnswer>; status: LiveAnswer<Wareh
 
 function Figures({ daemon, status }: FiguresProps) {
   const storing = ({ streams }: WarehouseStatus) => streams.filter(({ rows }) => rows > 0).length;
+  const age = <Age key="age" name="status" of={status} daemon={daemon} />;
   return (
     <section class="figures" aria-label="Figures">
       <Figure label="Rows stored" name="rows" of={status}>
         {(one) => [
           <Brief key="rows" of={sumOf(one, "rows")} />,
-          [
-            `in ${countNoun(storing(one), "stream")}`,
-            <Age key="age" name="status" of={status} daemon={daemon} />,
-          ],
+          [`in ${countNoun(storing(one), "stream")}`, age],
         ]}
       </Figure>
       {gapStates.map((state) => (
