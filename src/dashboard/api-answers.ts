@@ -85,11 +85,11 @@ export interface DaemonAnswer extends DaemonState {
   })[];
 }
 
-export interface BackfillAnswer {
-  readonly percent: number;
-  readonly rows_per_second: number;
-  readonly seconds_left: number | null;
-}
+export type BackfillAnswer = Readonly<{
+  percent: number;
+  rows_per_second: number;
+  seconds_left: number | null;
+}>;
 
 /** The data of the events at `/api/events`, by the event's name. */
 export interface LiveEventData {

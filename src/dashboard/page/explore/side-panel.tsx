@@ -15,10 +15,7 @@ export const questions = parseCookbook(cookbook);
 
 type SchemaGroups = ApiAnswers["schema"];
 export type Relation = SchemaGroups[number]["relations"][number];
-interface RelationActions {
-  readonly onSelect: (sql: string) => void;
-  readonly onInsert: (text: string) => void;
-}
+type RelationActions = Readonly<Record<"onSelect" | "onInsert", (text: string) => void>>;
 
 const matches = ({ name, columns }: Relation, text: string) =>
   name.includes(text) || columns.some((column) => column.name.includes(text));

@@ -74,12 +74,12 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
   );
 }
 
-interface FactProps {
-  readonly label: string;
-  readonly figure: ComponentChildren;
-  readonly note?: string | null | undefined;
-  readonly name?: string;
-}
+type FactProps = {
+  label: string;
+  figure: ComponentChildren;
+  note?: string | null | undefined;
+  name?: string;
+};
 
 /** Figures with their labels above and a note below. */
 export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
@@ -161,12 +161,7 @@ export function TrendLine({ points, range, label, tone = "", hasArea = false }: 
   );
 }
 
-interface ChosenProps<V> {
-  readonly id: string;
-  readonly label: string;
-  readonly value: V;
-  readonly onChoose: (value: V) => void;
-}
+type ChosenProps<V> = { id: string; label: string; value: V; onChoose: (value: V) => void };
 
 interface ChoiceProps extends ChosenProps<string> {
   /** By value: what is shown. */
