@@ -67,11 +67,8 @@ export function textIn<Row>(column: DataColumn<Row>, row: Row): string {
 
 function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
   const text = textIn(column, row);
-  const backgroundColor = column.shade?.(row, text);
-  const own = {
-    class: classOf(column, column.tone?.(text, row)),
-    ...(backgroundColor && { style: { backgroundColor } }),
-  };
+  const style = { backgroundColor: column.shade?.(row, text) };
+  const own = { class: classOf(column, column.tone?.(text, row)), style };
   const note = column.note?.(row);
   const first = column.cell ? column.cell(row, text) : text;
   const shown = note ? [first, <br key="br" />, <span key="note" class="soft" children={note} />] : first;
