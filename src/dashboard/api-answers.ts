@@ -77,18 +77,18 @@ export interface DaemonAnswer extends DaemonState {
   readonly backfill: BackfillAnswer | null;
   readonly requests_per_second: readonly number[];
   readonly serve: ServeStatus | null;
-  readonly errors: readonly (Readonly<
-    Record<"first_at" | "last_at" | "where" | "code" | "message", string>
-  > & {
-    readonly count: number;
-  })[];
+  readonly errors: readonly ErrorReport[];
 }
 
-export type BackfillAnswer = Readonly<{
-  percent: number;
-  rows_per_second: number;
-  seconds_left: number | null;
-}>;
+export interface BackfillAnswer {
+  readonly percent: number;
+  readonly rows_per_second: number;
+  readonly seconds_left: number | null;
+}
+
+interface ErrorReport extends Record<"first_at" | "last_at" | "where" | "code" | "message", string> {
+  readonly count: number;
+}
 
 /** The data of the events at `/api/events`, by the event's name. */
 export interface LiveEventData {

@@ -18,12 +18,12 @@ export const barsReader =
     return fetchJson("bars", { type: index_type, id: index_id, width, ...range });
   };
 
-type Overlay = {
+interface Overlay {
   readonly slug: string;
   series?: SeriesMatch | undefined;
   isUnread?: boolean;
   feed?: BarFeed;
-};
+}
 
 type ComparedBars = Pick<ChartBarsResult, "from" | "to" | "width"> & { readonly slots: readonly Slot[] };
 

@@ -74,12 +74,12 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
   );
 }
 
-type FactProps = {
-  label: string;
-  figure: ComponentChildren;
-  note?: string | null | undefined;
-  name?: string;
-};
+interface FactProps {
+  readonly label: string;
+  readonly figure: ComponentChildren;
+  readonly note?: string | null | undefined;
+  readonly name?: string;
+}
 
 /** Figures with their labels above and a note below. */
 export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
@@ -142,6 +142,7 @@ export function TrendLine({ points, range, label, tone = "", hasArea = false }: 
     .map(([x, y]) => `${(x * width).toFixed(1)},${(height - 2 - (y - low) * scale).toFixed(1)}`)
     .join("L");
   const box = { width, height, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" };
+  const pen = { "stroke-width": 1.5, "stroke-linejoin": "round" } as const;
   return (
     <svg {...box} class={tone} role="img" aria-label={label} fill="none" stroke="currentcolor">
       {hasArea && (
@@ -151,12 +152,7 @@ export function TrendLine({ points, range, label, tone = "", hasArea = false }: 
           opacity="0.16"
         />
       )}
-      <path
-        d={line && `M${line}`}
-        vector-effect="non-scaling-stroke"
-        stroke-width={1.5}
-        stroke-linejoin="round"
-      />
+      <path d={line && `M${line}`} vector-effect="non-scaling-stroke" {...pen} />
     </svg>
   );
 }

@@ -144,6 +144,9 @@ function Group({ group, labels, isPart, isUnfolded, onUnfold }: GroupProps) {
           {`Show ${isFolded ? "all" : "more"} (${count(left)})`}
         </button>
       )}
+      {left > 0 && isUnfolded && (
+        <p class="soft more" children={`${count(left)} more: filter by their name.`} />
+      )}
     </div>
   );
 }
