@@ -7,13 +7,7 @@ import type { SearchMatch } from "../../src/model/answers/page-address.ts";
 import { type BarWidth, formatTimestamp, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import {
-  DAILY_BARS,
-  fillBars,
-  fillDailyBars,
-  gapRanges,
-  LOST_DAYS,
-} from "../support/dashboard/bars-warehouse.ts";
+import { DAILY_BARS, fillBars, fillDailyBars, gapRanges, LOST } from "../support/dashboard/bars-warehouse.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { fillEveryState, hostileName } from "../support/dashboard/heatmap-content.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
@@ -194,8 +188,8 @@ describe("/api/bars of a series with daily bars", () => {
     expect(answer?.spans.filter(({ stream }) => stream === "ohlcv")).toEqual([
       {
         ...{ stream: "ohlcv", state: "lost", reason: "aged out" },
-        from: (today - LOST_DAYS.from * DAY) / MICROS_PER_SECOND,
-        to: (today - LOST_DAYS.to * DAY) / MICROS_PER_SECOND,
+        from: (today - LOST.from * DAY) / MICROS_PER_SECOND,
+        to: (today - LOST.to * DAY) / MICROS_PER_SECOND,
       },
     ]);
     expect(answer).toMatchObject({
@@ -253,10 +247,8 @@ describe("a ticker, a contract or market caps", () => {
     expect(found).toMatchObject({ name, match: "exact", slug: name.replace("/", "-") });
     const pages = (await get(`/api/search?name=${encodeURIComponent(text)}`)) as SearchMatch[];
     expect(pages.map(({ href }) => href)).toContain(`/bars/${found?.slug}`);
-    const [from, to] = [
-      formatTimestamp(SNAPSHOTS_FROM - HOUR),
-      formatTimestamp(SNAPSHOTS_FROM + 10 * MINUTE),
-    ];
+    const from = formatTimestamp(SNAPSHOTS_FROM - HOUR);
+    const to = formatTimestamp(SNAPSHOTS_FROM + 10 * MINUTE);
     const misspelt = encodeURIComponent(name.replace(/^../, "x"));
     const [near] = (await get(`/api/series?name=${misspelt}`)) as SeriesMatch[];
     expect(near).toMatchObject({ name, match: "similar" });

@@ -1,13 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { describeProof } from "../../src/dashboard/page/shared/proof.ts";
-import {
-  amount,
-  brief,
-  price,
-  quote,
-  title,
-  withMinusSign,
-} from "../../src/dashboard/page/shared/text-format.ts";
+import { amount, brief, price, quote, title } from "../../src/dashboard/page/shared/text-format.ts";
 import { duration, minuteOf } from "../../src/dashboard/page/shared/time-format.ts";
 import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/sync/heat-map.ts";
 import type { StreamStatus } from "../../src/model/status/warehouse-status.ts";
@@ -51,13 +44,7 @@ describe("the texts of the dashboard", () => {
     expect(prove([])).toBe("0 rows, nothing lost");
   });
 
-  it("have a real minus sign, and none before what rounds to nothing", () => {
-    expect(["-28.50 bp", "-0.0 %", "0 bp", "3.1 %", "-0.01 %"].map(withMinusSign)).toEqual([
-      ...["−28.50 bp", "0.0 %", "0 bp", "3.1 %", "−0.01 %"],
-    ]);
-  });
-
-  it("show prices with the service's digits, shortened to what matters", () => {
+  it("show prices with the service's digits and a real minus sign, none before what rounds to nothing", () => {
     expect(["61204.5", "1234567.123456", "0.000012345678", "7"].map(price)).toEqual([
       ...["61,204.5", "1,234,567.12", "0.00001234", "7"],
     ]);
