@@ -11,9 +11,6 @@ export const familyOf = (type: string) =>
 export function pagePath(page: "assets" | "bars" | "exchanges" | "derivatives", name: string): string {
   return `/${page}/${encodeURIComponent(nameToSlug(name)).replaceAll("%3A", ":")}`;
 }
-
-export const explorePath = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
-
 /** One page that a search leads to. */
 export interface SearchMatch {
   readonly group: "Assets" | "Bars" | "Exchanges" | "Derivatives" | "Relations";

@@ -7,7 +7,7 @@ import type {
   RankingResult,
   Sparkline,
 } from "../../model/answers/market.ts";
-import { explorePath, familyOf, nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
+import { familyOf, nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
 import { findClosestWords } from "../../model/did-you-mean.ts";
 import { splitType } from "../../model/name-index.ts";
 import { quoteText } from "../../model/sql-text.ts";
@@ -75,6 +75,8 @@ export function searchPages(
   if (found[0]?.match === "similar" && others.length > 0) return others;
   return [...found.flatMap(toAssetPage).slice(0, MAX_ASSETS), ...found.map(toBarsPage), ...others];
 }
+
+const explorePath = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
 
 /** The average of an asset has its id. */
 function toAssetPage({ index_type, index_id, name, slug, match }: SeriesMatch): SearchMatch[] {

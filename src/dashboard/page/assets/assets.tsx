@@ -1,6 +1,6 @@
 // Everything that the warehouse knows about one asset. Each figure is a link to the SQL that made it.
 
-import { explorePath, pagePath } from "../../../model/answers/page-address.ts";
+import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
 import { useAddress } from "../shared/address.ts";
@@ -11,7 +11,7 @@ import { Card, EmptyPage, Facts, mountPage, Sheet } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { count, quote } from "../shared/text-format.ts";
 import { duration, momentText } from "../shared/time-format.ts";
-import { columnOf, type Row, ViewTable } from "../shared/view-table.tsx";
+import { columnOf, exploreLink, type Row, ViewTable } from "../shared/view-table.tsx";
 
 type Parts = ApiAnswers["asset"]["parts"];
 
@@ -27,7 +27,7 @@ const parts: readonly (readonly [key: AssetPart, heading: string, empty: string]
 
 function Part({ part, heading, empty }: { part: ViewPart; heading: string; empty: string }) {
   const id = `part-${heading.split(/\W/)[0]}`;
-  const link = { class: "soft", href: explorePath(part.sql) };
+  const link = { class: "soft", href: exploreLink(part.sql) };
   return (
     <Card name={id} title={heading} controls={<a {...link}>SQL</a>}>
       <ViewTable {...{ id, label: heading, part, empty }} />

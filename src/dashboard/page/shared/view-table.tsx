@@ -1,7 +1,6 @@
 // A part of a declared view as a table: its columns are those of the SQL, each with a name and a format for all pages.
 //   <ViewTable id="funding" label="Perpetuals" part={parts.funding} empty="No perpetuals are synced." />
 
-import { explorePath } from "../../../model/answers/page-address.ts";
 import type { ViewPart } from "../../api-answers.ts";
 import { type DataColumn, DataTable, type DataTableProps } from "./data-table.tsx";
 import { amount, basisPoints, count, percentChange, quote, signOf, title } from "./text-format.ts";
@@ -58,6 +57,8 @@ export const contractColumns: typeof figures = {
   exchange: { className: "faint", ...wide },
 };
 
+export const exploreLink = (sql: string) => `/explore#${new URLSearchParams({ sql })}`;
+
 const isTime = (name: string) => /_time$|^time$|_at$/.test(name);
 
 /** A column as it is shown: figures lead to the SQL. */
@@ -66,7 +67,7 @@ export function columnOf(name: string, sql: string): DataColumn<Row> {
   // `from_time` → From (UTC)
   const label = isTime(name) ? `${title(name.replace(/_time$/, ""))} (${zoneName()})` : title(name);
   const cell = (row: Row, text: string) => {
-    if (own?.format) return row[name] == null ? text : <a href={explorePath(sql)}>{text}</a>;
+    if (own?.format) return row[name] == null ? text : <a href={exploreLink(sql)}>{text}</a>;
     return name === "stream" ? title(text) : isTime(name) ? minuteOf(row[name] as string | null) : text;
   };
   return { label, value: (row) => row[name], cell, ...(isTime(name) ? wraps : {}), ...own };
