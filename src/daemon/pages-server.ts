@@ -1,5 +1,5 @@
 import type { DaemonView } from "../dashboard/daemon-status.ts";
-import { createQueryPost, startDashboardServer } from "../dashboard/dashboard-server.ts";
+import { startDashboardServer } from "../dashboard/dashboard-server.ts";
 import type { PageQuery } from "../dashboard/page-queries.ts";
 import { ReaderThread } from "../dashboard/reader-thread.ts";
 import { createRoutes } from "../dashboard/routes.ts";
@@ -48,16 +48,16 @@ export class PagesServer {
   async listen(): Promise<string> {
     const { http, view, metrics, clock, log } = this.#options;
     this.#queries.removeLeftFolders();
-    const { routes, notify } = createRoutes({
+    const { routes, live } = createRoutes({
       ...{ view, metrics, clock },
       reader: this.#dashboardReader,
       marketReader: this.#marketReader,
     });
-    this.notifyCommit = notify;
+    this.notifyCommit = (news) => live.notify(news);
     this.#server = await startDashboardServer({
       ...http,
       routes,
-      posts: new Map([["/api/query", createQueryPost(this.#queries)]]),
+      queries: this.#queries,
       onError: (error) => log.error({ error: String(error) }, "dashboard page failed"),
     });
     return `${this.#server.origin}/`;

@@ -1,7 +1,6 @@
 import type { ChartBarsResult } from "../model/answers/chart-bars.ts";
 import type { GapSummaryResult, HeatmapResult, SeriesMatch } from "../model/answers/heatmap.ts";
 import type * as market from "../model/answers/market.ts";
-import type { BestPrices, PairSummary, Quote, RankingResult, SpreadPoint } from "../model/answers/market.ts";
 import type { SearchMatch } from "../model/answers/page-address.ts";
 import type { CommitNews } from "../model/answers/ticks.ts";
 import type { ServiceCondition } from "../model/status/service-condition.ts";
@@ -16,10 +15,10 @@ type ViewRow = Readonly<Record<string, ViewValue>>;
 
 /** The declared views (page-views.ts): the rows of each of their parts. */
 export interface ViewRows {
-  pairs: { pairs: PairSummary };
-  quotes: { quotes: Quote; best: BestPrices };
+  pairs: { pairs: market.PairSummary };
+  quotes: { quotes: market.Quote; best: market.BestPrices };
   /** Across exchanges, over the last day. */
-  spreads: { spreads: SpreadPoint };
+  spreads: { spreads: market.SpreadPoint };
   "derivative-assets": { assets: market.DerivativeAsset };
   derivatives: {
     futures: market.FutureQuote & ViewRow;
@@ -54,7 +53,7 @@ export interface QueryResults extends ViewResults {
   /** The pages whose subject contains a text. */
   search: readonly SearchMatch[];
   schema: SchemaResult;
-  market: RankingResult;
+  market: market.RankingResult;
 }
 type ViewResults = { [K in ViewKind]: ViewResult<ViewRows[K]> };
 
@@ -87,13 +86,8 @@ export interface BackfillAnswer {
   readonly seconds_left: number | null;
 }
 
-interface ErrorReport {
-  readonly first_at: string;
-  readonly last_at: string;
+interface ErrorReport extends Record<"first_at" | "last_at" | "where" | "code" | "message", string> {
   readonly count: number;
-  readonly where: string;
-  readonly code: string;
-  readonly message: string;
 }
 
 /** The data of the events at `/api/events`, by the event's name. */

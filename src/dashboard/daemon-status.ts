@@ -56,14 +56,12 @@ function describeWithdrawals(withdrawals: readonly WithdrawalStatus[]): string[]
   const { believed, unconfirmed } = Object.groupBy(withdrawals, ({ believed_at }) =>
     believed_at === null ? "unconfirmed" : "believed",
   );
-  const countRows = (own: readonly WithdrawalStatus[]) =>
-    countNoun(
-      own.reduce((sum, { rows }) => sum + rows, 0),
-      "row",
-    );
+  const sumRows = (own: readonly WithdrawalStatus[]) => own.reduce((sum, { rows }) => sum + rows, 0);
   return [
-    ...(unconfirmed ? [`the service no longer serves ${countRows(unconfirmed)}, unconfirmed`] : []),
-    ...(believed ? [`the service has withdrawn ${countRows(believed)} within a week`] : []),
+    ...(unconfirmed
+      ? [`the service no longer serves ${countNoun(sumRows(unconfirmed), "row")}, unconfirmed`]
+      : []),
+    ...(believed ? [`the service has withdrawn ${countNoun(sumRows(believed), "row")} within a week`] : []),
   ];
 }
 

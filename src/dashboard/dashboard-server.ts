@@ -1,32 +1,35 @@
 import type { Readable } from "node:stream";
 import { toErrorAnswer } from "../model/answers/query.ts";
 import { Failure } from "../model/failure.ts";
-import {
-  type HttpRequest,
-  type HttpResponse,
-  type HttpServer,
-  isAllowedHost,
-  isSameOrigin,
-  startHttpServer,
-} from "../runtime/http-server.ts";
+import { type HttpResponse, isAllowedHost, isSameOrigin, startHttpServer } from "../runtime/http-server.ts";
 
 export type RequestHandler = (query: URLSearchParams) => HttpResponse | Promise<HttpResponse>;
 
-/** `signal` aborts when the client is gone before it has the whole response. */
-type PostHandler = (body: string, signal: AbortSignal) => Promise<HttpResponse>;
+const contentTypes = {
+  rows: "application/json",
+  /** Of a slow statement, the rows read so far and at last `rows` or an error, a line each. */
+  lines: "application/x-ndjson",
+  json: "application/json",
+  csv: "text/csv",
+  parquet: "application/vnd.apache.parquet",
+};
 
-interface DashboardServerOptions {
-  readonly host: string;
-  /** 0: any free port. */
-  readonly port: number;
+/** Runs SQL that people write. `signal` aborts when the client is gone before it has the whole response. */
+interface QueryService {
+  answer(body: string, signal: AbortSignal): Promise<{ format: keyof typeof contentTypes; result: Readable }>;
+}
+
+type HttpServerOptions = Parameters<typeof startHttpServer>[0];
+type HttpRequest = Parameters<HttpServerOptions["respond"]>[0];
+
+interface DashboardServerOptions
+  extends Pick<HttpServerOptions, "host" | "port" | "onError" | "idleTimeoutMs"> {
   /** Names accepted in the Host header besides localhost and IP addresses. */
   readonly allowedHosts: readonly string[];
   /** By path, without the query; `/bars/*` is any name after `/bars/`. */
   readonly routes: ReadonlyMap<string, RequestHandler>;
-  /** Paths that accept POST, from pages of this server only. */
-  readonly posts?: ReadonlyMap<string, PostHandler>;
-  readonly onError: (error: unknown) => void;
-  readonly idleTimeoutMs?: number;
+  /** The only path that accepts POST is `/api/query`, from pages of this server. */
+  readonly queries: QueryService;
 }
 
 const MAX_REQUESTS_PER_CONNECTION = 16;
@@ -40,8 +43,8 @@ const SECURITY_HEADERS = {
 };
 
 /** Serves the dashboard, only for allowed Host headers. Pages are for GET and HEAD; POST is for its own pages. */
-export function startDashboardServer(options: DashboardServerOptions): Promise<HttpServer> {
-  const { routes, posts, allowedHosts, ...rest } = options;
+export function startDashboardServer(options: DashboardServerOptions) {
+  const { routes, queries, allowedHosts, ...rest } = options;
   return startHttpServer({
     ...rest,
     name: "the dashboard",
@@ -52,8 +55,7 @@ export function startDashboardServer(options: DashboardServerOptions): Promise<H
       // First of all: a page of another site must not reach this server by DNS rebinding.
       if (!isAllowedHost(request.headers.host, allowedHosts))
         return textResponse(421, "this host name is not allowed: add it to http.allowedHosts");
-      const post = posts?.get(request.path);
-      if (post) return respondToPost(request, post);
+      if (request.path === "/api/query") return respondToQuery(request, queries);
       if (request.method !== "GET" && request.method !== "HEAD")
         return { ...textResponse(405, "only GET is served"), headers: { allow: "GET, HEAD" } };
       const page = routes.get(request.path) ?? routes.get(request.path.replace(/[^/]+$/, "*"));
@@ -65,7 +67,7 @@ export function startDashboardServer(options: DashboardServerOptions): Promise<H
 }
 
 /** A page of another site can send a POST, but not with the origin of this server. */
-async function respondToPost(request: HttpRequest, post: PostHandler): Promise<HttpResponse> {
+async function respondToQuery(request: HttpRequest, queries: QueryService): Promise<HttpResponse> {
   const { method, headers, signal } = request;
   if (method !== "POST") return { ...textResponse(405, "only POST is served"), headers: { allow: "POST" } };
   if (!isSameOrigin(headers.origin, headers.host))
@@ -73,7 +75,14 @@ async function respondToPost(request: HttpRequest, post: PostHandler): Promise<H
   if (!/^application\/json\b/.test(headers["content-type"] ?? ""))
     return textResponse(415, "send application/json");
   const body = await request.readBody(MAX_BODY_BYTES);
-  return body === undefined ? textResponse(413, "the request is too long") : post(body, signal);
+  if (body === undefined) return textResponse(413, "the request is too long");
+  try {
+    const { format, result } = await queries.answer(body, signal);
+    return { type: contentTypes[format], body: result };
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return jsonResponse(toErrorAnswer(error), error.code === "bad_query" ? 400 : 503);
+  }
 }
 
 export const textResponse = (status: number, text: string): HttpResponse => ({
@@ -90,29 +99,3 @@ export const jsonBytes = (body: string | Uint8Array, status = 200): HttpResponse
 
 export const jsonResponse = (value: unknown, status = 200): HttpResponse =>
   jsonBytes(`${JSON.stringify(value)}\n`, status);
-
-const contentTypes = {
-  rows: "application/json",
-  /** Of a slow statement, the rows read so far and at last `rows` or an error, a line each. */
-  lines: "application/x-ndjson",
-  json: "application/json",
-  csv: "text/csv",
-  parquet: "application/vnd.apache.parquet",
-};
-
-/** Runs SQL that people write; the daemon provides it. */
-interface QueryService {
-  answer(body: string, signal: AbortSignal): Promise<{ format: keyof typeof contentTypes; result: Readable }>;
-}
-
-export function createQueryPost(service: QueryService): PostHandler {
-  return async (body, signal) => {
-    try {
-      const { format, result } = await service.answer(body, signal);
-      return { type: contentTypes[format], body: result };
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      return jsonResponse(toErrorAnswer(error), error.code === "bad_query" ? 400 : 503);
-    }
-  };
-}

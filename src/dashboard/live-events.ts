@@ -4,11 +4,7 @@ import type { Cancel, Clock } from "../runtime/clock.ts";
 import type { HttpResponse } from "../runtime/http-server.ts";
 import type { LiveEventData } from "./api-answers.ts";
 
-interface LiveEventsOptions {
-  readonly clock: Pick<Clock, "after">;
-  readonly version: string;
-  readonly problem: () => string | undefined;
-}
+type LiveEventsOptions = { clock: Pick<Clock, "after">; version: string; problem: () => string | undefined };
 
 /** Commits that follow one another closely are one event. */
 const MIN_INTERVAL_MS = 100;

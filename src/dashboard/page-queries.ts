@@ -2,7 +2,7 @@ import { readTickerBars } from "../library/reading/ticker-bars.ts";
 import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
 import { readSchema } from "../warehouse/query/query.ts";
-import { type ChartBarsOptions, readChartBars } from "../warehouse/read/chart-bars.ts";
+import { readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
 import {
   addTickers,
@@ -16,22 +16,10 @@ import { readStatusInSteps } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
-import type { QueryResults, ViewKind } from "./api-answers.ts";
-import { readPageView, type ViewParams } from "./page-views.ts";
+import type { QueryResults } from "./api-answers.ts";
+import { readPageView } from "./page-views.ts";
+import type { PageParams } from "./query-params.ts";
 import { type CacheClock, TtlCache } from "./ttl-cache.ts";
-
-export interface CoverageParams {
-  readonly shown: Readonly<Record<string, number>>;
-  readonly name: string;
-  readonly onlyProblems: boolean;
-}
-
-export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKind ? ViewParams : object } & {
-  readonly coverage: CoverageParams;
-  readonly bars: ChartBarsOptions;
-  readonly series: { readonly name: string };
-  readonly search: { readonly name: string };
-};
 
 export type PageQuery = {
   readonly [K in keyof QueryResults]: {
@@ -46,7 +34,8 @@ export type PageQuery = {
   };
 }[keyof QueryResults];
 
-export const DEFAULT_ROWS = 8;
+const FOLDED_ROWS = 8;
+const MAX_UNFOLDED_ROWS = 400;
 const MAX_MISSING_PARTS = 40;
 /** Reading the whole ledger takes the longest: a page that asks rarely gets the last state, and soon a newer one. */
 const HEATMAP_TTL = { minTtlMs: 10_000, maxStaleMs: 50_000 };
@@ -93,8 +82,8 @@ export class PageQueries {
         );
       case "coverage":
         return (await heatmap()).toResult({
-          ...{ ...query.params, defaultLimit: DEFAULT_ROWS },
-          byGroup: new Map(Object.entries(query.params.shown)),
+          ...{ ...query.params, defaultLimit: FOLDED_ROWS },
+          byGroup: new Map(query.params.unfolded.map((group) => [group, MAX_UNFOLDED_ROWS])),
         });
       case "missing":
         return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);

@@ -4,7 +4,6 @@ import { figuresOf, seriesKinds } from "../warehouse/lookups/series-kinds.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
-import { type CoverageParams, DEFAULT_ROWS, type PageParams } from "./page-queries.ts";
 import { pageViews, type ViewParams } from "./page-views.ts";
 
 const DEFAULT_BARS = 300;
@@ -44,6 +43,7 @@ const readTime = (text: string | null, defaultTs: Micros, now: Micros): Micros |
   text === null ? defaultTs : parseUserTime(text, now);
 
 const MAX_NAME_LENGTH = 80;
+const MAX_GROUPS = 16;
 
 const parseName = (query: URLSearchParams) => (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
 
@@ -61,24 +61,17 @@ function parseViewQuery(kind: ViewKind, query: URLSearchParams, now: Micros): Vi
   return parsed;
 }
 
-const ROWS_PER_STEP = 40;
-const MAX_STEPS = 10;
-const MAX_GROUPS = 16;
-
-/**
- * Parses `?name=btc&problems=1&rows=index_ticks:GWA,48&rows=…`. Counts are rounded up to a few sizes, so that clients cannot request an unlimited
- * number of different pages.
- */
-export function parseCoverageQuery(query: URLSearchParams): CoverageParams {
-  const shown: Record<string, number> = {};
-  for (const rows of query.getAll("rows").sort().slice(0, MAX_GROUPS)) {
-    const [, group = "", count] = /^([a-z_]{1,32}:\w{0,16}),(\d+)$/.exec(rows) ?? [];
-    if (!(Number(count) > DEFAULT_ROWS)) continue;
-    const steps = Math.min(MAX_STEPS, Math.ceil((Number(count) - DEFAULT_ROWS) / ROWS_PER_STEP));
-    shown[group] = DEFAULT_ROWS + steps * ROWS_PER_STEP;
-  }
-  return { shown, name: parseName(query), onlyProblems: query.get("problems") === "1" };
+/** Parses `?name=btc&problems=1&all=index_ticks:GWA&all=…`: the groups of which more than the first rows are shown. */
+export function parseCoverageQuery(query: URLSearchParams) {
+  const groups = query.getAll("all").filter((group) => /^[a-z_]{1,32}:\w{0,16}$/.test(group));
+  const unfolded = [...new Set(groups)].sort().slice(0, MAX_GROUPS);
+  return { unfolded, name: parseName(query), onlyProblems: query.get("problems") === "1" };
 }
+
+export type PageParams = { readonly [K in keyof QueryResults]: K extends ViewKind ? ViewParams : object } & {
+  readonly coverage: ReturnType<typeof parseCoverageQuery>;
+  readonly bars: ChartBarsOptions;
+} & Readonly<Record<"series" | "search", { readonly name: string }>>;
 
 /** The kinds that pages ask for as they are. */
 export type PageKind = Exclude<keyof QueryResults, "status">;

@@ -5,7 +5,8 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { type StartWorker, Thread } from "../runtime/thread.ts";
 import type { QueryResults } from "./api-answers.ts";
-import type { PageParams, PageQuery } from "./page-queries.ts";
+import type { PageQuery } from "./page-queries.ts";
+import type { PageParams } from "./query-params.ts";
 
 export interface ReaderCalls {
   query(query: PageQuery): Uint8Array | undefined;
@@ -47,10 +48,7 @@ export class ReaderThread {
   }
 
   /** The result as the bytes of its JSON, which the main thread neither copies nor serialises; undefined if there is none. */
-  async queryBytes<K extends keyof QueryResults>(
-    kind: K,
-    params: PageParams[K],
-  ): Promise<Uint8Array | undefined> {
+  async queryBytes<K extends keyof QueryResults>(kind: K, params: PageParams[K]) {
     const { path, now, confirmation } = this.#options;
     if (!this.#thread.isRunning)
       await this.#thread.start().catch(({ summary }: Failure) => {

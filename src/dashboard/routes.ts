@@ -2,7 +2,6 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import type { ErrorAnswer } from "../model/answers/query.ts";
-import type { CommitNews } from "../model/answers/ticks.ts";
 import type { StatusReport, WarehouseStatus } from "../model/status/warehouse-status.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../model/time.ts";
 import { pagesFolder } from "../runtime/child-process.ts";
@@ -13,8 +12,7 @@ import type { DaemonAnswer } from "./api-answers.ts";
 import { type DaemonView, describeDaemonState } from "./daemon-status.ts";
 import { jsonBytes, jsonResponse, type RequestHandler, textResponse } from "./dashboard-server.ts";
 import { LiveEvents } from "./live-events.ts";
-import type { PageParams } from "./page-queries.ts";
-import { type PageKind, pageRequests } from "./query-params.ts";
+import { type PageKind, type PageParams, pageRequests } from "./query-params.ts";
 import type { ReaderThread } from "./reader-thread.ts";
 import { TtlCache } from "./ttl-cache.ts";
 
@@ -34,7 +32,7 @@ const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
 
-/** `notify` is to be called after each commit of the daemon. */
+/** `live` is to be notified of each commit of the daemon. */
 export function createRoutes(options: RoutesOptions) {
   const { view, reader, marketReader, metrics, clock } = options;
   const statuses = new TtlCache<StatusReport>(clock);
@@ -87,10 +85,7 @@ export function createRoutes(options: RoutesOptions) {
     ["/api/events", () => live.open()],
     ...(Object.keys(pageRequests) as PageKind[]).map(answer),
   ];
-  return {
-    routes: new Map([...createFileRoutes(), ...routes]),
-    notify: (news: readonly CommitNews[]) => live.notify(news),
-  };
+  return { routes: new Map([...createFileRoutes(), ...routes]), live };
 }
 
 const readyResponse = (view: DaemonView) =>

@@ -21,10 +21,8 @@ beforeAll(async () => {
   const { fetchPage } = await serveDashboard(path, systemClock, afterAll, () => now * 1e6);
   read = async ({ index_type: type, index_id: id }, width, range) => {
     requests.push(range);
-    const times = Object.entries(range).map(([name, time = 0]) => [
-      name,
-      new Date(time * 1000).toISOString(),
-    ]);
+    const iso = (seconds = 0) => new Date(seconds * 1000).toISOString();
+    const times = Object.entries(range).map(([name, time]) => [name, iso(time)]);
     const query = new URLSearchParams({ type, id, width, ...Object.fromEntries(times) });
     const { status, body } = await fetchPage(`/api/bars?${query}`);
     expect([status, body]).toEqual([200, body]);

@@ -19,11 +19,7 @@ const bar = (hour: number, isComplete: 0 | 1 = 1, close = 2): ChartBar => {
   return [hour * H, 1, 3, 1, close, 120, 120, isComplete, isComplete, null];
 };
 const span = (from: number, to: number, state: ChartRange["state"]): ChartRange => ({
-  from: from * H,
-  to: to * H,
-  stream: "index_ticks",
-  state,
-  reason: state,
+  ...{ from: from * H, to: to * H, stream: "index_ticks", state, reason: state },
 });
 const response = (more: Partial<LoadedBars>): LoadedBars => {
   return { from: 0, to: 8 * H, width: "1h", bars: [], days: [], spans: [], ...more };
@@ -64,17 +60,10 @@ describe("the chart's slots", () => {
   });
 
   it("merge a newer end, and join the spans at the seam", () => {
-    const known = response({
-      bars: [bar(5), bar(6), bar(7, 0)],
-      spans: [span(3, 5, "open"), span(6.5, 7.9, "unconfirmed")],
-    });
-    const tail = {
-      from: 7 * H,
-      to: 9 * H,
-      bars: [bar(7, 0, 9), bar(8, 0)],
-      days: [],
-      spans: [span(7, 8.2, "unconfirmed")],
-    };
+    const spans = [span(3, 5, "open"), span(6.5, 7.9, "unconfirmed")];
+    const known = response({ bars: [bar(5), bar(6), bar(7, 0)], spans });
+    const bars = [bar(7, 0, 9), bar(8, 0)];
+    const tail = { from: 7 * H, to: 9 * H, bars, days: [], spans: [span(7, 8.2, "unconfirmed")] };
     const merged = merge(known, tail);
     const closes = merged.bars.map(([time, , , , close]) => `${time / H}: ${close}`);
     expect(closes.join(", ")).toBe("5: 2, 6: 2, 7: 9, 8: 2");
@@ -97,9 +86,8 @@ describe("the chart's slots", () => {
     const lengths = slots.slice(0, 4).map(({ time, length }) => `${time / H}: ${length / H} h`);
     expect(lengths.join(", ")).toBe("0: 24 h, 26: 1 h, 27: 1 h, 28: 1 h");
     expect(stateOf(slots[0] as Slot)).toBe("complete");
-    expect([0, 12 * H, D, 25 * H, 26.5 * H, 27 * H].map((time) => positionOf(slots, time))).toEqual([
-      0, 0.5, 1, 1, 1.5, 2,
-    ]);
+    const times = [0, 12 * H, D, 25 * H, 26.5 * H, 27 * H];
+    expect(times.map((time) => positionOf(slots, time))).toEqual([0, 0.5, 1, 1, 1.5, 2]);
     expect(listCovered(slots, loaded.spans)).toEqual([
       { from: 0, to: D },
       { from: 26.5 * H, to: 28.5 * H },
@@ -120,10 +108,8 @@ describe("the chart's slots", () => {
 
   it("have the ratio and the spread at the end of each candle, and none before the other series begins", () => {
     const slots = buildSlots(response({ bars: [bar(1, 1, 3), bar(2, 1, 2), bar(4, 1, 1)] }));
-    const others = toPoints(
-      slots,
-      closesOf({ width: "1h", bars: [bar(2, 1, 4), bar(3, 1, 8), bar(4, 1, 2)] }),
-    );
+    const bars = [bar(2, 1, 4), bar(3, 1, 8), bar(4, 1, 2)];
+    const others = toPoints(slots, closesOf({ width: "1h", bars }));
     const values = (how: "ratio" | "spread") =>
       comparePoints(slots, others, how).map(({ time, value }) => `${time / H}: ${value}`);
     expect(values("ratio")).toEqual(["2: 0.5", "4: 0.5"]);

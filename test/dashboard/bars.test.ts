@@ -7,13 +7,7 @@ import type { SearchMatch } from "../../src/model/answers/page-address.ts";
 import { type BarWidth, formatTimestamp, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
 import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import {
-  DAILY_BARS,
-  fillBars,
-  fillDailyBars,
-  gapRanges,
-  LOST_DAYS,
-} from "../support/dashboard/bars-warehouse.ts";
+import { DAILY_BARS, fillBars, fillDailyBars, gapRanges, LOST } from "../support/dashboard/bars-warehouse.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { fillEveryState, hostileName } from "../support/dashboard/heatmap-content.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
@@ -122,13 +116,8 @@ describe("/api/bars", () => {
   it("reads the newest bars first, and stops when its time is up", () => {
     const { connection } = warehouse;
     const to = Math.ceil(nowTs / HOUR) * HOUR;
-    const options = {
-      indexType: "GWA",
-      indexId: "eth-id",
-      width: "1h" as const,
-      from: to - MAX_BARS * HOUR,
-      to,
-    };
+    const from = to - MAX_BARS * HOUR;
+    const options = { indexType: "GWA", indexId: "eth-id", width: "1h", from, to } as const;
     const cut = readChartBars(connection, options, () => false);
     expect(cut).toMatchObject({ is_cut: true, to: to / MICROS_PER_SECOND });
     expect(cut?.from).toBeGreaterThan(options.from / MICROS_PER_SECOND);
@@ -182,20 +171,15 @@ describe("/api/bars of a series with daily bars", () => {
       { indexType: "GWA", indexId, width, from, to: width === "1d" ? today + DAY : lastHour + HOUR },
       () => true,
     );
-  interface Day {
-    readonly start: number;
-    readonly close: number;
-  }
-  const query = (sql: string) => own.connection.database.prepare<[], Day>(sql).all();
+  const query = (sql: string) => own.connection.database.prepare(sql).all();
 
   it("takes the days before the first tick from them, and their proof from their own ledger", () => {
     const answer = read("xrp-id", "1d", today - 100 * DAY);
     const bars = answer?.bars ?? [];
     const ofTicks = bars.filter(([, , , , , ticks]) => ticks !== null);
     const firstTickDay = startOfDay(lastHour - 3 * DAY);
-    expect(
-      bars.filter(([, , , , , ticks]) => ticks === null).map(([start, , , , close]) => ({ start, close })),
-    ).toEqual(
+    const daily = bars.filter(([, , , , , ticks]) => ticks === null);
+    expect(daily.map(([start, , , , close]) => ({ start, close }))).toEqual(
       query(`SELECT ts / 1000000 AS start, close FROM ohlcv WHERE index_id = 'xrp-id' AND ts >= ${today - 100 * DAY}
         AND ts < ${(ofTicks[0]?.[0] ?? 0) * MICROS_PER_SECOND} ORDER BY ts`),
     );
@@ -204,8 +188,8 @@ describe("/api/bars of a series with daily bars", () => {
     expect(answer?.spans.filter(({ stream }) => stream === "ohlcv")).toEqual([
       {
         ...{ stream: "ohlcv", state: "lost", reason: "aged out" },
-        from: (today - LOST_DAYS.from * DAY) / MICROS_PER_SECOND,
-        to: (today - LOST_DAYS.to * DAY) / MICROS_PER_SECOND,
+        from: (today - LOST.from * DAY) / MICROS_PER_SECOND,
+        to: (today - LOST.to * DAY) / MICROS_PER_SECOND,
       },
     ]);
     expect(answer).toMatchObject({
@@ -263,10 +247,8 @@ describe("a ticker, a contract or market caps", () => {
     expect(found).toMatchObject({ name, match: "exact", slug: name.replace("/", "-") });
     const pages = (await get(`/api/search?name=${encodeURIComponent(text)}`)) as SearchMatch[];
     expect(pages.map(({ href }) => href)).toContain(`/bars/${found?.slug}`);
-    const [from, to] = [SNAPSHOTS_FROM - HOUR, SNAPSHOTS_FROM + 10 * MINUTE].map(formatTimestamp) as [
-      string,
-      string,
-    ];
+    const from = formatTimestamp(SNAPSHOTS_FROM - HOUR);
+    const to = formatTimestamp(SNAPSHOTS_FROM + 10 * MINUTE);
     const misspelt = encodeURIComponent(name.replace(/^../, "x"));
     const [near] = (await get(`/api/series?name=${misspelt}`)) as SeriesMatch[];
     expect(near).toMatchObject({ name, match: "similar" });

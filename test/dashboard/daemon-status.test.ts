@@ -4,24 +4,10 @@ import type { StreamStatus } from "../../src/model/status/warehouse-status.ts";
 
 describe("the daemon's state in one sentence", () => {
   const stream = (more: Partial<StreamStatus> = {}): StreamStatus => ({
-    stream: "index_ticks",
-    from_time: null,
-    to_time: null,
-    rows: 1,
-    open: 0,
-    open_seconds: 0,
-    open_max_seconds: 0,
-    unconfirmed: 0,
-    oldest_open_age_s: null,
-    lost: 0,
-    lost_seconds: 0,
-    lost_max_seconds: 0,
-    newest_age_s: 4,
-    is_followed: true,
-    last_error: null,
-    last_error_at: null,
-    missing_scopes: [],
-    live_offset_ms: null,
+    ...{ stream: "index_ticks", from_time: null, to_time: null, rows: 1, newest_age_s: 4, is_followed: true },
+    ...{ open: 0, open_seconds: 0, open_max_seconds: 0, unconfirmed: 0, oldest_open_age_s: null },
+    ...{ lost: 0, lost_seconds: 0, lost_max_seconds: 0 },
+    ...{ last_error: null, last_error_at: null, missing_scopes: [], live_offset_ms: null },
     ...more,
   });
   type Arguments = Parameters<typeof describeDaemonState>;
@@ -53,21 +39,15 @@ describe("the daemon's state in one sentence", () => {
 
   it("names the worst problem first", () => {
     expect(describeStreams([stream()])).toEqual({ tone: "well", sentence: "Complete." });
-    expect(describeStreams([stream({ open: 1 })])).toEqual({
-      tone: "busy",
-      sentence: "Filling gaps: 1 range left to fetch.",
-    });
+    const filling = "Filling gaps: 1 range left to fetch.";
+    expect(describeStreams([stream({ open: 1 })])).toEqual({ tone: "busy", sentence: filling });
     expect(describeStreams([stream({ lost: 1200 })]).sentence).toBe(
       "Complete except 1,200 ranges that the service no longer has.",
     );
-    expect(describeStreams([], { isReady: false })).toEqual({
-      tone: "busy",
-      sentence: "Starting: filling gaps.",
-    });
-    expect(describeStreams([stream({ open: 1 })], { problem: "the disk is full." })).toEqual({
-      tone: "ill",
-      sentence: "Stuck: the disk is full.",
-    });
+    const starting = { tone: "busy", sentence: "Starting: filling gaps." };
+    expect(describeStreams([], { isReady: false })).toEqual(starting);
+    const stuck = { tone: "ill", sentence: "Stuck: the disk is full." };
+    expect(describeStreams([stream({ open: 1 })], { problem: "the disk is full." })).toEqual(stuck);
   });
 
   it("calls complete what only awaits confirmation, and says when that comes", () => {
@@ -89,10 +69,8 @@ describe("the daemon's state in one sentence", () => {
   it("calls only data synced, and only once some is stored", () => {
     const lookup = stream({ stream: "assets" });
     const empty = stream({ rows: 0 });
-    expect(describeStreams([stream({ stream: "assets", rows: 0 }), empty])).toEqual({
-      tone: "busy",
-      sentence: "Nothing is synced yet.",
-    });
+    const nothing = { tone: "busy", sentence: "Nothing is synced yet." };
+    expect(describeStreams([stream({ stream: "assets", rows: 0 }), empty])).toEqual(nothing);
     expect(describeStreams([lookup, empty]).sentence).toBe("Nothing but lookups is synced.");
     expect(describeStreams([lookup, stream({ rows: 0, open: 2 })]).sentence).toBe(
       "Filling gaps: 2 ranges left to fetch.",
@@ -110,20 +88,12 @@ describe("the daemon's state in one sentence", () => {
   it("says that the service is the bottleneck", () => {
     const streams = [stream({ open: 7 })];
     const service = {
-      concurrency: 8,
-      per_second: 9.234,
-      reason: "rate_limited",
-      limit: "the service accepts 9.2 requests a second",
-      limit_since: "2026-03-01T12:07:10.123Z",
-      throttled: true,
-      open_breakers: [],
-      recent_failures: {},
+      ...{ ...unlimited, per_second: 9.234, reason: "rate_limited" as const, throttled: true },
+      ...{ limit: "the service accepts 9.2 requests a second", limit_since: "2026-03-01T12:07:10.123Z" },
     } as const;
-    expect(describeStreams(streams, { service })).toEqual({
-      tone: "busy",
-      sentence:
-        "Filling gaps: 7 ranges left to fetch; the service accepts 9.2 requests a second, since 2026-03-01 12:07 UTC.",
-    });
+    expect(describeStreams(streams, { service }).sentence).toBe(
+      "Filling gaps: 7 ranges left to fetch; the service accepts 9.2 requests a second, since 2026-03-01 12:07 UTC.",
+    );
     const failing = { ...service, reason: "settings", limit: null, open_breakers: ["/market-cap"] } as const;
     expect(describeStreams(streams, { service: failing }).sentence).toContain(
       "; /market-cap keeps failing at the service.",
@@ -135,16 +105,9 @@ describe("the daemon's state in one sentence", () => {
 
   it("names each stream once: either its missing scope or its failure", () => {
     const derivatives = stream({ stream: "derivative_ticks", missing_scopes: ["x"], last_error: "403" });
-    expect(
-      describeStreams([
-        derivatives,
-        stream({ last_error: "503" }),
-        stream({ stream: "ohlcv", last_error: "503" }),
-      ]),
-    ).toEqual({
-      tone: "busy",
-      sentence:
-        "Complete; a scope is missing for derivative ticks; the last attempt at index ticks and ohlcv failed.",
-    });
+    const failing = [stream({ last_error: "503" }), stream({ stream: "ohlcv", last_error: "503" })];
+    expect(describeStreams([derivatives, ...failing]).sentence).toBe(
+      "Complete; a scope is missing for derivative ticks; the last attempt at index ticks and ohlcv failed.",
+    );
   });
 });

@@ -27,11 +27,9 @@ describe("the explore page", () => {
   it("copies values as the literals of a language", () => {
     const times = { a: "@2026-03-01 12:00", b: "@2026-03-01T07:00:00-05:00", c: "@-1d", d: "@soon" };
     const numbers = { i: "5", r: "0.5", zeros: "007", word: "Infinity", hex: "0x10", e: "" };
+    const statement = { sql: "SELECT 1", origin: "", warehouse: "mds.sqlite" };
     const copied = (language: keyof typeof languages) =>
-      languages[language]({
-        ...{ sql: "SELECT 1", origin: "", warehouse: "mds.sqlite" },
-        params: { ...times, ...numbers },
-      });
+      languages[language]({ ...statement, params: { ...times, ...numbers } });
     expect(copied("Python")).toMatch(
       /"a": 1772366400000000, "b": 1772366400000000, "c": \d{16}, "d": "@soon", "i": 5, "r": 0\.5, "zeros": "007", "word": "Infinity", "hex": "0x10", "e": ""/,
     );

@@ -47,26 +47,18 @@ describe("/api/events", () => {
       liveMessage({ ts: at("17:59:00"), price: "7.5" }),
       liveMessage({ ts: at("17:59:30"), price: "7.25" }),
     ]);
+    const streams = ["index_ticks"];
+    const ticks = [
+      ["GWA", "btc-id", at("17:59:00"), 7.5],
+      ["GWA", "btc-id", at("17:59:30"), 7.25],
+    ];
     for (const news of await nextCommits())
-      expect(news).toEqual({
-        streams: ["index_ticks"],
-        ticks: [
-          ["GWA", "btc-id", at("17:59:00"), 7.5],
-          ["GWA", "btc-id", at("17:59:30"), 7.25],
-        ],
-        ranges: [],
-        problem: null,
-      });
+      expect(news).toEqual({ streams, ticks, ranges: [], problem: null });
 
     await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
     const series = query("SELECT series FROM series WHERE index_id = 'btc-id'")[0]?.series;
-    for (const news of await nextCommits())
-      expect(news).toEqual({
-        streams: ["index_ticks"],
-        ticks: [],
-        ranges: [[series, gap.from, gap.to]],
-        problem: null,
-      });
+    const rest = { streams, ticks: [], ranges: [[series, gap.from, gap.to]], problem: null };
+    for (const news of await nextCommits()) expect(news).toEqual(rest);
 
     // While the feed is silent, the head that REST shows has the newest price.
     const head = { from: at("17:55:00"), to: at("17:58:00") };
@@ -90,11 +82,8 @@ describe("/api/events", () => {
     let problem: string | undefined = "no useful answer";
     const live = new LiveEvents({ clock, version: "0", problem: () => problem });
     const tick = (ts: number) => ["GWA", "btc-id", ts, 1] as const;
-    const commit = (ts: number): CommitNews => ({
-      streams: ["index_ticks"],
-      ticks: [tick(ts)],
-      ranges: [[1, ts, ts + 1]],
-    });
+    const streams = ["index_ticks" as const];
+    const commit = (ts: number): CommitNews => ({ streams, ticks: [tick(ts)], ranges: [[1, ts, ts + 1]] });
     live.notify([commit(1)]);
     const body = live.open().body as Readable;
     let text = "";
@@ -111,12 +100,7 @@ describe("/api/events", () => {
     live.notify([commit(3)]);
     expect(received()).toEqual([]);
     await clock.advance(1);
-    const joined = {
-      streams: ["index_ticks"],
-      ticks: [tick(5), tick(3)],
-      ranges: [[1, 3, 6]],
-      problem: null,
-    };
+    const joined = { streams, ticks: [tick(5), tick(3)], ranges: [[1, 3, 6]], problem: null };
     expect(received()).toEqual([joined]);
     live.notify([commit(8)]);
     await clock.advance(100);

@@ -1,15 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { describeProof } from "../../src/dashboard/page/shared/proof.ts";
-import {
-  amount,
-  brief,
-  price,
-  quote,
-  title,
-  withMinusSign,
-} from "../../src/dashboard/page/shared/text-format.ts";
+import { amount, brief, price, quote, title } from "../../src/dashboard/page/shared/text-format.ts";
 import { duration, minuteOf } from "../../src/dashboard/page/shared/time-format.ts";
 import { axis, describeCell, expand, summarize } from "../../src/dashboard/page/sync/heat-map.ts";
+import type { StreamStatus } from "../../src/model/status/warehouse-status.ts";
 
 describe("the texts of the dashboard", () => {
   it("give a length of time in one unit", () => {
@@ -24,17 +18,12 @@ describe("the texts of the dashboard", () => {
       { stream: "ohlcv", ...none, from_time: "2014-04-01T00:00:00Z", rows: 233 },
       { stream: "index_ticks", ...none, from_time: "2026-05-01T10:41:25Z", rows: 801_000 },
       { stream: "exchange_ticks", ...none, from_time: null, rows: 0 },
-    ] as const;
+    ] as readonly object[] as readonly StreamStatus[];
     const generated_at = "2026-05-03T10:00:00Z";
-    const prove = (of: readonly Parameters<typeof describeProof>[0]["streams"][number][], starts = 0) =>
-      describeProof(
-        {
-          streams: of,
-          generated_at,
-          confirmations: { starts, not_found: 0, due_at: "2026-05-03T10:06:40Z" },
-        },
-        null,
-      );
+    const prove = (streams: readonly StreamStatus[], starts = 0) => {
+      const confirmations = { starts, not_found: 0, due_at: "2026-05-03T10:06:40Z" };
+      return describeProof({ streams, generated_at, confirmations }, null);
+    };
     const whole =
       "801,233 rows, every second since 2026-05-01 10:42 UTC and every day since 2014-04-01 covered";
     expect(prove(streams)).toBe(`${whole}, nothing lost`);
@@ -55,13 +44,7 @@ describe("the texts of the dashboard", () => {
     expect(prove([])).toBe("0 rows, nothing lost");
   });
 
-  it("have a real minus sign, and none before what rounds to nothing", () => {
-    expect(["-28.50 bp", "-0.0 %", "0 bp", "3.1 %", "-0.01 %"].map(withMinusSign)).toEqual([
-      ...["−28.50 bp", "0.0 %", "0 bp", "3.1 %", "−0.01 %"],
-    ]);
-  });
-
-  it("show prices with the service's digits, shortened to what matters", () => {
+  it("show prices with the service's digits and a real minus sign, none before what rounds to nothing", () => {
     expect(["61204.5", "1234567.123456", "0.000012345678", "7"].map(price)).toEqual([
       ...["61,204.5", "1,234,567.12", "0.00001234", "7"],
     ]);
@@ -79,31 +62,20 @@ describe("the texts of the dashboard", () => {
   });
 
   it("describe a cell and a strip of the heat map", () => {
-    expect(
-      expand([
-        [2, 100, 0, 0, 0],
-        [1, 0, 0, 0, 0],
-      ]),
-    ).toEqual([
-      [100, 0, 0, 0],
-      [100, 0, 0, 0],
+    const [none, whole, half] = [
       [0, 0, 0, 0],
-    ]);
+      [100, 0, 0, 0],
+      [50, 0, 50, 0],
+    ] as const;
+    expect(expand([[2, ...whole] as const, [1, ...none] as const])).toEqual([whole, whole, none]);
     expect(describeCell([97, 0, 2, 1])).toBe("97 % covered, 2 % open, 1 % lost");
-    expect(describeCell([0, 0, 0, 0])).toBe("not selected");
-    expect(
-      summarize([
-        [0, 0, 0, 0],
-        [100, 0, 0, 0],
-        [50, 0, 50, 0],
-      ]),
-    ).toBe("75 % covered, 25 % open");
+    expect(describeCell(none)).toBe("not selected");
+    expect(summarize([none, whole, half])).toBe("75 % covered, 25 % open");
   });
 
   it("label days with months and months with years, not too close to each other", () => {
-    expect(axis(["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02", "2026-03-03"], 1)).toEqual([
-      [0.4, "Mar"],
-    ]);
+    const days = ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02", "2026-03-03"];
+    expect(axis(days, 1)).toEqual([[0.4, "Mar"]]);
     expect(axis(["2025-12", "2026-01", "2026-02", "2026-03"], 1)).toEqual([[0.25, "2026"]]);
   });
 });

@@ -12,6 +12,8 @@ const pages = servePages();
 const quotes = /No exchange|\d live exchanges?|Best bid/;
 const contracts = /No (derivatives|futures|perpetuals|options)|Nothing was|contracts?, observed/;
 const bars = /Nothing (is missing|in view)|No (bars|index ticks)|proven|\d ranges?,/;
+const spreads = /Not enough quotes|^ask over bid/m;
+const market = /No market caps|No asset|\d assets · market cap/;
 const proof = /\d rows,/;
 /** What each page claims by each of its requests. */
 const claimsOf: Record<string, Record<string, RegExp>> = {
@@ -22,17 +24,9 @@ const claimsOf: Record<string, Record<string, RegExp>> = {
     "/api/coverage": /Nothing is synced|complete,? |with gaps|No problems/,
     "/api/events": /^live$/m,
   },
-  "/": {
-    "/api/market": /No market caps|No asset|\d assets · market cap/,
-    "/api/status": proof,
-    "/api/daemon": proof,
-  },
+  "/": { "/api/market": market, "/api/status": proof, "/api/daemon": proof },
   "/assets/BTC": { "/api/asset": /On exchanges|Nothing is missing|Price, USD/ },
-  "/exchanges": {
-    "/api/pairs": quotes,
-    "/api/quotes": quotes,
-    "/api/spreads": /Not enough quotes|^ask over bid/m,
-  },
+  "/exchanges": { "/api/pairs": quotes, "/api/quotes": quotes, "/api/spreads": spreads },
   "/derivatives": { "/api/derivative-assets": contracts, "/api/derivatives": contracts },
   "/funding": { "/api/funding": /No perpetuals|Per year/ },
   "/bars": { "/api/daemon": bars, "/api/series": bars, "/api/bars": bars },
@@ -40,7 +34,7 @@ const claimsOf: Record<string, Record<string, RegExp>> = {
 };
 const reason = "the warehouse cannot be read";
 async function openBlank() {
-  const { page } = await openPage("about:blank", desktop);
+  const page = await openPage("about:blank", { expected: /Failed to load resource|ERR_/ });
   // The test decides when a page tries again.
   await page.clock.install();
   const text = () => page.locator("body").innerText();
@@ -141,7 +135,7 @@ describe("a page claims nothing that it was not told", () => {
 });
 
 itInBrowser("/bars moves with a tick that was committed", async () => {
-  const { page } = await openPage(new URL("/bars/BTC?width=1h&range=6h", pages.address()).href, desktop);
+  const page = await openPage(new URL("/bars/BTC?width=1h&range=6h", pages.address()).href);
   await page.waitForSelector("#chart[data-bars]");
   await page.locator("#live[data-state=live]").waitFor();
   const ts = Date.now() * 1000;

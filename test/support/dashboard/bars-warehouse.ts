@@ -82,7 +82,7 @@ export function fillBars(transaction: Transaction): void {
 /** How many daily bars LTC and XRP have. */
 export const DAILY_BARS = 1_500;
 /** Days before today of which XRP has lost its daily bars. */
-export const LOST_DAYS = { from: 30, to: 25 };
+export const LOST = { from: 30, to: 25 };
 
 /** Besides the ticks, years of daily bars: of XRP, and of LTC, which has no ticks. */
 export function fillDailyBars(transaction: Transaction): void {
@@ -98,7 +98,7 @@ export function fillDailyBars(transaction: Transaction): void {
       close: decimal(close.toFixed(6)),
     };
   });
-  const [from, lost, rest] = [dayAgo(DAILY_BARS), dayAgo(LOST_DAYS.from), dayAgo(LOST_DAYS.to)];
+  const [from, lost, rest] = [dayAgo(DAILY_BARS), dayAgo(LOST.from), dayAgo(LOST.to)];
   const stream = "ohlcv" as const;
   fill(transaction, {
     series: [

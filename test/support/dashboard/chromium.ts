@@ -13,15 +13,18 @@ export const desktop = { width: 1280, height: 900 };
 let browser: Browser | undefined;
 
 interface OpenOptions {
-  readonly width: number;
-  readonly height: number;
+  readonly width?: number;
+  readonly height?: number;
   readonly dark?: boolean;
+  /** Errors that the test causes. */
+  readonly expected?: RegExp;
   /** The page whose link is followed; none: the address was typed. */
   readonly referer?: string;
 }
 
-/** Opens a page, and collects its errors and its requests to other hosts. */
-export async function openPage(address: string, { width, height, dark = false, referer }: OpenOptions) {
+/** Opens a page. The test fails at its end if the page had an error, or a request to another host. */
+export async function openPage(address: string, options: OpenOptions = {}): Promise<Page> {
+  const { width, height, dark = false, expected, referer } = { ...desktop, ...options };
   // It ends with the pipe to this process, also if that is killed: it needs no handlers of signals.
   browser ??= await chromium.launch({
     executablePath: CHROMIUM_PATH,
@@ -37,23 +40,27 @@ export async function openPage(address: string, { width, height, dark = false, r
     colorScheme: dark ? "dark" : "light",
   });
   context.setDefaultTimeout(timeLimit(30_000));
-  onTestFinished(() => context.close());
-  const page = await context.newPage();
-  const pageErrors: string[] = [];
-  const foreignRequests: string[] = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) pageErrors.push(message.text());
+  const complaints: string[] = [];
+  onTestFinished(async () => {
+    await context.close();
+    expect(complaints).toEqual([]);
   });
-  page.on("pageerror", (error) => pageErrors.push(error.message));
+  const complain = (text: string) => void (expected?.test(text) || complaints.push(text));
+  const page = await context.newPage();
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complain(message.text());
+  });
+  page.on("pageerror", (error) => complain(error.message));
   page.on("request", (request) => {
-    if (!request.url().startsWith(new URL(address).origin)) foreignRequests.push(request.url());
+    const { protocol, hostname } = new URL(request.url());
+    if (protocol.startsWith("http") && hostname !== "127.0.0.1") complain(request.url());
   });
   await page.goto(address, referer === undefined ? {} : { referer });
-  return { page, complaints: pageErrors, elsewhere: foreignRequests };
+  return page;
 }
 
 /** How many pixels the page can scroll horizontally; it must be 0 on a phone. */
-export function horizontalOverflow(page: Page): Promise<number> {
+export function overflowX(page: Page): Promise<number> {
   return page.evaluate("document.documentElement.scrollWidth - innerWidth") as Promise<number>;
 }
 
@@ -76,8 +83,9 @@ export function findSidewaysScroll(page: Page): Promise<string[]> {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Expects that axe finds nothing serious: names, roles, contrast, keyboard. */
-export async function expectAccessible(page: Page): Promise<void> {
+/** Expects that axe finds nothing serious: names, roles, contrast, keyboard. `name`: of a screenshot. */
+export async function expectAccessible(page: Page, name?: string): Promise<void> {
+  if (name !== undefined) await takeScreenshot(page, name);
   await page.evaluate(axe);
   const findings =
     await page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>

@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
-import { createQueryPost, startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
+import { startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
 import { createRoutes } from "../../../src/dashboard/routes.ts";
 import { QueryRunner } from "../../../src/export/query/query-runner.ts";
@@ -76,7 +76,7 @@ export async function serveDashboard(
     query: (...asked) => counted().query(...asked),
     queryBytes: (...asked) => counted().queryBytes(...asked),
   };
-  const { routes, notify: notifyCommit } = createRoutes({
+  const { routes, live } = createRoutes({
     ...{ view, metrics, clock },
     reader: countingReader,
     marketReader: countingReader,
@@ -87,7 +87,7 @@ export async function serveDashboard(
     allowedHosts: [],
     onError: (error) => failures.push(error),
     routes,
-    posts: new Map([["/api/query", createQueryPost(queries)]]),
+    queries,
   });
   atEnd(async () => {
     queries.close();
@@ -100,6 +100,7 @@ export async function serveDashboard(
     return { status: response.status, type, body: await response.text() };
   };
   const told = { daemon, errors, rate, metrics, failures, countQueries: () => queryCount };
+  const notifyCommit = (news: Parameters<typeof live.notify>[0]) => live.notify(news);
   return { address: `${server.origin}/`, fetchPage, ...told, notifyCommit };
 }
 

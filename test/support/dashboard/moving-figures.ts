@@ -8,7 +8,7 @@ export const figure = (text: string | null) =>
 /** As `figure` reads it from a page, where what rounds to 0 has no sign. */
 export const rounded = (value: number, digits: number) => Number(value.toFixed(digits)) + 0;
 
-const WAIT_OPTIONS = { timeout: timeLimit(30_000), interval: 100 };
+const WAIT_OPTIONS = { timeout: timeLimit(90_000), interval: 100 };
 export const until = <T>(isSo: () => T | Promise<T>) => vi.waitUntil(isSo, WAIT_OPTIONS);
 
 /** A value that live ticks change: the page and the warehouse agree at some moment. */

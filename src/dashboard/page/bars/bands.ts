@@ -1,15 +1,6 @@
 // What is behind the candles: the proof as a tint, with its reasons, and where the source of the bars changes.
 
-import type {
-  IPrimitivePaneRenderer,
-  IPrimitivePaneView,
-  ISeriesPrimitive,
-  ITimeScaleApi,
-  Logical,
-  PrimitivePaneViewZOrder,
-  SeriesAttachedParameter,
-  Time,
-} from "lightweight-charts";
+import type { IPrimitivePaneView, ISeriesPrimitive, SeriesAttachedParameter, Time } from "lightweight-charts";
 import type { ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
 import { cssColour } from "../shared/layout.tsx";
 import { listCovered, positionOf, type Slot } from "./bar-slots.ts";
@@ -20,7 +11,8 @@ const HATCH_PX = 7;
 const MIN_SOURCE_PX = 60;
 
 type Pen = CanvasRenderingContext2D;
-type TimeScale = ITimeScaleApi<Time>;
+type TimeScale = ReturnType<SeriesAttachedParameter<Time>["chart"]["timeScale"]>;
+type Logical = Parameters<TimeScale["logicalToCoordinate"]>[0];
 type Band = SecondsRange & { readonly state: ChartRange["state"] | "covered"; readonly text: string };
 type Box = Readonly<Record<"left" | "right" | "height", number>>;
 type Size = Readonly<Record<"width" | "height", number>>;
@@ -66,8 +58,8 @@ export class Bands implements ISeriesPrimitive<Time> {
     ];
   }
 
-  #view(zOrder: PrimitivePaneViewZOrder, draw: (pen: Pen, size: Size) => void): IPrimitivePaneView {
-    const renderer: IPrimitivePaneRenderer = {
+  #view(zOrder: "bottom" | "normal", draw: (pen: Pen, size: Size) => void): IPrimitivePaneView {
+    const renderer: ReturnType<IPrimitivePaneView["renderer"]> = {
       draw: (target) => target.useMediaCoordinateSpace(({ context, mediaSize }) => draw(context, mediaSize)),
     };
     return { zOrder: () => zOrder, renderer: () => renderer };

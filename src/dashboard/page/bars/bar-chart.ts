@@ -17,7 +17,7 @@ import {
   type Time,
   type UTCTimestamp,
 } from "lightweight-charts";
-import { cssColour, withOpacity } from "../shared/layout.tsx";
+import { cssColour } from "../shared/layout.tsx";
 import { price } from "../shared/text-format.ts";
 import { aheadOfUtc, clockText, dayText, momentText } from "../shared/time-format.ts";
 import type { PickedRange } from "../shared/time-picker.tsx";
@@ -62,9 +62,9 @@ interface ShowOptions {
 }
 
 interface BarChartOptions {
-  /** Called with the slot that pointer or keys select; undefined if there is none. */
+  /** The slot that pointer or keys select. */
   readonly onPoint: (slot: Slot | undefined) => void;
-  /** Called with the range that is in view, in slots, whenever it changes; `isByHand`: a reader scrolled or zoomed. */
+  /** The range that is in view, in slots; `isByHand`: a reader scrolled or zoomed. */
   readonly onView: (from: number, to: number, isByHand: boolean) => void;
 }
 
@@ -93,7 +93,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   // The library's own label is that of the last bar in view.
   const candles = chart.addSeries(CandlestickSeries, bare);
   const lastPriceLine = candles.createPriceLine({ price: 0, lineWidth: 1, lineStyle: LineStyle.Dotted });
-  const overlays = new Map<string, ISeriesApi<"Line">>();
+  const drawn = new Map<string, ISeriesApi<"Line">>();
   const bands = new Bands();
   candles.attachPrimitive(bands);
   let at = -1;
@@ -109,10 +109,9 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     const minMove = 10 ** -(comparedPrecision ?? precision);
     // Below the first bars of a long history is room for the volume, but no price.
     const priceFormat = { type: "custom", minMove, formatter: formatPrice } as const;
-    for (const one of [candles, ...overlays.values()]) one.applyOptions({ priceFormat });
+    for (const one of [candles, ...drawn.values()]) one.applyOptions({ priceFormat });
     candles.applyOptions({ visible: comparedPrecision === undefined });
   };
-  let colours = readColours();
   const measure = measureTool(container, {
     toPoint: (x, y) => {
       const value = candles.coordinateToPrice(y);
@@ -133,12 +132,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
     const time = toTime(slot);
     if (!candle) return { time };
     const trend = candle.close >= candle.open ? "up" : "down";
-    const color = colours[stateOf(slot) === "complete" ? trend : (`${trend}-pale` as const)];
+    const color = cssColour(stateOf(slot) === "complete" ? trend : `${trend}-pale`);
     return { time, ...candle, color, borderColor: color, wickColor: color };
   };
   const toVolume = (slot: Slot) => {
     const [time, value] = [toTime(slot), slot.volume ?? 0];
-    return value > 0 ? { time, value, color: colours.volume } : { time };
+    return value > 0 ? { time, value, color: cssColour("volume") } : { time };
   };
   const setData = () => {
     candles.setData(slots.map(toCandle));
@@ -147,11 +146,10 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   const showLastPrice = (value: number | null) => {
     const last = slots.findLast(({ candle }) => candle)?.candle;
     const isShown = value !== null;
-    const color = isShown && last && value < last.open ? colours.down : colours.up;
+    const color = cssColour(isShown && last && value < last.open ? "down" : "up");
     lastPriceLine.applyOptions({ price: value ?? 0, lineVisible: isShown, axisLabelVisible: isShown, color });
   };
   const applyTheme = () => {
-    colours = readColours();
     const [ink, soft, line] = [cssColour("ink"), cssColour("soft"), cssColour("line")];
     const background = { type: ColorType.Solid, color: "transparent" } as const;
     const cross = { color: soft, labelBackgroundColor: ink };
@@ -217,8 +215,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   const noteHand = () => {
     isByHand = true;
   };
-  container.addEventListener("wheel", noteHand, { passive: true });
-  container.addEventListener("pointerdown", noteHand);
+  for (const name of ["wheel", "pointerdown"]) container.addEventListener(name, noteHand, { passive: true });
   const setView = (from: number, to: number) => {
     nextView = { from, to };
     chart.timeScale().setVisibleLogicalRange(nextView);
@@ -280,6 +277,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   return {
     show(bars: ShownBars, { view, isLive }: ShowOptions): void {
       const { spans, width } = bars;
+      const isDay = width === "1d";
       const before = slots[0]?.time;
       const inView = viewed();
       const isAtEnd = inView !== null && inView.to >= slots.length - 1;
@@ -287,14 +285,12 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       if (view) isByHand = false;
       chart.applyOptions({
         timeScale: {
-          timeVisible: width !== "1d",
+          timeVisible: !isDay,
           secondsVisible: false,
           // The first bar of a day of another zone may be shown with its time.
           tickMarkMaxCharacterLength: aheadOfUtc(Date.now()) === 0 ? 8 : 12,
         },
-        localization: {
-          timeFormatter: (time: Time) => momentText(Number(time) * 1e6, width === "1d" ? 10 : 16),
-        },
+        localization: { timeFormatter: (time: Time) => momentText(Number(time) * 1e6, isDay ? 10 : 16) },
       });
       showCandles();
       setData();
@@ -319,15 +315,14 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       comparedPrecision = isFigure
         ? precisionFor(lines.flatMap(({ points }) => points.map(({ value }) => value)))
         : undefined;
-      for (const [key, line] of overlays) {
+      for (const [key, line] of drawn) {
         if (lines.some((one) => one.key === key)) continue;
         chart.removeSeries(line);
-        overlays.delete(key);
+        drawn.delete(key);
       }
       for (const { key, colour, points } of lines) {
-        const line =
-          overlays.get(key) ?? chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false });
-        overlays.set(key, line);
+        const line = drawn.get(key) ?? chart.addSeries(LineSeries, { lineWidth: 2, priceLineVisible: false });
+        drawn.set(key, line);
         line.applyOptions({ color: cssColour(colour) });
         line.setData(points.map(({ time, value }) => ({ time: time as UTCTimestamp, value })));
       }
@@ -341,16 +336,6 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       applyTheme();
       setData();
     },
-  };
-}
-
-const trends = ["up", "down", "up-pale", "down-pale"] as const;
-
-function readColours() {
-  const own = Object.fromEntries(trends.map((name) => [name, cssColour(name)]));
-  return {
-    ...(own as Record<(typeof trends)[number], string>),
-    volume: withOpacity(cssColour("soft"), 0.22),
   };
 }
 

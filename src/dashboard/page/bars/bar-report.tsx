@@ -42,8 +42,7 @@ export function BarDetails({ bars, at }: { bars: ShownBars; at: number | undefin
     <>
       <span class="when">{when}</span>
       {Object.entries({ O, H, L, C }).map(
-        ([label, figure]) =>
-          figure !== undefined && <Figure key={label} label={label} text={digits(figure)} />,
+        ([label, value]) => value !== undefined && <Figure key={label} label={label} text={digits(value)} />,
       )}
       {candle && change !== undefined && (
         <span class={`change ${direction(change)}`}>
@@ -76,8 +75,7 @@ function describeSlot(slot: Slot): string {
 }
 
 /** Shows 100 % only for a complete bar. */
-const percent = (fraction: number): string =>
-  `${fraction >= 1 ? 100 : Math.min(99, Math.floor(fraction * 100))} %`;
+const percent = (fraction: number) => `${fraction >= 1 ? 100 : Math.min(99, Math.floor(fraction * 100))} %`;
 
 /** Short ranges with seconds; the date of the end is omitted if it equals that of the start. */
 function formatRange(from: number, to: number): string {
@@ -86,7 +84,6 @@ function formatRange(from: number, to: number): string {
   return `${first} → ${first.slice(0, 10) === last.slice(0, 10) ? last.slice(11) : last}`;
 }
 
-/** The spans, as far as they are in view. */
 function spansIn({ spans }: ShownBars, view: SecondsRange) {
   const visible = spans.filter(({ from, to }) => from < view.to && to > view.from);
   const cut = ({ from, to }: ChartRange) => ({ from: Math.max(from, view.from), to: Math.min(to, view.to) });

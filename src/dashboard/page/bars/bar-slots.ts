@@ -1,11 +1,6 @@
 // Converts the daemon's bars into the slots of the chart. Pure functions without access to the page.
 
-import type {
-  ChartBar,
-  ChartBarsResult,
-  ChartRange,
-  SecondsRange,
-} from "../../../model/answers/chart-bars.ts";
+import type { ChartBarsResult, ChartRange, SecondsRange } from "../../../model/answers/chart-bars.ts";
 import { type BarWidth, barWidths, MICROS_PER_SECOND } from "../../../model/time.ts";
 
 export const DAY_SECONDS = 86_400;
@@ -24,7 +19,7 @@ export interface Slot extends Partial<ReturnType<typeof parseBar>> {
 }
 
 /** The daemon sends a bar as an array. Without `ticks` it is a daily bar of the service. */
-function parseBar(bar: ChartBar) {
+function parseBar(bar: ChartBarsResult["bars"][number]) {
   const [, open, high, low, close, ticks, expected, coverage, isComplete, volume] = bar;
   const hasPrices = open !== null && high !== null && low !== null && close !== null;
   const candle = hasPrices ? { open, high, low, close } : undefined;
@@ -153,9 +148,6 @@ export function stateOf(slot: Slot): "complete" | "unconfirmed" | "partial" | "m
   return slot.span?.state === "unconfirmed" ? "unconfirmed" : "partial";
 }
 
-export const precisionOf = (bars: readonly ChartBar[]): number =>
-  precisionFor(bars.map(([, , high]) => high ?? 0));
-
 /** The number of fraction digits to show: about five significant digits. */
 export function precisionFor(values: readonly number[]): number {
   const highest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
@@ -193,12 +185,10 @@ export function toPoints(slots: readonly Slot[], closes: ReturnType<typeof close
 export const comparisons = { course: "Course", ratio: "Ratio", spread: "Spread" } as const;
 export type Comparison = keyof typeof comparisons;
 
+type Point = ReturnType<typeof toPoints>[number];
+
 /** The figure at the end of each candle. */
-export function comparePoints(
-  slots: readonly Slot[],
-  points: readonly ReturnType<typeof toPoints>[number][],
-  how: Comparison,
-) {
+export function comparePoints(slots: readonly Slot[], points: readonly Point[], how: Comparison) {
   const closes = new Map(slots.map(({ time, candle }) => [time, candle?.close ?? 0]));
   return points.map(({ time, value }) => {
     const close = closes.get(time) ?? 0;

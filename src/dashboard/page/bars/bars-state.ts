@@ -9,19 +9,11 @@ import { nameInPath, saveAddress, toAddress } from "../shared/address.ts";
 import { describeUnknown } from "../shared/combobox.tsx";
 import { throttle } from "../shared/live.ts";
 import { describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "../shared/page-base.ts";
-import {
-  type PickedRange,
-  type PickedTime,
-  pickExactly,
-  pickedParams,
-  rangeOf,
-  readPicked,
-  toMinute,
-} from "../shared/time-picker.tsx";
+import { pickExactly, pickedParams, rangeOf, readPicked, toMinute } from "../shared/time-picker.tsx";
 import { barChart } from "./bar-chart.ts";
 import { BarFeed } from "./bar-feed.ts";
 import type { ShownBars } from "./bar-report.tsx";
-import { buildSlots, type Comparison, comparisons, precisionOf, secondsOf, timeAt } from "./bar-slots.ts";
+import { buildSlots, type Comparison, comparisons, precisionFor, secondsOf, timeAt } from "./bar-slots.ts";
 import { barsReader, SeriesOverlays } from "./overlays.ts";
 
 const POLL_SECONDS = 15;
@@ -46,7 +38,7 @@ export class BarsState {
   of = "";
   figure = "";
   figures: readonly string[] = [];
-  picked: PickedTime;
+  picked: ReturnType<typeof readPicked>;
   series: SeriesMatch | undefined;
   /** In place of the bars: the name of the address is unknown, or nothing is stored. */
   unknown: { readonly text: string; readonly near: readonly string[] } | undefined;
@@ -235,11 +227,12 @@ export class BarsState {
   }
 
   /** Brings `view` into view; `isLive`: what is new at the end was committed just now. */
-  #show(own: BarFeed, view?: PickedRange, isLive = false): void {
+  #show(own: BarFeed, view?: ReturnType<typeof rangeOf>, isLive = false): void {
     const { loaded } = own;
     if (!loaded || own !== this.#feed) return;
     Object.assign(this, { figure: loaded.of, figures: loaded.figures });
-    this.shown = { ...loaded, slots: buildSlots(loaded), precision: precisionOf(loaded.bars) };
+    const highs = loaded.bars.map(([, , high]) => high ?? 0);
+    this.shown = { ...loaded, slots: buildSlots(loaded), precision: precisionFor(highs) };
     const first = this.shown.slots[0]?.time ?? 0;
     if (view) this.inView = { from: Math.max(view.from, first), to: view.to ?? loaded.to };
     this.#chart?.show(this.shown, { view, isLive });
@@ -300,7 +293,7 @@ export class BarsState {
   }
 
   /** The width gives way to a range that it does not fit. */
-  setPicked(picked: PickedTime): void {
+  setPicked(picked: BarsState["picked"]): void {
     this.picked = picked;
     if (!this.#isFitting(this.width)) this.width = widths.find((one) => this.#isFitting(one)) ?? "1d";
     this.#choose();

@@ -6,17 +6,7 @@ import type { BarWidth } from "../../../model/time.ts";
 import { isTyping, SeriesBox } from "../shared/combobox.tsx";
 import { onMissed } from "../shared/live.ts";
 import { type LiveAnswer, Reading, shownIn, useCommits, useNote } from "../shared/live-poll.tsx";
-import {
-  Card,
-  Checkbox,
-  Choice,
-  EmptyPage,
-  Legend,
-  Mark,
-  mountPage,
-  Sheet,
-  TabList,
-} from "../shared/page.tsx";
+import { Card, Checkbox, Choice, EmptyPage, Legend, mountPage, Sheet, TabList } from "../shared/page.tsx";
 import { byId } from "../shared/page-base.ts";
 import { useRedraw } from "../shared/redraw.ts";
 import { price } from "../shared/text-format.ts";
@@ -36,7 +26,7 @@ const sample = (background: string, edge = "") => ({
 const samples = {
   complete: sample(halves("up", "down")),
   incomplete: sample(halves("up-pale", "down-pale")),
-  "volume, 24 h": sample("color-mix(in srgb, var(--soft) 25%, transparent)"),
+  "volume, 24 h": sample("var(--volume)"),
   covered: sample("var(--band-covered)", "covered"),
   "awaiting confirmation": sample(hatched("unconfirmed")),
   open: sample(hatched("open")),
@@ -44,18 +34,7 @@ const samples = {
   empty: sample("var(--band-empty)", "line"),
 };
 
-function Help() {
-  return (
-    <>
-      <Legend of={samples} />
-      <p class="soft more">
-        <kbd>m</kbd> <kbd>5</kbd> <kbd>1</kbd>
-        <kbd>5</kbd> <kbd>h</kbd> <kbd>4</kbd> <kbd>d</kbd> width · <kbd>Shift</kbd> drag measures ·{" "}
-        <kbd>/</kbd> searches
-      </p>
-    </>
-  );
-}
+const lineMark = { width: "14px", height: "3px", verticalAlign: "middle" };
 
 function Compared({ state }: { state: BarsState }) {
   const { overlays } = state;
@@ -69,14 +48,12 @@ function Compared({ state }: { state: BarsState }) {
         };
         return (
           <li key={overlay.slug}>
-            <Mark state={`line-${i + 1}`} style={{ width: "14px", height: "3px", verticalAlign: "middle" }} />
+            <span class="mark" style={{ ...lineMark, background: `var(--line-${i + 1})` }} />
             {`${label} `}
             <span class="soft">
               {overlay.isUnread ? "could not be read" : familyOf(overlay.series?.index_type ?? "")}
             </span>{" "}
-            <button type="button" aria-label={`Remove ${label}`} onClick={remove}>
-              ×
-            </button>
+            <button type="button" aria-label={`Remove ${label}`} onClick={remove} children="×" />
           </li>
         );
       })}
@@ -192,23 +169,22 @@ function Bars() {
       <div class="work" hidden={unknown !== undefined}>
         <Card name="chart" label="Bars">
           <Controls state={state} />
-          <p class="alert" id="note" hidden={note !== "" || state.remark === ""}>
-            {state.remark}
-          </p>
+          <p class="alert" id="note" hidden={note !== "" || state.remark === ""} children={state.remark} />
           <p class="row" id="bar-details" role="status" aria-live="polite">
             <Reading of={[bars]}>{(one) => <BarDetails bars={one} at={state.pointedAt} />}</Reading>
           </p>
           <div
-            {...{
-              id: "chart",
-              style: { opacity: note === "" ? 1 : 0 },
-              role: "application",
-              "aria-roledescription": "chart",
-            }}
+            {...{ id: "chart", role: "application", "aria-roledescription": "chart" }}
+            style={{ opacity: note === "" ? 1 : 0 }}
             {...{ "aria-label": CHART_LABEL, "aria-describedby": "bar-details", ref: chart }}
             {...chartData(state)}
           />
-          <Help />
+          <Legend of={samples} />
+          <p class="soft more">
+            <kbd>m</kbd> <kbd>5</kbd> <kbd>1</kbd>
+            <kbd>5</kbd> <kbd>h</kbd> <kbd>4</kbd> <kbd>d</kbd> width · <kbd>Shift</kbd> drag measures ·{" "}
+            <kbd>/</kbd> searches
+          </p>
         </Card>
         <Card name="gaps" title="Gaps in view" note={answer ? describeGaps(answer, inView) : ""} of={[bars]}>
           {(one) => <Gaps bars={one} view={inView} hrefOf={(gap) => state.hrefOfGap(gap)} />}

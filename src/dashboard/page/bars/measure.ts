@@ -3,11 +3,8 @@
 import { countNoun, direction, percentChange } from "../shared/text-format.ts";
 import { duration } from "../shared/time-format.ts";
 
-interface MeasuredPoint {
-  /** The number of the slot. */
-  readonly place: number;
-  readonly price: number;
-}
+/** `place`: the number of the slot. */
+type MeasuredPoint = { readonly place: number; readonly price: number };
 
 interface MeasureOptions {
   readonly toPoint: (x: number, y: number) => MeasuredPoint | undefined;

@@ -75,10 +75,7 @@ export class SeriesOverlays {
       points: toPoints(shown.slots, feed?.loaded ? closesOf(feed.loaded) : []),
     }));
     const { how } = this;
-    const compare = (line: OverlayLine) => ({
-      ...line,
-      points: comparePoints(shown.slots, line.points, how),
-    });
+    const compare = (one: OverlayLine) => ({ ...one, points: comparePoints(shown.slots, one.points, how) });
     this.#onLoad(how === "course" ? lines : lines.slice(0, 1).map(compare));
   }
 }

@@ -4,7 +4,7 @@ import type { FutureQuote, OptionQuote } from "../../../model/answers/market.ts"
 import { isNamed, useAddress } from "../shared/address.ts";
 import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { cssColour, withOpacity } from "../shared/layout.tsx";
+import { cssColour } from "../shared/layout.tsx";
 import { Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Choice, mountPage, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
@@ -26,7 +26,7 @@ type ChainLine = { readonly strike: number } & Readonly<Record<"call" | "put", O
 
 /** The options of one expiry by strike; of several with one strike and type the one with the most open interest. */
 function buildChain(options: readonly OptionQuote[], expiration: number): ChainLine[] {
-  const byStrike = Map.groupBy(
+  const strikes = Map.groupBy(
     options.filter((one) => one.expiration === expiration),
     ({ strike }) => strike,
   );
@@ -34,7 +34,7 @@ function buildChain(options: readonly OptionQuote[], expiration: number): ChainL
     list
       .filter(({ option_type }) => option_type === type)
       .sort((a, b) => (b.open_interest ?? 0) - (a.open_interest ?? 0))[0];
-  return [...byStrike].flatMap(([strike, list]) =>
+  return [...strikes].flatMap(([strike, list]) =>
     strike === null ? [] : [{ strike, call: best(list, "CALL"), put: best(list, "PUT") }],
   );
 }
@@ -76,11 +76,9 @@ function drawCurve(futures: readonly FutureQuote[], observed: number): PlotDrawi
   const lines = listExchanges(futures).slice(0, MAX_CURVES);
   const basisOf = (name: string, x: number) =>
     points.find((one) => one.exchange === name && one.expiration === x)?.annualised_basis;
+  const days = xs.map((x) => (x - observed) / 86_400e6);
   return {
-    data: [
-      xs.map((x) => (x - observed) / 86_400e6),
-      ...lines.map((name) => xs.map((x) => inPercent(basisOf(name, x)))),
-    ],
+    data: [days, ...lines.map((name) => xs.map((x) => inPercent(basisOf(name, x))))],
     ...{ xLabel: "days left", yValue: percentText, lines },
     xValues: (value) => count(Math.round(value)),
   };
@@ -104,7 +102,7 @@ function drawSmile(chain: readonly ChainLine[], interests: readonly number[]): P
       {
         ...{ label: "open interest, contracts", scale: "interest", width: 0, points: { show: false } },
         ...(bars && { paths: bars }),
-        fill: withOpacity(cssColour("soft"), 0.22),
+        fill: cssColour("volume"),
       },
       { label: "smile", stroke: cssColour("soft"), points: { show: false } },
       // A ring and a dot: where both are at one place, both are seen.
@@ -198,16 +196,10 @@ function Derivatives() {
           <Field id="at" label="As of (UTC), empty for now">
             <input
               {...{ type: "datetime-local", id: "at", step: "1", value: view.at }}
-              onChange={({ currentTarget: { value } }) =>
-                go({ at: value.length === 16 ? `${value}:00` : value })
-              }
+              onChange={({ currentTarget: { value: at } }) => go({ at: at.length === 16 ? `${at}:00` : at })}
             />
           </Field>
-          {view.at && (
-            <button type="button" id="newest" onClick={() => go({ at: "" })}>
-              Newest
-            </button>
-          )}
+          {view.at && <button type="button" id="newest" onClick={() => go({ at: "" })} children="Newest" />}
         </form>
       </Card>
       <Card

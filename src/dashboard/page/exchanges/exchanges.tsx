@@ -8,7 +8,7 @@ import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
 import { Card, Choice, Facts, mountPage, SearchField, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot } from "../shared/plot.tsx";
-import { usePhone } from "../shared/redraw.ts";
+import { useRedraws } from "../shared/redraw.ts";
 import { amount, basisPoints, countNoun, direction, quote, signOf } from "../shared/text-format.ts";
 import { duration, momentText } from "../shared/time-format.ts";
 
@@ -91,11 +91,7 @@ function listFacts(best: BestPrices | undefined, quotes: readonly Quote[]) {
     `${exchange ?? ""}${any !== own ? `; ${quote(any)} including stale quotes` : ""}`;
   const across = bid && ask && bid > 0 && ask > 0 ? (ask / bid - 1) * 10_000 : null;
   return [
-    {
-      label: "Index",
-      figure: index ? quote(index.index_price) : "not synced",
-      note: index?.index_source ?? "",
-    },
+    { label: "Index", figure: index ? quote(index.index_price) : "not synced", note: index?.index_source },
     { label: "Best bid", figure: quote(bid), note: note(best?.best_bid_exchange, bid, best?.best_bid_any) },
     { label: "Best ask", figure: quote(ask), note: note(best?.best_ask_exchange, ask, best?.best_ask_any) },
     {
@@ -113,7 +109,7 @@ function edgeColour(edge: number, text: string): string {
 }
 
 /** What buying at the ask of the row and selling at the bid of the column leaves, in basis points, before fees. */
-function edgeColumn(sell: Quote): DataColumn<Quote> {
+function sellAt(sell: Quote): DataColumn<Quote> {
   const edgeOf = (buy: Quote) => (sell === buy ? null : ((sell.bid ?? 0) / (buy.ask ?? 1) - 1) * 10_000);
   return {
     label: sell.exchange,
@@ -125,7 +121,10 @@ function edgeColumn(sell: Quote): DataColumn<Quote> {
 }
 
 function Edges({ quotes }: { quotes: readonly Quote[] }) {
-  const limit = usePhone() ? MAX_EDGE_EXCHANGES_ON_PHONE : MAX_EDGE_EXCHANGES;
+  // Again for each width of the window.
+  useRedraws();
+  const isPhone = matchMedia("(max-width: 760px)").matches;
+  const limit = isPhone ? MAX_EDGE_EXCHANGES_ON_PHONE : MAX_EDGE_EXCHANGES;
   const traded = quotes.filter((one) => isTradable(one) && (one.bid ?? 0) > 0 && (one.ask ?? 0) > 0);
   const shown = traded.slice(0, limit);
   if (shown.length < 2) return null;
@@ -135,10 +134,7 @@ function Edges({ quotes }: { quotes: readonly Quote[] }) {
     <Card name="edges" title={title} note={note}>
       <DataTable
         {...{ id: "edges", label: title, rows: shown }}
-        columns={[
-          { label: "buy at ↓ sell at →", field: "exchange", isHeading: true },
-          ...shown.map(edgeColumn),
-        ]}
+        columns={[{ label: "buy at ↓ sell at →", field: "exchange", isHeading: true }, ...shown.map(sellAt)]}
       />
     </Card>
   );
@@ -213,7 +209,7 @@ function Exchanges() {
                 class: isTradable(row) ? undefined : "faint",
               })}
               sort={{
-                ...{ by: view.sort, usual: "-volume", isLast: (row: Quote) => !isTradable(row) },
+                ...{ by: view.sort, isLast: (row: Quote) => !isTradable(row) },
                 onSort: (sort) => go({ sort }, "replace"),
               }}
               search={{ text: view.q, of: (row) => row.exchange, none: "No exchange has this name." }}

@@ -20,7 +20,6 @@ const COPIED_MS = 1_500;
 
 type CopyButtonProps = { label: string; text: () => Promise<string> | string; id?: string };
 
-/** A click copies a text, which the button says for a moment. */
 function CopyButton({ label, text, id }: CopyButtonProps) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
@@ -28,11 +27,7 @@ function CopyButton({ label, text, id }: CopyButtonProps) {
     setCopied(true);
     setTimeout(() => setCopied(false), COPIED_MS);
   };
-  return (
-    <button type="button" id={id} onClick={copy}>
-      {isCopied ? "Copied" : label}
-    </button>
-  );
+  return <button type="button" id={id} onClick={copy} children={isCopied ? "Copied" : label} />;
 }
 
 function QueryForm({ state }: { state: QueryState }) {
@@ -44,11 +39,7 @@ function QueryForm({ state }: { state: QueryState }) {
         {"Run "}
         <kbd>{/Mac|iPhone|iPad/.test(navigator.platform) ? "⌘ ⏎" : "Ctrl ⏎"}</kbd>
       </button>
-      {state.isRunning && (
-        <button type="button" id="cancel" onClick={() => state.cancel()}>
-          Cancel
-        </button>
-      )}
+      {state.isRunning && <button type="button" id="cancel" onClick={state.cancel} children="Cancel" />}
       {names.some(isTimed) && (
         <TimePicker picked={state.picked} now={state.now()} onPick={(picked) => state.setPicked(picked)} />
       )}
@@ -104,9 +95,7 @@ function Result({ state }: { state: QueryState }) {
     <section class="card" id="result" aria-label="Result" data-earlier={isEarlier || undefined}>
       <div class="card-head row">
         <h2>Result</h2>
-        <p class="soft" id="summary" role="status" aria-live="polite">
-          {state.summary}
-        </p>
+        <p class="soft" id="summary" role="status" aria-live="polite" children={state.summary} />
         <TabList
           {...{ id: "views", label: "Show the result as", names: viewNames, value: state.view }}
           controls="answer"

@@ -6,15 +6,7 @@ import { count } from "../shared/text-format.ts";
 import { type PickedTime, pickedParams, rangeOf, readPicked } from "../shared/time-picker.tsx";
 import { findParameters } from "./cookbook.ts";
 import { languages } from "./copy-as.ts";
-import {
-  type OpenTabs,
-  openLinked,
-  readHistory,
-  readTabs,
-  rememberQuery,
-  saveTabs,
-  wasRun,
-} from "./query-tabs.tsx";
+import { openLinked, readHistory, readTabs, rememberQuery, saveTabs, wasRun } from "./query-tabs.tsx";
 import { type ChartKind, canDrawCandles } from "./result-chart.tsx";
 import { questions } from "./side-panel.tsx";
 import { sqlEditor } from "./sql-editor.ts";
@@ -38,7 +30,7 @@ const linkedQuery = (hash: URLSearchParams): string | undefined =>
 
 export class QueryState {
   readonly #onChange: () => void;
-  tabs: OpenTabs;
+  tabs: ReturnType<typeof readTabs>;
   readonly values: Record<string, string>;
   picked: PickedTime;
   view: ResultView;
@@ -97,9 +89,8 @@ export class QueryState {
     this.editor?.setText(sql);
     if (isOwnLink || wasRun(sql)) return void this.run();
     const isLinked = linkedQuery(readHash()) !== undefined;
-    this.#showSummary(
-      isLinked ? "This statement came with a link. Read it, then run it." : "Nothing has been run yet.",
-    );
+    const linked = "This statement came with a link. Read it, then run it.";
+    this.#showSummary(isLinked ? linked : "Nothing has been run yet.");
   }
 
   setQuery(sql: string): void {
@@ -109,7 +100,7 @@ export class QueryState {
   }
 
   /** What is being written stays in its tab. */
-  openTabs({ list, active }: OpenTabs): void {
+  openTabs({ list, active }: QueryState["tabs"]): void {
     const written = list.length < this.tabs.list.length ? list : list.with(this.tabs.active, this.#text());
     this.tabs = { list: written, active };
     this.editor?.setText(written[active] ?? "");

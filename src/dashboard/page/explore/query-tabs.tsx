@@ -56,9 +56,7 @@ type QueryTabsProps = { readonly tabs: OpenTabs; readonly onOpen: (tabs: OpenTab
 
 export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
   const action = (label: string, name: string, next: OpenTabs) => (
-    <button type="button" aria-label={name} title={name} onClick={() => onOpen(next)}>
-      {label}
-    </button>
+    <button type="button" aria-label={name} title={name} onClick={() => onOpen(next)} children={label} />
   );
   const closed = { list: list.toSpliced(active, 1), active: Math.max(0, active - 1) };
   return (

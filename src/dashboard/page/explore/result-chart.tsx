@@ -3,7 +3,7 @@
 import { useMemo, useState } from "preact/hooks";
 import uPlot from "uplot";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
-import { cssColour, withOpacity } from "../shared/layout.tsx";
+import { cssColour } from "../shared/layout.tsx";
 import { Choice } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { brief } from "../shared/text-format.ts";
@@ -127,7 +127,7 @@ function toDrawing(pivoted: ReturnType<typeof pivot>, x: string, kind: ChartKind
     ...(kind === "candles" ? { onDraw: drawCandles } : {}),
     lines: lines.map(({ name }, i) => {
       const stroke = cssColour(`line-${(i % LINE_COLOURS) + 1}`);
-      const fill = kind === "bars" ? { fill: withOpacity(stroke, 0.5) } : {};
+      const fill = kind === "bars" ? { fill: `color-mix(in srgb, ${stroke} 50%, transparent)` } : {};
       return { label: name, stroke, ...fill, ...styles[kind]() };
     }),
   };

@@ -15,17 +15,13 @@ export const questions = parseCookbook(cookbook);
 
 type SchemaGroups = ApiAnswers["schema"];
 export type Relation = SchemaGroups[number]["relations"][number];
-interface RelationActions {
-  readonly onSelect: (sql: string) => void;
-  readonly onInsert: (text: string) => void;
-}
+type RelationActions = Readonly<Record<"onSelect" | "onInsert", (text: string) => void>>;
 
 const matches = ({ name, columns }: Relation, text: string) =>
   name.includes(text) || columns.some((column) => column.name.includes(text));
 
 type RelationItemProps = RelationActions & { readonly relation: Relation; readonly text: string };
 
-/** It opens to its columns. */
 function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps) {
   const { name, summary, columns } = relation;
   const isFound = text !== "" && !name.includes(text);
@@ -35,9 +31,7 @@ function RelationItem({ relation, text, onSelect, onInsert }: RelationItemProps)
       <summary>{name}</summary>
       <p class="soft">
         {`${summary} `}
-        <button type="button" onClick={() => onSelect(`SELECT * FROM ${name} LIMIT 100`)}>
-          Query
-        </button>
+        <button type="button" onClick={() => onSelect(`SELECT * FROM ${name} LIMIT 100`)} children="Query" />
       </p>
       {isOpen && (
         <dl>
@@ -99,9 +93,7 @@ export function SidePanel({ schema, onSelect, onInsert }: SidePanelProps) {
       <ol id="question-list">
         {questions.map(({ title, sql }) => (
           <li key={title}>
-            <button type="button" onClick={() => onSelect(sql)}>
-              {title.replace(/^\d+\. /, "")}
-            </button>
+            <button type="button" onClick={() => onSelect(sql)} children={title.replace(/^\d+\. /, "")} />
           </li>
         ))}
       </ol>

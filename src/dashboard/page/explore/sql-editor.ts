@@ -14,15 +14,7 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { SQLDialect, type SQLNamespace, sql } from "@codemirror/lang-sql";
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { Compartment, EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
-import {
-  Decoration,
-  type DecorationSet,
-  drawSelection,
-  EditorView,
-  keymap,
-  lineNumbers,
-  placeholder,
-} from "@codemirror/view";
+import { Decoration, drawSelection, EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { Relation } from "./side-panel.tsx";
 
@@ -37,6 +29,8 @@ const sqlite = SQLDialect.define({
   identifierQuotes: '`"',
   specialVar: "@:?$",
 });
+
+type DecorationSet = ReturnType<typeof Decoration.set>;
 
 /** The word that an error is about: SQLite names it. */
 function findErrorPlace(text: string, error: string): DecorationSet {
@@ -92,9 +86,7 @@ const theme = EditorView.theme({
   ".cm-tooltip-autocomplete > ul > li[aria-selected]": active,
   ".cm-completionDetail": { color: "var(--soft)", fontStyle: "normal", marginLeft: "10px" },
   "li[aria-selected] .cm-completionDetail": { color: "inherit" },
-  ".cm-completionInfo": {
-    ...{ padding: "8px 12px", maxWidth: "26em", fontFamily: "var(--sans)", fontSize: "13px" },
-  },
+  ".cm-completionInfo": { padding: "8px 12px", maxWidth: "26em", font: "13px / 1.5 var(--sans)" },
 });
 
 /** A column for the completion, with what the dictionary says about it. */

@@ -42,7 +42,7 @@ function Funding() {
           <ViewTable
             {...{ id: "funding", label: "Perpetuals", part, own, step: 100 }}
             empty="No perpetuals are synced."
-            sort={{ by: view.sort, usual: "-open_interest_usd", onSort: (sort) => go({ sort }, "replace") }}
+            sort={{ by: view.sort, onSort: (sort) => go({ sort }, "replace") }}
             search={{ text: view.q, of: textOf, none: "No contract has this name." }}
           />
         )}

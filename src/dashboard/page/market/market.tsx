@@ -121,11 +121,9 @@ function Market() {
   const on = ({ streams }: CommitNews) => streams.includes("market_caps");
   const market = useLivePoll("market", {}, { what: "the market", seconds: 60, on });
   const assets = useMemo(() => toAssets(market.value?.assets ?? []), [market.value]);
-  const none = market.note === "" &&
-    assets.length === 0 && [
-      <Proof key="proof" />,
-      <EmptyPage key="empty" text="No market caps are synced yet." />,
-    ];
+  const empty = <EmptyPage key="empty" text="No market caps are synced yet." />;
+  const none = market.note === "" && assets.length === 0 && [<Proof key="proof" />, empty];
+  const search = (q: string) => go({ q }, "replace");
   const isSquareRoot = view.scale === "sqrt";
   const first = assets.find(({ marketCap }) => (marketCap ?? 0) > 0)?.symbol ?? "the first";
   const options = (
@@ -161,19 +159,14 @@ function Market() {
       </Card>
       <Card
         {...{ name: "ranking", title: "Ranking", of: [market], room: "page" }}
-        controls={
-          <SearchField
-            {...{ label: "Search by symbol or name", value: view.q }}
-            onChoose={(q) => go({ q }, "replace")}
-          />
-        }
+        controls={<SearchField label="Search by symbol or name" value={view.q} onChoose={search} />}
       >
         {({ sparklines }) => (
           <DataTable
             {...{ id: "ranking", label: "Ranking", rows: assets, step: 100 }}
             columns={columnsOf(sparklines)}
             attributes={({ id }) => ({ key: id, "data-id": id })}
-            sort={{ by: view.sort, usual: "rank", onSort: (sort) => go({ sort }, "replace") }}
+            sort={{ by: view.sort, onSort: (sort) => go({ sort }, "replace") }}
             search={{ text: view.q, of: searchedText, none: "No asset has this name." }}
           />
         )}

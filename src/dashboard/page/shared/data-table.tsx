@@ -1,6 +1,6 @@
 // A table whose columns are declared: label, value, format, order and tone of a column are stated once.
 //   const columns: DataColumn<Quote>[] = [{ label: "vs index", key: "deviation", field: "deviation_bps", format: points, tone: signOf }];
-//   <DataTable id="quotes" label="Quotes" columns={columns} rows={quotes} attributes={…} sort={{ by, usual, onSort }} />
+//   <DataTable id="quotes" label="Quotes" columns={columns} rows={quotes} attributes={…} sort={{ by, onSort }} />
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -39,8 +39,9 @@ export interface DataTableProps<Row> {
   readonly rows: readonly Row[];
   /** Of a row: its `key`, class and data. */
   readonly attributes?: (row: Row) => { readonly key: string; readonly [name: string]: string | undefined };
-  /** `by`: the key of a column, with a minus if the largest is first; `usual` if no column has it. */
-  readonly sort?: Readonly<Record<"by" | "usual", string>> & {
+  /** `by`: the key of a column, with a minus if the largest is first; else the rows stay as they are. */
+  readonly sort?: {
+    readonly by: string;
     readonly onSort: (by: string) => void;
     /** Rows that stay below the others in every order. */
     readonly isLast?: (row: Row) => boolean;
@@ -66,11 +67,8 @@ export function textIn<Row>(column: DataColumn<Row>, row: Row): string {
 
 function Cell<Row>({ column, row }: { column: DataColumn<Row>; row: Row }) {
   const text = textIn(column, row);
-  const backgroundColor = column.shade?.(row, text);
-  const own = {
-    class: classOf(column, column.tone?.(text, row)),
-    ...(backgroundColor && { style: { backgroundColor } }),
-  };
+  const style = { backgroundColor: column.shade?.(row, text) };
+  const own = { class: classOf(column, column.tone?.(text, row)), style };
   const note = column.note?.(row);
   const first = column.cell ? column.cell(row, text) : text;
   const shown = note ? [first, <br key="br" />, <span key="note" class="soft" children={note} />] : first;
@@ -86,11 +84,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   useEffect(() => setShown(step), [searched, step]);
   const nothing = (name: string, text: string) => <p class="soft empty" id={`no-${name}`} children={text} />;
   if (rows.length === 0 && empty !== undefined) return nothing(id, empty);
-  const columnOf = (by: string) =>
-    columns.find(({ key }) => key !== undefined && key === by.replace("-", ""));
-  const by = sort && columnOf(sort.by) ? sort.by : (sort?.usual ?? "");
-  const sorted = columnOf(by);
-  const sign = by.startsWith("-") ? -1 : 1;
+  const sorted = columns.find(({ key }) => key !== undefined && key === sort?.by.replace("-", ""));
+  const sign = sort?.by.startsWith("-") ? -1 : 1;
   const found = search ? rows.filter((row) => search.of(row).toLowerCase().includes(searched)) : rows;
   const rankOf = (row: Row) => Number(sort?.isLast?.(row) ?? false);
   const order = (column: (typeof columns)[number]) => (a: Row, b: Row) =>
@@ -127,13 +122,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           <tbody>
             {ordered.slice(0, shown).map((row, at) => {
               const { key = at, ...own } = attributes?.(row) ?? {};
-              return (
-                <tr key={key} {...own}>
-                  {columns.map((column) => (
-                    <Cell column={column} row={row} />
-                  ))}
-                </tr>
-              );
+              const cells = columns.map((column) => <Cell column={column} row={row} />);
+              return <tr key={key} {...own} children={cells} />;
             })}
           </tbody>
         </table>

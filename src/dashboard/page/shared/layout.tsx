@@ -6,17 +6,18 @@ import "./live.ts";
 import { byId, readStored, store } from "./page-base.ts";
 import { setLocalTime, zoneName } from "./time-format.ts";
 
+/** Of the present theme, by name: a chart asks for each of its bars. */
+const colours = new Map<string, string>();
+
 /** A colour of the style sheet in the present theme, as a canvas understands it. */
 export function cssColour(name: string): string {
+  const known = colours.get(name);
+  if (known !== undefined) return known;
   const probe = byId("probe");
   probe.style.color = `var(--${name})`;
-  return getComputedStyle(probe).color;
-}
-
-/** The same colour with another opacity, from 0 to 1. */
-export function withOpacity(colour: string, opacity: number): string {
-  const [red = 0, green = 0, blue = 0] = colour.match(/[\d.]+/g) ?? [];
-  return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
+  const { color } = getComputedStyle(probe);
+  colours.set(name, color);
+  return color;
 }
 
 /** By the scheme of colours: what it is called, how its button looks, and which one is next. */
@@ -33,6 +34,7 @@ function showTheme(): void {
   const [button, [name, glyph]] = [byId("theme"), currentTheme()];
   button.textContent = glyph;
   button.ariaLabel = button.title = `Theme: ${name}`;
+  colours.clear();
   window.dispatchEvent(new Event("theme"));
 }
 

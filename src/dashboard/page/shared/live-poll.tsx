@@ -134,9 +134,5 @@ export function Reading<T extends readonly unknown[]>(props: ReadingProps<T>) {
   }
   const said = !isQuiet && <span class="soft reading" role="status" children={note} />;
   if (!room) return said;
-  return (
-    <div class="room" style={{ minHeight: `${ROOMS_PX[room]}px` }}>
-      {said}
-    </div>
-  );
+  return <div class="room" style={{ minHeight: `${ROOMS_PX[room]}px` }} children={said} />;
 }

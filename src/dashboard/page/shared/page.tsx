@@ -32,9 +32,7 @@ export function Sheet({ name, title, windowTitle, note, instead, children }: Pag
     <>
       <div class="page-head row spread">
         <h1 id={`${name}-title`}>{title}</h1>
-        <p class="soft" id={`${name}-note`} role="status">
-          {note}
-        </p>
+        <p class="soft" id={`${name}-note`} role="status" children={note} />
       </div>
       {instead || children}
     </>
@@ -63,18 +61,12 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
       {title !== undefined && (
         <div class="card-head row spread">
           <h2 id={`${name}-title`}>{title}</h2>
-          {note !== undefined && (
-            <p class="soft" id={`${name}-note`}>
-              {note}
-            </p>
-          )}
+          {note !== undefined && <p class="soft" id={`${name}-note`} children={note} />}
           {controls}
         </div>
       )}
       {isRead ? (
-        <Reading {...reading} of={of}>
-          {children as ReadingProps<T>["children"]}
-        </Reading>
+        <Reading {...reading} of={of} children={children as ReadingProps<T>["children"]} />
       ) : (
         (children as ComponentChildren)
       )}
@@ -85,7 +77,7 @@ export function Card<T extends readonly unknown[]>(props: CardProps<T>) {
 interface FactProps {
   readonly label: string;
   readonly figure: ComponentChildren;
-  readonly note?: string | undefined;
+  readonly note?: string | null | undefined;
   readonly name?: string;
 }
 
@@ -150,14 +142,9 @@ export function TrendLine({ points, range, label, tone = "", hasArea = false }: 
     .map(([x, y]) => `${(x * width).toFixed(1)},${(height - 2 - (y - low) * scale).toFixed(1)}`)
     .join("L");
   const box = { width, height, viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" };
-  const pen = {
-    fill: "none",
-    stroke: "currentcolor",
-    "stroke-width": 1.5,
-    "stroke-linejoin": "round",
-  } as const;
+  const pen = { "stroke-width": 1.5, "stroke-linejoin": "round" } as const;
   return (
-    <svg {...box} {...pen} class={tone} role="img" aria-label={label}>
+    <svg {...box} class={tone} role="img" aria-label={label} fill="none" stroke="currentcolor">
       {hasArea && (
         <path
           d={line && `M0,${height}L${line}L${width},${height}Z`}
@@ -165,17 +152,12 @@ export function TrendLine({ points, range, label, tone = "", hasArea = false }: 
           opacity="0.16"
         />
       )}
-      <path d={line && `M${line}`} vector-effect="non-scaling-stroke" />
+      <path d={line && `M${line}`} vector-effect="non-scaling-stroke" {...pen} />
     </svg>
   );
 }
 
-interface ChosenProps<V> {
-  readonly id: string;
-  readonly label: string;
-  readonly value: V;
-  readonly onChoose: (value: V) => void;
-}
+type ChosenProps<V> = { id: string; label: string; value: V; onChoose: (value: V) => void };
 
 interface ChoiceProps extends ChosenProps<string> {
   /** By value: what is shown. */
@@ -187,9 +169,7 @@ export function Choice({ id, label, value, options, onChoose }: ChoiceProps) {
     <Field id={id} label={label}>
       <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
         {options.map(([one, text]) => (
-          <option key={one} value={one} selected={one === value}>
-            {text}
-          </option>
+          <option key={one} value={one} children={text} />
         ))}
       </select>
     </Field>

@@ -96,8 +96,7 @@ function plotOptions(target: HTMLElement, drawing: PlotDrawing): uPlot.Options {
       {
         ...axis,
         ...(isTime ? { space: 80 } : { label: xLabel }),
-        values: (_, at, __, ___, step) =>
-          at.map((value) => (isTime ? timeMark(value, step) : xValues(value))),
+        values: (_, at, __, ___, step) => at.map((one) => (isTime ? timeMark(one, step) : xValues(one))),
       },
       { ...axis, size: axisSize, values: (_, at) => at.map((value) => figure(value, digitsOf(at))) },
       ...(rightAxis ? [rightAxis] : []),

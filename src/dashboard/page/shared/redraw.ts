@@ -22,17 +22,8 @@ export function useRedraws(): number {
   return redraws;
 }
 
-export function usePhone(): boolean {
-  useRedraws();
-  return matchMedia("(max-width: 760px)").matches;
-}
-
 /** Calls `measure` before the next paint, and whenever the element has another size. */
-export function useResized(
-  box: RefObject<Element | null>,
-  measure: () => void,
-  inputs: readonly unknown[] = [],
-): void {
+export function useResized(box: RefObject<Element | null>, measure: () => void, inputs: unknown[] = []) {
   useLayoutEffect(() => {
     const observer = new ResizeObserver(measure);
     if (box.current) observer.observe(box.current);

@@ -10,8 +10,7 @@ const compactAmount = new Intl.NumberFormat("en", { notation: "compact", ...digi
 export const count = (number: number): string => whole.format(number);
 
 /** 1.2M */
-export const brief = (number: number): string =>
-  number < 10_000 ? whole.format(number) : compact.format(number);
+export const brief = (number: number) => (number < 10_000 ? whole.format(number) : compact.format(number));
 
 /** 1.23M, 45.6K, 789: an amount of a column, with three digits each. */
 export function amount(number: number | null | undefined): string {
@@ -61,8 +60,7 @@ function figureOf(value: number, digits: number, isSigned: boolean): string {
 }
 
 /** A figure whose sign is that of `toFixed` with a real minus sign; what rounds to 0 has none. */
-export const withMinusSign = (figure: string): string =>
-  figure.replace(/^-/, /[1-9]/.test(figure) ? "−" : "");
+export const withMinusSign = (figure: string) => figure.replace(/^-/, /[1-9]/.test(figure) ? "−" : "");
 
 /** `up` or `down`, by the sign that a figure shows: what rounds to 0 has none. */
 export const signOf = (text: string): "up" | "down" | "" =>

@@ -67,11 +67,7 @@ export const pickExactly = ({ from, to }: PickedRange): PickedTime => ({
 
 const dayOf = (seconds: number) => new Date(seconds * 1000).toISOString().slice(0, 10);
 
-interface TimePickerProps {
-  readonly picked: PickedTime;
-  readonly now: number;
-  readonly onPick: (picked: PickedTime) => void;
-}
+type TimePickerProps = { picked: PickedTime; now: number; onPick: (picked: PickedTime) => void };
 
 export function TimePicker({ picked, now, onPick }: TimePickerProps) {
   const options = [

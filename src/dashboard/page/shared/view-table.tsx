@@ -52,10 +52,7 @@ const figures: Readonly<Record<string, Partial<DataColumn<Row>>>> = {
 /** Of tables of contracts: a phone has the exchange below the contract. */
 export const contractColumns: typeof figures = {
   contract: {
-    cell: ({ contract, exchange }) => [
-      contract,
-      <span key="exchange" class="soft narrow" children={exchange} />,
-    ],
+    cell: ({ contract, exchange }) => [contract, <span key="on" class="soft narrow" children={exchange} />],
   },
   exchange: { className: "faint", ...wide },
 };

@@ -78,9 +78,7 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
   };
   return (
     <>
-      <a class={isSummary ? "ellipsis faint" : "ellipsis"} title={name} href={href}>
-        {name}
-      </a>
+      <a class={isSummary ? "ellipsis faint" : "ellipsis"} title={name} href={href} children={name} />
       <canvas
         {...{ role: "img", ref: canvas, style: isSummary ? { height: "24px", marginBottom: "3px" } : {} }}
         {...{ onPointerMove: show, onPointerDown: show, onPointerLeave: () => setTip(undefined) }}
@@ -104,10 +102,10 @@ interface GroupProps {
   /** Only a part of the series is shown. */
   readonly isPart: boolean;
   readonly isUnfolded: boolean;
-  readonly onMore: (rows: number | undefined) => void;
+  readonly onUnfold: () => void;
 }
 
-function Group({ group, labels, isPart, isUnfolded, onMore }: GroupProps) {
+function Group({ group, labels, isPart, isUnfolded, onUnfold }: GroupProps) {
   const { key, stream, index_type, step, lines, whole, rows } = group;
   const period = {
     hour: `last ${labels.length} hours`,
@@ -129,9 +127,7 @@ function Group({ group, labels, isPart, isUnfolded, onMore }: GroupProps) {
       <div class="map">
         <div class="axis small ellipsis" aria-hidden="true">
           {axis(labels, labels.length / 8).map(([fraction, text]) => (
-            <span key={text} style={{ left: `${(fraction * 100).toFixed(2)}%` }}>
-              {text}
-            </span>
+            <span key={text} style={{ left: `${(fraction * 100).toFixed(2)}%` }} children={text} />
           ))}
         </div>
         {lines > 1 && !isPart && <Strip name="all" runs={group.summary} labels={labels} isSummary />}
@@ -143,11 +139,13 @@ function Group({ group, labels, isPart, isUnfolded, onMore }: GroupProps) {
           />
         ))}
       </div>
-      {left > 0 && (
-        // The daemon rounds the number up to its next step.
-        <button type="button" class="more" onClick={() => onMore(isFolded ? undefined : rows.length + 1)}>
+      {left > 0 && !isUnfolded && (
+        <button type="button" class="more" onClick={onUnfold}>
           {`Show ${isFolded ? "all" : "more"} (${count(left)})`}
         </button>
+      )}
+      {left > 0 && isUnfolded && (
+        <p class="soft more" children={`${count(left)} more: filter by their name.`} />
       )}
     </div>
   );
@@ -158,8 +156,7 @@ const legend = { ...stateLabels, none: "not selected" };
 /** The URL keeps the filter, so that it can be shared. */
 export function Coverage({ age }: { age: (of: LiveAnswer<HeatmapResult>) => ComponentChildren }) {
   const [view, go] = useAddress(undefined, { name: "", problems: "" });
-  const [requestedRows, setRequestedRows] = useState<Readonly<Record<string, number>>>({});
-  /** The groups without a gap whose series are shown all the same. */
+  /** The groups of which more than the first series are shown, also if none of them has a gap. */
   const [unfolded, setUnfolded] = useState<readonly string[]>([]);
   // What was typed is asked for a moment later: until then the answer is that of the filter before.
   const question = useThrottled(
@@ -168,13 +165,13 @@ export function Coverage({ age }: { age: (of: LiveAnswer<HeatmapResult>) => Comp
   );
   const params = new URLSearchParams(question);
   const filter = { name: params.get("name") ?? "", onlyProblems: params.get("problems") === "1" };
-  for (const [group, rows] of Object.entries(requestedRows)) params.append("rows", `${group},${rows}`);
+  for (const group of unfolded) params.append("all", group);
   // More rows are the same question: the list stays where it is.
   const coverage = useLivePoll("coverage", params, {
     ...{ what: "the coverage", seconds: 20, throttleSeconds: 2, question },
   });
   const choose = (change: Parameters<typeof go>[0]) => {
-    setRequestedRows({});
+    setUnfolded([]);
     go(change, "replace");
   };
   const answer = shownIn(coverage);
@@ -202,10 +199,7 @@ export function Coverage({ age }: { age: (of: LiveAnswer<HeatmapResult>) => Comp
                   key={group.key}
                   {...{ group, labels: columns[group.step], isPart: isFiltered(filter) }}
                   isUnfolded={unfolded.includes(group.key)}
-                  onMore={(rows) => {
-                    if (rows !== undefined) setRequestedRows({ ...requestedRows, [group.key]: rows });
-                    setUnfolded([...unfolded, group.key]);
-                  }}
+                  onUnfold={() => setUnfolded([...unfolded, group.key])}
                 />
               ))}
               {groups.length === 0 && !isFiltered(filter) && <p class="soft empty">Nothing is synced yet.</p>}

@@ -2,17 +2,8 @@ import type { ComponentChildren } from "preact";
 import type { GapSummary, GapSummaryResult } from "../../../model/answers/heatmap.ts";
 import { describeConfirmations, type GapState, gapStates } from "../../../model/status/gap-state.ts";
 import { describeLimit, HOST_SCOPE, type ServiceCondition } from "../../../model/status/service-condition.ts";
-import {
-  describeShare,
-  listShareParts,
-  type ServeStatus,
-  type ShareStatus,
-} from "../../../model/status/share-status.ts";
-import type {
-  StreamStatus,
-  WarehouseStatus,
-  WithdrawalStatus,
-} from "../../../model/status/warehouse-status.ts";
+import { describeShare, listShareParts } from "../../../model/status/share-status.ts";
+import type { StreamStatus, WarehouseStatus } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
 import { type LiveAnswer, Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
@@ -47,9 +38,7 @@ function Figure<T>({ label, name, of, isQuiet = false, children }: FigureProps<T
   return (
     <div class="card">
       <h2 class="soft">{label}</h2>
-      <Reading of={[of]} room="figure" isQuiet={isQuiet}>
-        {show}
-      </Reading>
+      <Reading of={[of]} room="figure" isQuiet={isQuiet} children={show} />
     </div>
   );
 }
@@ -97,15 +86,13 @@ type FiguresProps = { daemon: LiveAnswer<DaemonAnswer>; status: LiveAnswer<Wareh
 
 function Figures({ daemon, status }: FiguresProps) {
   const storing = ({ streams }: WarehouseStatus) => streams.filter(({ rows }) => rows > 0).length;
+  const age = <Age key="age" name="status" of={status} daemon={daemon} />;
   return (
     <section class="figures" aria-label="Figures">
       <Figure label="Rows stored" name="rows" of={status}>
         {(one) => [
           <Brief key="rows" of={sumOf(one, "rows")} />,
-          [
-            `in ${countNoun(storing(one), "stream")}`,
-            <Age key="age" name="status" of={status} daemon={daemon} />,
-          ],
+          [`in ${countNoun(storing(one), "stream")}`, age],
         ]}
       </Figure>
       {gapStates.map((state) => (
@@ -167,12 +154,14 @@ function Missing({ daemon }: { daemon: LiveAnswer<DaemonAnswer> }) {
   );
 }
 
-function withdrawalRemark({ index_type, name, rows, from_time, believed_at }: WithdrawalStatus): string {
+type Withdrawals = WarehouseStatus["withdrawals"];
+
+function withdrawalRemark({ index_type, name, rows, from_time, believed_at }: Withdrawals[number]): string {
   const what = `${countNoun(rows, "row")} of ${index_type} ${name} since ${minuteOf(from_time)}`;
   return believed_at ? `withdrew ${what}` : `no longer serves ${what}: unconfirmed`;
 }
 
-function remarkOf(stream: StreamStatus, withdrawals: readonly WithdrawalStatus[]): string {
+function remarkOf(stream: StreamStatus, withdrawals: Withdrawals): string {
   const scopes = stream.missing_scopes.length > 0 ? `lacks ${stream.missing_scopes.join(", ")}` : "";
   const own = withdrawals.filter((withdrawal) => withdrawal.stream === stream.stream);
   const more = own.length > 3 ? `and ${own.length - 3} more withdrawals` : "";
@@ -185,10 +174,7 @@ type StreamRow = StreamStatus & { readonly remark: string };
 const streamColumns: readonly DataColumn<StreamRow>[] = [
   {
     label: "Stream",
-    cell: ({ stream, remark }) => [
-      title(stream),
-      <span key="remark" class="soft narrow" children={remark} />,
-    ],
+    cell: ({ stream, remark }) => [title(stream), <span key="note" class="soft narrow" children={remark} />],
   },
   { label: "Newest", className: "age", field: "newest_age_s", format: duration },
   { label: "Rows", className: "number", cell: ({ rows }) => <Brief of={rows} /> },
@@ -227,7 +213,7 @@ const shareColumns: readonly DataColumn<ReturnType<typeof listShareParts>[number
   { label: "State", className: "faint wraps", field: "state" },
 ];
 
-function Shared({ shared }: { shared: ShareStatus }) {
+function Shared({ shared }: { shared: NonNullable<DaemonAnswer["shared"]> }) {
   const error = shared.last_error === null ? "" : ` · ${shared.last_error}`;
   const note = `${shared.name}: ${describeShare(shared, duration)}${error}`;
   const parts = listShareParts(shared, duration);
@@ -242,7 +228,9 @@ function Shared({ shared }: { shared: ShareStatus }) {
   );
 }
 
-const clientColumns = (now: string): readonly DataColumn<ServeStatus["clients"][number]>[] => [
+type Serve = NonNullable<DaemonAnswer["serve"]>;
+
+const clientColumns = (now: string): readonly DataColumn<Serve["clients"][number]>[] => [
   { label: "Client", cell: ({ client_id }) => client_id || "no token" },
   { label: "Address", field: "address" },
   { label: "Reads", cell: ({ is_replay }) => (is_replay ? "a replay" : "live ticks") },
@@ -251,7 +239,7 @@ const clientColumns = (now: string): readonly DataColumn<ServeStatus["clients"][
   { label: "Connected", value: (row) => secondsBetween(row.connected_at, now), format: duration },
 ];
 
-function Served({ serve, now }: { serve: ServeStatus; now: string }) {
+function Served({ serve, now }: { serve: Serve; now: string }) {
   const dropped = serve.dropped > 0 ? ` · ${countNoun(serve.dropped, "slow client")} dropped` : "";
   const note = `${serve.address} · ${countNoun(serve.requests, "request")}${dropped}`;
   return (
@@ -307,9 +295,7 @@ function Sync() {
           />
         )}
       </Card>
-      <p class="soft" id="warehouse">
-        {shownIn(status)?.warehouse}
-      </p>
+      <p class="soft" id="warehouse" children={shownIn(status)?.warehouse} />
     </Sheet>
   );
 }
