@@ -3,8 +3,8 @@ import { join } from "node:path";
 import type { Clock } from "../../runtime/clock.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { withReader } from "../../warehouse/reader.ts";
-import { isTerminal } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
+import { isTerminal } from "../support/context.ts";
 
 /** Output that is not a terminal cannot be redrawn, so it gets a new line less often. */
 const LINE_INTERVAL_MS = 10_000;

@@ -13,16 +13,20 @@ interface Demo {
   stop(): Promise<void>;
 }
 
+/** The settings that an operator may choose. */
+export interface DemoFlags {
+  readonly httpHost?: string;
+  readonly httpPort?: string;
+  readonly warehouse?: string;
+}
+
 const DEMO_WAREHOUSE = "data/demo.sqlite";
 /** Shorter than the service's 30 seconds, so that a person sees live ticks soon. */
 const REFRESH_SECONDS = 5;
 const INTRADAY_DAYS = 3;
 
 /** Starts the simulator in its own process. Returns settings for it with a selection that fills in seconds. */
-export async function startDemo(
-  flags: { httpHost?: string; httpPort?: string; warehouse?: string },
-  parentEnv: NodeJS.ProcessEnv,
-): Promise<Demo> {
+export async function startDemo(flags: DemoFlags, parentEnv: NodeJS.ProcessEnv): Promise<Demo> {
   const args = [programFile, "simulate", "--refresh-seconds", String(REFRESH_SECONDS)];
   // The simulator stops when the IPC channel closes, so it does not outlive a demo that is killed.
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });

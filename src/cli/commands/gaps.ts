@@ -9,7 +9,7 @@ import { type GapReport, hasLedger, readGapReport } from "../../warehouse/read/g
 import { withReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
-import type { CommandContext } from "../support/context.ts";
+import type { CommandContext, CommonFlags } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn, toConfirmationRules } from "../support/flags.ts";
 import {
   addSelectionFlags,
@@ -19,9 +19,7 @@ import {
 } from "../support/selection-flags.ts";
 import { addKnownAtFlags, type KnownAtFlags, showState } from "./data/known-at-flags.ts";
 
-interface GapsFlags extends SelectionFlags, KnownAtFlags {
-  readonly json?: boolean;
-}
+interface GapsFlags extends SelectionFlags, KnownAtFlags, CommonFlags {}
 
 export function addGapsCommand(program: Command, context: CommandContext): void {
   addKnownAtFlags(addSelectionFlags(addSettingsFlags(program.command("gaps"), "warehouse")))

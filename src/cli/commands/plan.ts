@@ -15,13 +15,8 @@ import { openReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { listPart, printReport, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
 import { formatBytes, wrapText } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import {
-  addSettingsFlags,
-  createCommandLogger,
-  loadSettingsAndWarn,
-  logLevelOption,
-} from "../support/flags.ts";
+import type { CommandContext, CommonFlags } from "../support/context.ts";
+import { addSettingsFlags, loadWithLog, logLevelOption } from "../support/flags.ts";
 import {
   addSelectionFlags,
   readSelection,
@@ -29,12 +24,6 @@ import {
   toRunFilter,
 } from "../support/selection-flags.ts";
 import { toSyncSettings } from "../support/session.ts";
-
-interface PlanFlags extends SelectionFlags {
-  readonly json?: boolean;
-  readonly offline?: boolean;
-  readonly logLevel: string;
-}
 
 export function addPlanCommand(program: Command, context: CommandContext): void {
   addSelectionFlags(addSettingsFlags(program.command("plan"), "service", "warehouse"))
@@ -46,40 +35,41 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
     .option("--offline", "ask the service only for lookups that are missing; the figures are upper bounds")
     .option("--json", "one JSON object")
     .option(...logLevelOption(), "warn")
-    .action(async (flags: PlanFlags, command: Command) => {
-      const loaded = loadSettingsAndWarn(command, context);
-      const filter = toRunFilter(readSelection(flags, context.clock));
-      const log = createCommandLogger(flags.logLevel, context.stderr);
-      const settings = toSyncSettings(loaded);
-      const { maxRequestsPerSecond } = loaded.settings.service;
-      const { concurrency } = settings;
-      const { plan, basis } = await withSources(loaded, context, log, async (sources) => {
-        const { reader, client, hasLookups } = sources;
-        const now = () => Math.floor((client?.serverNow() ?? context.clock.now()) * MICROS_PER_MS);
-        const lookupClient = hasLookups ? undefined : client;
-        const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
-        const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), filter };
-        if (flags.offline || !client)
-          return {
-            plan: await estimateBackfill(base),
-            basis: describeAssumptions({ ...base, isSampled: false }),
-          };
-        const timeout = new AbortController();
-        const cancel = context.clock.after(SAMPLE_TIMEOUT_MS, () => timeout.abort());
-        const signal = AbortSignal.any([context.stopping, timeout.signal]);
-        let sampleCount = 0;
-        const plan = await estimateBackfill({
-          ...base,
-          async sample(series) {
-            const extents = await sampleHistories({ client, series, concurrency, signal });
-            sampleCount += extents.size;
-            return extents;
-          },
-        }).finally(cancel);
-        return { plan, basis: describeAssumptions({ ...base, isSampled: sampleCount > 0 }) };
-      });
-      context.stdout.write(printReport(describePlan(plan, basis), flags.json));
-    });
+    .action(
+      async (flags: SelectionFlags & CommonFlags & { readonly offline?: boolean }, command: Command) => {
+        const { loaded, log } = loadWithLog(command, context);
+        const filter = toRunFilter(readSelection(flags, context.clock));
+        const settings = toSyncSettings(loaded);
+        const { maxRequestsPerSecond } = loaded.settings.service;
+        const { concurrency } = settings;
+        const { plan, basis } = await withSources(loaded, context, log, async (sources) => {
+          const { reader, client, hasLookups } = sources;
+          const now = () => Math.floor((client?.serverNow() ?? context.clock.now()) * MICROS_PER_MS);
+          const lookupClient = hasLookups ? undefined : client;
+          const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
+          const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), filter };
+          if (flags.offline || !client)
+            return {
+              plan: await estimateBackfill(base),
+              basis: describeAssumptions({ ...base, isSampled: false }),
+            };
+          const timeout = new AbortController();
+          const cancel = context.clock.after(SAMPLE_TIMEOUT_MS, () => timeout.abort());
+          const signal = AbortSignal.any([context.stopping, timeout.signal]);
+          let sampleCount = 0;
+          const plan = await estimateBackfill({
+            ...base,
+            async sample(series) {
+              const extents = await sampleHistories({ client, series, concurrency, signal });
+              sampleCount += extents.size;
+              return extents;
+            },
+          }).finally(cancel);
+          return { plan, basis: describeAssumptions({ ...base, isSampled: sampleCount > 0 }) };
+        });
+        context.stdout.write(printReport(describePlan(plan, basis), flags.json));
+      },
+    );
 }
 
 /** A service that does not answer must not delay the plan for longer. */

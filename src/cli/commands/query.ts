@@ -18,13 +18,12 @@ import { findRelationsOfNow } from "../../warehouse/tables/known-at.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../output/row-formats.ts";
 import { formatDescriptionTable, formatElapsed, pluralize, wrapText } from "../output/text.ts";
 import { writePieces } from "../output/write-output.ts";
-import type { CommandContext } from "../support/context.ts";
+import type { CommandContext, CommonFlags } from "../support/context.ts";
 import { addSettingsFlags, collectValues, loadSettingsAndWarn } from "../support/flags.ts";
 import { addKnownAtFlags, type KnownAtFlags, showState } from "./data/known-at-flags.ts";
 
-interface QueryFlags extends KnownAtFlags {
+interface QueryFlags extends KnownAtFlags, CommonFlags {
   readonly format?: string;
-  readonly json?: boolean;
   readonly param?: readonly string[];
   readonly schema?: string;
 }

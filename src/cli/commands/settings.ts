@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { settingAt } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
 import { formatTable } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
+import type { CommandContext, CommonFlags } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
 
 export function addSettingsCommand(program: Command, context: CommandContext): void {
@@ -12,9 +12,9 @@ export function addSettingsCommand(program: Command, context: CommandContext): v
         "The client secret is never shown. Exits 2 if a setting is wrong, so it can check a file before a restart.",
     )
     .option("--json", "one JSON object: settings, origins, file")
-    .action((options: { json?: boolean }, command: Command) => {
+    .action((flags: CommonFlags, command: Command) => {
       const loaded = loadSettingsAndWarn(command, context);
-      if (options.json) {
+      if (flags.json) {
         const { settings, file = null } = loaded;
         const shown = {
           settings,

@@ -3,7 +3,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { SyncContext } from "../../sync/context/context.ts";
 import { computeProgress, countsOf, type ProgressCounts } from "../../sync/context/run-stats.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
-import type { CommandContext } from "../support/context.ts";
+import { type CommandContext, type CommonFlags, hasBars, isTerminal } from "../support/context.ts";
 import { formatNumber } from "./text.ts";
 
 const LOG_INTERVAL_MS = 10_000;
@@ -14,19 +14,11 @@ interface Progress {
   end(): void;
 }
 
-interface ProgressFlags {
-  readonly progress: boolean;
-}
-
 /** Shows the progress of a backfill: bars on a terminal, elsewhere a log line every ten seconds. */
 export function showProgress({ clock, stats, log }: SyncContext, stderr: TextOutput): Progress {
   return isTerminal(stderr)
     ? drawBars(clock, stderr, () => historyStreams.map((stream) => [stream, countsOf(stats, stream)]))
     : logProgress({ clock, stats, log });
-}
-
-export function isTerminal(stream: NodeJS.WritableStream | TextOutput): boolean {
-  return "isTTY" in stream && stream.isTTY === true;
 }
 
 function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): Progress {
@@ -74,14 +66,9 @@ function drawBars(
   };
 }
 
-/** Whether a command draws bars: on a terminal, unless `--no-progress` is given. */
-export function hasBars({ progress }: ProgressFlags, { stderr }: Pick<CommandContext, "stderr">): boolean {
-  return progress && isTerminal(stderr);
-}
-
 /** Runs `work` under a bar, if the command draws bars. */
 export async function underBar<T>(
-  flags: ProgressFlags,
+  flags: Pick<CommonFlags, "progress">,
   context: Pick<CommandContext, "clock" | "stderr">,
   label: string,
   read: () => ProgressCounts,

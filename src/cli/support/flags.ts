@@ -8,7 +8,7 @@ import type { Log } from "../../runtime/log.ts";
 import { createLogger, type LogLevel, logLevels } from "../../telemetry/logger.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { ensureTempFolder } from "../../warehouse/sqlite/disk.ts";
-import { type CommandContext, SETTINGS_HEADING } from "./context.ts";
+import { type CommandContext, type CommonFlags, hasBars, SETTINGS_HEADING } from "./context.ts";
 
 /** How often the service must repeat that it has nothing, in the units of the sync. */
 export function toConfirmationRules({ sync: { withdrawals } }: LoadedSettings["settings"]) {
@@ -77,6 +77,14 @@ export function loadSettingsAndWarn(command: Command, context: CommandContext): 
   for (const { message, remedy } of loaded.warnings)
     context.stderr.write(`mds-sync: warning: ${message}: ${remedy}\n`);
   return loaded;
+}
+
+/** Also creates the logger for `--log-level`. Beside progress bars it writes warnings only. */
+export function loadWithLog(command: Command, context: CommandContext) {
+  const loaded = loadSettingsAndWarn(command, context);
+  const flags = command.opts<CommonFlags>();
+  const level = flags.logLevel ?? (hasBars(flags, context) ? "warn" : "info");
+  return { loaded, log: createCommandLogger(level, context.stderr) };
 }
 
 /** Loads the settings; the caller handles the warnings. */

@@ -6,13 +6,8 @@ import { resolveSiblingModule, runChildProcess } from "../../../runtime/child-pr
 import { removePartialCopyOf } from "../../../warehouse/backup.ts";
 import { restoreWarehouse } from "../../../warehouse/restore.ts";
 import { formatBytes } from "../../output/text.ts";
-import type { CommandContext } from "../../support/context.ts";
+import type { CommandContext, CommonFlags } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
-
-interface BackupFlags {
-  force?: boolean;
-  json?: boolean;
-}
 
 export function addBackupCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("backup").argument("<file>", "the copy to write"), "warehouse")
@@ -22,7 +17,7 @@ export function addBackupCommand(program: Command, context: CommandContext): voi
     )
     .option("--force", "replace an existing file")
     .option("--json", "one JSON object: warehouse, file, bytes, seconds")
-    .action(async (given: string, flags: BackupFlags, command: Command) => {
+    .action(async (given: string, flags: CommonFlags & { readonly force?: boolean }, command: Command) => {
       const warehouse = resolve(
         context.directory,
         loadSettingsAndWarn(command, context).settings.warehouse.path,
@@ -71,7 +66,7 @@ export function addRestoreCommand(program: Command, context: CommandContext): vo
         "FILE itself stays as it is.",
     )
     .option("--json", "one JSON object: warehouse, file, bytes, set_aside, seconds")
-    .action((given: string, flags: { json?: boolean }, command: Command) => {
+    .action((given: string, flags: CommonFlags, command: Command) => {
       const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
       const file = resolve(context.directory, given);
       const startedAt = context.clock.monotonic();
