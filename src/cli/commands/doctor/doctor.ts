@@ -3,17 +3,19 @@ import type { LoadedSettings } from "../../../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../../../config/service-settings.ts";
 import { type ExitCode, exitCode, Failure } from "../../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
-import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
+import { withTimeout } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 import { pluralize, wrapText } from "../../output/text.ts";
-import type { CommandContext } from "../../support/context.ts";
+import type { CommandContext, CommonFlags } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsFromFlags } from "../../support/flags.ts";
 import { toSyncSettings } from "../../support/session.ts";
-import { type Finding, failureFinding, okFinding, warningFinding, worstExit } from "./finding.ts";
+import { Check, type Finding, type ServiceProbe, worstExit } from "./finding.ts";
 import { checkSelection } from "./selection-checks.ts";
 import { checkService } from "./service-checks.ts";
 import { checkSharedWarehouse } from "./shared-checks.ts";
 import { checkWarehouse } from "./warehouse-checks.ts";
+
+const CHECK_TIMEOUT_MS = 5_000;
 
 export function addDoctorCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("doctor"))
@@ -24,7 +26,7 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
         "or disk full, 4 scopes missing or names unknown. Warnings do not change the exit code.",
     )
     .option("--json", "one JSON object: generated_at, checks")
-    .action(async (options: { json?: boolean }, command: Command) => {
+    .action(async (flags: CommonFlags, command: Command) => {
       const findings = await runChecks(command, context);
       const generatedAt = formatTimestamp(Math.round(context.clock.now() * MICROS_PER_MS));
       const checks = findings.map(({ check, verdict, message, remedy = null }) => ({
@@ -33,7 +35,7 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
         message,
         remedy,
       }));
-      const text = options.json
+      const text = flags.json
         ? JSON.stringify({ generated_at: generatedAt, checks }, null, 2)
         : findings.map(formatFinding).join("\n");
       context.stdout.write(`${text}\n`);
@@ -43,36 +45,31 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
 }
 
 async function runChecks(command: Command, context: CommandContext): Promise<Finding[]> {
+  const check = new Check("settings");
   let loaded: LoadedSettings;
   try {
     loaded = loadSettingsFromFlags(command, context);
   } catch (error) {
-    return [failureFinding("settings", error)];
+    return [check.failure(error)];
   }
   const { settings, file } = loaded;
   const [service, settingsFindings] = checkServiceSettings(loaded);
-  const checkWithClient = (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) =>
-    checkSelection({
-      settings: toSyncSettings(loaded),
-      warehousePath: settings.warehouse.path,
-      client,
-      now: () => context.clock.now(),
-      runWithTimeout,
-    });
-  const offline: TimeoutRunner = (work) => work(context.stopping);
+  const { clock, stopping } = context;
+  const warehousePath = settings.warehouse.path;
+  const base: Omit<ServiceProbe, "client"> = {
+    clock,
+    runWithTimeout: (work) => withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work),
+  };
+  const checkWithClient = (client: ServiceClient | undefined) =>
+    checkSelection({ ...base, settings: toSyncSettings(loaded), warehousePath, client });
   const [serviceFindings, warehouseFindings, sharedFindings] = await Promise.all([
-    service
-      ? checkService(service, settings.sync, context, checkWithClient)
-      : checkWithClient(undefined, offline),
-    checkWarehouse(settings.warehouse.path, context.clock),
-    checkSharedWarehouse(loaded, context.clock),
+    service ? checkService(service, settings.sync, base, checkWithClient) : checkWithClient(undefined),
+    checkWarehouse(warehousePath, clock),
+    checkSharedWarehouse(loaded, clock),
   ]);
   return [
-    okFinding(
-      "settings",
-      file ? `read from ${file}` : "no settings file: built-in defaults and the environment",
-    ),
-    ...loaded.warnings.map(({ message, remedy }) => warningFinding("settings", message, remedy)),
+    check.ok(file ? `read from ${file}` : "no settings file: built-in defaults and the environment"),
+    ...loaded.warnings.map(({ message, remedy }) => check.warning(message, remedy)),
     ...settingsFindings,
     ...serviceFindings,
     ...warehouseFindings,
@@ -85,9 +82,9 @@ function checkServiceSettings(loaded: LoadedSettings): [ServiceSettings | undefi
   try {
     const service = requireServiceSettings(loaded);
     loaded.secret.read();
-    return [service, [okFinding("secret", `from the ${loaded.secret.origin}`)]];
+    return [service, [new Check("secret").ok(`from the ${loaded.secret.origin}`)]];
   } catch (error) {
-    return [undefined, [failureFinding("service", error)]];
+    return [undefined, [new Check("service").failure(error)]];
   }
 }
 

@@ -7,7 +7,9 @@ import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
 import { findMissingScopes } from "../../../service/auth/parking.ts";
 import { guessMissingScope, type ServiceRequest } from "../../../service/http/request.ts";
-import { type Finding, okFinding, problemFinding, type ServiceProbe, warningFinding } from "./finding.ts";
+import { Check, type Finding, type ServiceProbe } from "./finding.ts";
+
+const check = new Check("scopes");
 
 interface ScopeProbe {
   readonly stream: Stream;
@@ -39,8 +41,7 @@ export async function checkScopes(
     for (const scope of refused[at] ?? []) missing.set(stream, scopes.add(scope));
   }
   const problems = [...missing].map(([stream, scopes]) =>
-    problemFinding(
-      "scopes",
+    check.problem(
       `${stream} lacks ${[...scopes].join(" and ")}`,
       "ask the provider to add it to the client's profile, or deselect the stream under `sync`",
       exitCode.incomplete,
@@ -53,11 +54,9 @@ export async function checkScopes(
   const scopes = [...new Set(withoutLive.flatMap(({ request }) => findMissingScopes(request, feed?.scopes)))];
   if (scopes.length > 0) {
     const message = `the websocket token lacks ${scopes.join(" and ")}: the daemon polls these ticks instead`;
-    return [
-      warningFinding("scopes", message, "ask the provider to add the scope for the websocket's audience too"),
-    ];
+    return [check.warning(message, "ask the provider to add the scope for the websocket's audience too")];
   }
-  return [okFinding("scopes", "the client may read everything that the settings select")];
+  return [check.ok("the client may read everything that the settings select")];
 }
 
 async function isForbidden(

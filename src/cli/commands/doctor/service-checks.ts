@@ -4,37 +4,27 @@ import { exitCode, Failure } from "../../../model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../model/response-body.ts";
 import { CLOCK_TOLERANCE_MS } from "../../../model/time.ts";
 import { silentLog } from "../../../runtime/log.ts";
-import { type TimeoutRunner, withTimeout } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
 import { createServiceClient, type ServiceClient } from "../../../service/client/client.ts";
 import { followFeed } from "../../../service/live/feed.ts";
 import { SubscriptionStates } from "../../../service/live/subscription-states.ts";
 import { formatDuration } from "../../output/text.ts";
-import type { CommandContext } from "../../support/context.ts";
-import { type Finding, okFinding, runCheck, type ServiceProbe, warningFinding } from "./finding.ts";
+import { Check, type Finding, type ServiceProbe } from "./finding.ts";
 import { checkScopes } from "./scope-checks.ts";
 
-const CHECK_TIMEOUT_MS = 5_000;
 const NETWORK_REMEDY = "check the address, the network, and any proxy or firewall";
 
 /** Checks tokens, scopes, clock, and whether REST and websocket can be reached. */
 export async function checkService(
   service: ServiceSettings,
   sync: Settings["sync"],
-  { clock, stopping }: Pick<CommandContext, "clock" | "stopping">,
+  base: Omit<ServiceProbe, "client">,
   /** More checks; without a client if the service grants no token. */
-  checkWithClient: (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) => Promise<Finding[]>,
+  checkWithClient: (client: ServiceClient | undefined) => Promise<Finding[]>,
 ): Promise<Finding[]> {
-  const client = createServiceClient({
-    ...service,
-    clock,
-    random: Math.random,
-    log: silentLog,
-    onEvent: () => {},
-  });
-  const runWithTimeout: TimeoutRunner = (work) =>
-    withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work);
-  const probe = { client, clock, runWithTimeout };
+  const options = { random: Math.random, log: silentLog, onEvent: () => {} };
+  const client = createServiceClient({ ...service, ...options, clock: base.clock });
+  const probe = { ...base, client };
   try {
     const [rest, feed] = await Promise.all([
       checkToken("REST token", service.baseUrl, probe),
@@ -44,7 +34,7 @@ export async function checkService(
       rest.token && checkRest(service.baseUrl, probe),
       rest.token && checkScopes(probe, sync, rest.token, feed.token),
       feed.token && checkFeed(service, probe),
-      checkWithClient(rest.token && client, runWithTimeout),
+      checkWithClient(rest.token && client),
     ]);
     return [
       rest.finding,
@@ -60,18 +50,27 @@ export async function checkService(
   }
 }
 
+/** What `ask` has found out; its failure is a problem. */
+async function reach(name: string, ask: () => Promise<string>): Promise<Finding> {
+  const check = new Check(name);
+  return ask().then(
+    (message) => check.ok(message),
+    (error: unknown) => check.failure(error, NETWORK_REMEDY),
+  );
+}
+
 async function checkToken(
   check: string,
   audience: string,
   { client, runWithTimeout }: ServiceProbe,
 ): Promise<{ finding: Finding; token: AccessToken | undefined }> {
   let token: AccessToken | undefined;
-  const ask = async () => {
+  const finding = await reach(check, async () => {
     token = await runWithTimeout((signal) => client.tokens.get(audience, signal));
     const seconds = (token.expiresAt - token.firstSeenAt) / 1000;
     return `granted for ${audience}, valid for ${formatDuration(seconds)}`;
-  };
-  return { finding: await runCheck(check, ask, NETWORK_REMEDY), token };
+  });
+  return { finding, token };
 }
 
 /** If the service granted a REST token, the credentials are right and the websocket's audience is wrong. */
@@ -82,11 +81,10 @@ function withAudienceRemedy(finding: Finding, restToken: AccessToken | undefined
 
 function checkRest(baseUrl: string, { client, runWithTimeout }: ServiceProbe): Promise<Finding> {
   const request = { endpoint: "/asset", query: { symbol: "BTC" }, maxAttempts: 1 };
-  const ask = async () => {
+  return reach("REST", async () => {
     await runWithTimeout((signal) => client.request({ ...request, signal }, assertList));
     return `${baseUrl} answers`;
-  };
-  return runCheck("REST", ask, NETWORK_REMEDY);
+  });
 }
 
 async function assertList(body: ResponseBody): Promise<void> {
@@ -128,7 +126,7 @@ function checkFeed(
     signal.throwIfAborted();
     throw noGreetingFailure(ending ?? "unknown");
   };
-  return runCheck("live feed", () => runWithTimeout(connect), NETWORK_REMEDY);
+  return reach("live feed", () => runWithTimeout(connect));
 }
 
 function noGreetingFailure(reason: string): Failure {
@@ -145,9 +143,8 @@ function checkClock(client: ServiceClient): Finding[] {
   const { skewMs } = client.health();
   if (skewMs === undefined) return [];
   const seconds = Math.abs(skewMs) / 1000;
-  if (Math.abs(skewMs) <= CLOCK_TOLERANCE_MS) return [okFinding("clock", "agrees with the service's")];
+  const check = new Check("clock");
+  if (Math.abs(skewMs) <= CLOCK_TOLERANCE_MS) return [check.ok("agrees with the service's")];
   const message = `this machine's clock is ${formatDuration(seconds)} ${skewMs > 0 ? "ahead of" : "behind"} the service's`;
-  return [
-    warningFinding("clock", message, "synchronise it with NTP; the sync itself uses the service's clock"),
-  ];
+  return [check.warning(message, "synchronise it with NTP; the sync itself uses the service's clock")];
 }
