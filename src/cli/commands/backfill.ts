@@ -137,25 +137,17 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       if (flags.fetch && !selection.series)
         throw usageFailure("--fetch needs --series", "without it the settings decide what is fetched");
       const filter = { ...selection, fetchesUnselected: flags.fetch };
-      const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
-      const fillHere = async () => {
-        return withSyncSession(loaded, sessionContext, log, async (syncContext) => {
+      const fillHere = () =>
+        withSyncSession(loaded, { ...context, mayAdopt: flags.adopt }, log, (syncContext) => {
           const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
-          try {
-            return await backfill(syncContext, filter);
-          } finally {
-            progress?.end();
-          }
+          return backfill(syncContext, filter).finally(() => progress?.end());
         });
-      };
       const fillThere = () =>
         backfillThroughDaemon({
           warehousePath: loaded.settings.warehouse.path,
           request: filter,
           stopping: context.stopping,
-          onProgress: (rows, percent) => {
-            if (flags.progress) log.info({ rows, percent }, "backfill in progress");
-          },
+          onProgress: (counts) => flags.progress && log.info(counts, "backfill in progress"),
         });
       const report = (flags.now ? await fillThere() : undefined) ?? (await fillHere().catch(suggestNow));
       const failure = findFailure(report);

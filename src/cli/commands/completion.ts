@@ -91,7 +91,9 @@ function renderBash(commands: readonly CommandDoc[]): string {
     files: 'COMPREPLY=($(compgen -f -- "$cur"))',
     nothing: ":",
   };
-  const valueCases = uniqueOptions(commands).flatMap((option) => {
+  // Options of the same name take the same kind of value in every command.
+  const options = new Map(commands.flatMap((command) => command.options.map((each) => [each.long, each])));
+  const valueCases = [...options.values()].flatMap((option) => {
     const completion = completionOf(option);
     return completion ? [`    ${option.long}) ${textFor(completion, replies)}; return ;;`] : [];
   });
@@ -197,11 +199,4 @@ function renderFish(commands: readonly CommandDoc[]): string {
     ];
   });
   return `# fish completion of mds-sync, written by \`mds-sync completion fish\`\ncomplete -c mds-sync -f\n${lines.join("\n")}\n`;
-}
-
-/** Options of the same name take the same kind of value in every command. */
-function uniqueOptions(commands: readonly CommandDoc[]): OptionDoc[] {
-  return [
-    ...new Map(commands.flatMap(({ options }) => options).map((option) => [option.long, option])).values(),
-  ];
 }

@@ -86,7 +86,11 @@ export class DemoScreen {
       return;
     this.#shownAt = this.#options.clock.monotonic();
     const counts = `${formatNumber(this.#indexTicks)} index and ${formatNumber(this.#exchangeTicks)} exchange ticks`;
-    const line = joinWithin(SCREEN_WIDTH - 1, [`live: ${counts}`, ...this.#formatPrices()]);
+    // As many prices as fit: a longer line could not be redrawn.
+    const line = this.#formatPrices().reduce(
+      (all, price) => (all.length + 2 + price.length < SCREEN_WIDTH ? `${all}, ${price}` : all),
+      `live: ${counts}`,
+    );
     this.#options.stderr.write(this.#isTerminal ? `\r\u001b[2K${line}\r` : `${line}\n`);
     this.#hasDrawnLine = this.#isTerminal;
   }
@@ -110,16 +114,6 @@ export class DemoScreen {
     const known = rows.toSorted((a, b) => SHOWN_ASSETS.indexOf(a.name) - SHOWN_ASSETS.indexOf(b.name));
     return known.map(({ name, price }) => `${name} ${formatPrice(price)}`);
   }
-}
-
-/** Joins as many parts as fit. */
-function joinWithin(width: number, [first = "", ...others]: readonly string[]): string {
-  let line = first;
-  for (const part of others) {
-    if (line.length + 2 + part.length > width) break;
-    line += `, ${part}`;
-  }
-  return line;
 }
 
 function formatPrice(price: number | null): string {

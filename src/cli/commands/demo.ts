@@ -9,7 +9,7 @@ import { programFile } from "../../runtime/child-process.ts";
 interface Demo {
   readonly loaded: LoadedSettings;
   /** The usual port of the dashboard, if another program has it; the demo then uses any free one. */
-  readonly takenPort?: number;
+  readonly takenPort: number | undefined;
   stop(): Promise<void>;
 }
 
@@ -37,11 +37,8 @@ export async function startDemo(flags: DemoFlags, parentEnv: NodeJS.ProcessEnv):
   };
   // The operator may choose the HTTP address. MDS_WAREHOUSE is ignored: it may name a real warehouse, and simulated data must
   // never get into it.
-  const env: Record<string, string> = {};
-  for (const name of ["MDS_HTTP_HOST", "MDS_HTTP_PORT"] as const) {
-    const value = parentEnv[name];
-    if (value !== undefined) env[name] = value;
-  }
+  const { MDS_HTTP_HOST, MDS_HTTP_PORT } = parentEnv;
+  const env: Record<string, string | undefined> = { MDS_HTTP_HOST, MDS_HTTP_PORT };
   for await (const line of child.stdout ? createInterface({ input: child.stdout }) : []) {
     const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
     env[name] = value;
@@ -55,19 +52,19 @@ export async function startDemo(flags: DemoFlags, parentEnv: NodeJS.ProcessEnv):
     env,
     flags: {
       "warehouse.path": flags.warehouse ?? DEMO_WAREHOUSE,
-      ...(flags.httpHost === undefined ? {} : { "http.host": flags.httpHost }),
-      ...(flags.httpPort === undefined ? {} : { "http.port": flags.httpPort }),
+      "http.host": flags.httpHost,
+      "http.port": flags.httpPort,
     },
   });
   const { settings } = loaded;
   const { host, port } = settings.http;
-  const isPortChosen = flags.httpPort !== undefined || parentEnv.MDS_HTTP_PORT !== undefined;
+  const isPortChosen = (flags.httpPort ?? MDS_HTTP_PORT) !== undefined;
   const isPortTaken = !isPortChosen && !(await canListen(host, port));
   const all = { kind: "all" } as const;
   const intraday = { GWA: all, MWA: { kind: "none" }, LX: all, days: INTRADAY_DAYS } as const;
   return {
     stop,
-    ...(isPortTaken ? { takenPort: port } : {}),
+    takenPort: isPortTaken ? port : undefined,
     loaded: {
       ...loaded,
       settings: {

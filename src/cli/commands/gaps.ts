@@ -36,7 +36,9 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
       readSelection(flags, context.clock);
       const { settings } = loadSettingsAndWarn(command, context);
       const hasRange = flags.from !== undefined || flags.to !== undefined;
-      const { report, selection } = readGaps(settings, flags, hasRange, context);
+      const { report, selection } = withReader(settings.warehouse.path, (connection) =>
+        connection.database.transaction(() => readGaps(connection, settings, flags, context))(),
+      );
       const zone = findTimeZone(flags.tz);
       const text = flags.json
         ? JSON.stringify(report.gaps, null, 2)
@@ -49,31 +51,25 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
 }
 
 function readGaps(
+  connection: Connection,
   settings: LoadedSettings["settings"],
   flags: GapsFlags,
-  hasRange: boolean,
   context: CommandContext,
-): { report: GapReport; selection: SelectionFilter } {
-  const read = (connection: Connection) => {
-    showState(connection, flags, context);
-    const { knownAt } = connection;
-    // Relative times are relative to the moment of the state.
-    const clock = knownAt ? { now: () => knownAt.present / MICROS_PER_MS } : context.clock;
-    const selection = readSelection(flags, clock);
-    if (hasRange) assertHasHistory(selection);
-    const named = selection.series && resolveNames(connection, selection.series);
-    for (const name of named?.ambiguous ?? []) {
-      context.stderr.write(
-        `mds-sync: warning: --series ${name} matches several series: all of them are used\n`,
-      );
-    }
-    const filter = { streams: selection.streams, series: named?.found };
-    const rules = toConfirmationRules(settings);
-    return { report: readGapReport(connection, filter, selection, rules), selection };
-  };
-  return withReader(settings.warehouse.path, (connection) =>
-    connection.database.transaction(() => read(connection))(),
-  );
+) {
+  showState(connection, flags, context);
+  const { knownAt } = connection;
+  // Relative times are relative to the moment of the state.
+  const clock = knownAt ? { now: () => knownAt.present / MICROS_PER_MS } : context.clock;
+  const selection = readSelection(flags, clock);
+  assertHasHistory(selection);
+  const named = selection.series && resolveNames(connection, selection.series);
+  for (const name of named?.ambiguous ?? [])
+    context.stderr.write(
+      `mds-sync: warning: --series ${name} matches several series: all of them are used\n`,
+    );
+  const filter = { streams: selection.streams, series: named?.found };
+  const rules = toConfirmationRules(settings);
+  return { report: readGapReport(connection, filter, selection, rules), selection };
 }
 
 function isComplete({ keys, gaps, outsideRange, unresolved }: GapReport): boolean {
@@ -91,7 +87,7 @@ function notCompleteFailure({ gaps, keys, outsideRange, unresolved }: GapReport)
   });
 }
 
-function assertHasHistory({ streams }: SelectionFilter): void {
-  if (streams === undefined || streams.some(hasLedger)) return;
+function assertHasHistory({ streams, from, to }: SelectionFilter): void {
+  if ((from ?? to) === undefined || streams === undefined || streams.some(hasLedger)) return;
   throw usageFailure(`a lookup such as ${streams[0]} has no history`, "leave out --from and --to");
 }

@@ -53,12 +53,12 @@ export function addQueryCommand(program: Command, context: CommandContext): void
         context.stdout.write(`${describeSchema(path, flags, sql)}\n`);
         return;
       }
-      const parameters = readParameters(flags.param ?? [], Math.floor(context.clock.now()) * MICROS_PER_MS);
+      // Before a warehouse is needed; those of an earlier state are relative to it.
+      readParameters(flags.param, 0);
       context.dieOnSignal?.();
       const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       const startedAt = context.clock.monotonic();
-      const query = { path, sql: statement, parameters, flags };
-      const rows = await writeRows(context, query, rowRenderers[format]);
+      const rows = await writeRows(context, { path, sql: statement, flags }, rowRenderers[format]);
       const elapsed = formatElapsed(context.clock.monotonic() - startedAt);
       context.stderr.write(`${pluralize(rows, "row")} in ${elapsed}\n`);
     });
@@ -110,11 +110,10 @@ function describeRelation(reader: Connection | undefined, given: string, asJson:
 
 async function writeRows(
   context: CommandContext,
-  query: { path: string; sql: string; parameters: QueryParameters; flags: QueryFlags },
+  { path, sql, flags }: { path: string; sql: string; flags: QueryFlags },
   render: (typeof rowRenderers)["csv"],
 ): Promise<number> {
   const { stdout, stderr, clock } = context;
-  const { path, sql, parameters, flags } = query;
   const connection = openReader(path);
   let count = 0;
   try {
@@ -122,10 +121,8 @@ async function writeRows(
     if (flags.knownAt !== undefined)
       for (const name of findRelationsOfNow(connection, sql))
         stderr.write(`mds-sync: note: ${name} has no earlier states: its rows are those of now\n`);
-    const values = connection.knownAt
-      ? readParameters(flags.param ?? [], connection.knownAt.present)
-      : parameters;
-    const { columns, rows } = runReadQuery(connection, sql, values);
+    const now = connection.knownAt?.present ?? Math.floor(clock.now()) * MICROS_PER_MS;
+    const { columns, rows } = runReadQuery(connection, sql, readParameters(flags.param, now));
     const counting = (function* () {
       for (const row of rows) {
         count++;
@@ -142,7 +139,7 @@ async function writeRows(
 }
 
 /** Parses `name=value` pairs. */
-export function readParameters(pairs: readonly string[], now: Micros): QueryParameters {
+export function readParameters(pairs: readonly string[] = [], now: Micros): QueryParameters {
   return Object.fromEntries(
     pairs.map((pair) => {
       const [, name, value] = /^[:@$]?(\w+)=(.*)$/s.exec(pair) ?? [];

@@ -62,9 +62,11 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
       const sample = flags.all ? undefined : readFlag("--sample", flags.sample, SAMPLE_OPTION);
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
-      const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
-      const verified = await withSyncSession(loaded, sessionContext, log, (syncContext) =>
-        verify(syncContext, { sample, acceptsWithdrawals: flags.accept ?? false }),
+      const verified = await withSyncSession(
+        loaded,
+        { ...context, mayAdopt: flags.adopt },
+        log,
+        (syncContext) => verify(syncContext, { sample, acceptsWithdrawals: flags.accept }),
       );
       const now = formatTimestamp(context.clock.now() * MICROS_PER_MS);
       context.stdout.write(printReport(describeVerified(verified, now), flags.json));
@@ -108,6 +110,8 @@ function describeVerified(
   now: string,
 ): ReportPart[] {
   const { sliceCount, rows, extraChanged, unserved, differences, problems, confirmations } = verified;
+  const extra = `${pluralize(extraChanged, "row has", "rows have")} other undocumented properties now`;
+  const place = "stored in `extra`, the view unknown_fields lists them";
   return [
     {
       json: { stretches: sliceCount, rows },
@@ -138,7 +142,7 @@ function describeVerified(
     },
     {
       json: { extra_changed: extraChanged },
-      lines: extraChanged > 0 ? [wrapText(describeExtraChanged(extraChanged))] : [],
+      lines: extraChanged > 0 ? [wrapText(`${extra}: ${place}`)] : [],
     },
     listPart("unserved", unserved, {
       toJson: ({ stream, indexType, name, before, rows: kept }) => ({
@@ -178,11 +182,6 @@ function describeOutcome(
       : []),
     ...(repaired.length > 0 ? [wrapText(`${count}${hint}`)] : []),
   ];
-}
-
-function describeExtraChanged(count: number): string {
-  const what = pluralize(count, "row has", "rows have");
-  return `${what} other undocumented properties now: stored in \`extra\`, the view unknown_fields lists them`;
 }
 
 /** `reopened`: how many findings were repaired; undefined: the audit only read. */

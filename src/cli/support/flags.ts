@@ -90,13 +90,12 @@ export function loadWithLog(command: Command, context: CommandContext) {
 /** Loads the settings; the caller handles the warnings. */
 export function loadSettingsFromFlags(command: Command, context: CommandContext): LoadedSettings {
   const given = command.opts<Record<string, string | undefined>>();
-  const flags: Record<string, string> = {};
-  for (const { path, option } of optionEntries) {
-    const value = option.flag ? given[new Option(option.flag).attributeName()] : undefined;
-    if (value !== undefined) flags[path] = value;
-  }
+  const flags = optionEntries.map(({ path, option }) => [
+    path,
+    option.flag && given[new Option(option.flag).attributeName()],
+  ]);
   const { env, directory } = context;
-  const loaded = loadSettings({ env, directory, file: given.config, flags });
+  const loaded = loadSettings({ env, directory, file: given.config, flags: Object.fromEntries(flags) });
   // This must run once the path is known and before anything opens the warehouse.
   ensureTempFolder(loaded.settings.warehouse.path, env);
   return loaded;

@@ -18,10 +18,8 @@ export function addBackupCommand(program: Command, context: CommandContext): voi
     .option("--force", "replace an existing file")
     .option("--json", "one JSON object: warehouse, file, bytes, seconds")
     .action(async (given: string, flags: CommonFlags & { readonly force?: boolean }, command: Command) => {
-      const warehouse = resolve(
-        context.directory,
-        loadSettingsAndWarn(command, context).settings.warehouse.path,
-      );
+      const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
+      const warehouse = resolve(context.directory, path);
       const file = resolve(context.directory, given);
       const startedAt = context.clock.monotonic();
       const bytes = await copyInProcess(warehouse, file, flags.force ?? false, context.stopping);
