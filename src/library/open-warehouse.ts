@@ -23,8 +23,7 @@ import type {
   TimeInput,
   WholeOptions,
 } from "./read-options.ts";
-import { joinAsOf } from "./reading/as-of-join.ts";
-import { readAsOf } from "./reading/as-of-reader.ts";
+import { joinAsOf, readAsOf } from "./reading/as-of-reader.ts";
 import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { checkFile } from "./reading/check-citation.ts";

@@ -139,8 +139,8 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
       const filter = { ...selection, fetchesUnselected: flags.fetch };
       const fillHere = () =>
         withSyncSession(loaded, { ...context, mayAdopt: flags.adopt }, log, (syncContext) => {
-          const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
-          return backfill(syncContext, filter).finally(() => progress?.end());
+          const endProgress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
+          return backfill(syncContext, filter).finally(endProgress);
         });
       const fillThere = () =>
         backfillThroughDaemon({

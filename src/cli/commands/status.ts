@@ -38,7 +38,7 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
             toConfirmationRules(settings),
           ),
         );
-        const daemon = await askRunningDaemon({ clock, http, warehousePath: status.warehouse });
+        const daemon = await askRunningDaemon(clock, http, status.warehouse);
         const shared = daemon.shared ? undefined : findSharedSettings(loaded);
         if (!shared) return { ...status, ...daemon };
         // Without a shared warehouse nobody loads the PostgreSQL client.

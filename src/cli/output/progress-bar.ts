@@ -10,18 +10,17 @@ const LOG_INTERVAL_MS = 10_000;
 const REDRAW_INTERVAL_MS = 250;
 const BAR_WIDTH = 20;
 
-interface Progress {
-  end(): void;
-}
+/** Ends what shows progress. */
+type EndProgress = () => void;
 
 /** Shows the progress of a backfill: bars on a terminal, elsewhere a log line every ten seconds. */
-export function showProgress({ clock, stats, log }: SyncContext, stderr: TextOutput): Progress {
+export function showProgress({ clock, stats, log }: SyncContext, stderr: TextOutput): EndProgress {
   return isTerminal(stderr)
     ? drawBars(clock, stderr, () => historyStreams.map((stream) => [stream, countsOf(stats, stream)]))
     : logProgress({ clock, stats, log });
 }
 
-function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): Progress {
+function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): EndProgress {
   const startedAt = clock.monotonic();
   return repeat(clock, LOG_INTERVAL_MS, () => {
     for (const stream of historyStreams) {
@@ -42,7 +41,7 @@ function drawBars(
   clock: Pick<Clock, "monotonic" | "after">,
   stderr: TextOutput,
   read: () => readonly (readonly [label: string, counts: ProgressCounts])[],
-): Progress {
+): EndProgress {
   const startedAt = clock.monotonic();
   let drawn = 0;
   const draw = () => {
@@ -54,15 +53,13 @@ function drawBars(
     stderr.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join("")}`);
     drawn = lines.length;
   };
-  const redraw = repeat(clock, REDRAW_INTERVAL_MS, draw);
+  const endRedraw = repeat(clock, REDRAW_INTERVAL_MS, draw);
   let isEnded = false;
-  return {
-    end() {
-      if (isEnded) return;
-      isEnded = true;
-      redraw.end();
-      draw();
-    },
+  return () => {
+    if (isEnded) return;
+    isEnded = true;
+    endRedraw();
+    draw();
   };
 }
 
@@ -74,10 +71,8 @@ export async function underBar<T>(
   read: () => ProgressCounts,
   work: () => Promise<T>,
 ): Promise<T> {
-  const bar = hasBars(flags, context)
-    ? drawBars(context.clock, context.stderr, () => [[label, read()]])
-    : undefined;
-  return work().finally(() => bar?.end());
+  if (!hasBars(flags, context)) return work();
+  return work().finally(drawBars(context.clock, context.stderr, () => [[label, read()]]));
 }
 
 /** One bar within 80 columns. */
@@ -97,7 +92,7 @@ function formatCountdown(seconds: number): string {
   return hours > 0 ? `${hours}:${twoDigits(minutes)}:${twoDigits(rest)}` : `${minutes}:${twoDigits(rest)}`;
 }
 
-function repeat(clock: Pick<Clock, "after">, ms: number, work: () => void): Progress {
+function repeat(clock: Pick<Clock, "after">, ms: number, work: () => void): EndProgress {
   let cancel = () => {};
   const arm = () => {
     cancel = clock.after(ms, () => {
@@ -106,5 +101,5 @@ function repeat(clock: Pick<Clock, "after">, ms: number, work: () => void): Prog
     });
   };
   arm();
-  return { end: () => cancel() };
+  return () => cancel();
 }

@@ -35,6 +35,18 @@ export function readFlag<T>(flag: string, text: string, option: Pick<Setting<T>,
   throw usageFailure(`${flag} cannot be ${text}`, `give ${result.expected}`);
 }
 
+/** Reads the value of a flag that takes one of a few words. */
+export function readChoice<Choice extends string>(
+  flag: string,
+  text: string,
+  choices: readonly Choice[],
+): Choice {
+  const choice = choices.find((known) => known === text);
+  if (choice !== undefined) return choice;
+  const list = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(choices);
+  throw usageFailure(`${flag} cannot be ${text}`, `give ${list}`);
+}
+
 /** Commander's parser for an option that may be repeated. */
 export function collectValues(value: string, previous: readonly string[] = []): string[] {
   return [...previous, value];

@@ -32,19 +32,10 @@ export function addCheckCommand(program: Command, context: CommandContext): void
     });
 }
 
-function describe({
-  name,
-  from_ts,
-  to_ts,
-  from_time,
-  to_time,
-  cited,
-  here,
-  reason,
-  detail,
-}: Difference): string {
+function describe(difference: Difference): string {
+  const { name, from_ts, to_ts, from_time, to_time, cited, here, reason, detail } = difference;
   const place = to_ts - from_ts === 1 ? from_time : `within [${from_time}, ${to_time})`;
-  const values = [cited === null ? [] : [`cited ${cited}`], here === null ? [] : [`here ${here}`]].flat();
   const why = detail === null ? reason : `${reason} (${detail})`;
-  return `first difference: ${name} ${place}: ${[why, ...values].join("; ")}`;
+  const parts = [why, cited !== null && `cited ${cited}`, here !== null && `here ${here}`];
+  return `first difference: ${name} ${place}: ${parts.filter(Boolean).join("; ")}`;
 }
