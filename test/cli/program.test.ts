@@ -1,16 +1,15 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { programEntry } from "../support/build-program.ts";
 import { runInChild, runInProcess } from "../support/cli/run-command.ts";
+import { readProjectFile } from "../support/repository.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-
-const root = resolve(import.meta.dirname, "../..");
 
 describe("mds-sync", () => {
   it("prints its version", async () => {
-    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const { version } = JSON.parse(readProjectFile("package.json"));
     expect(await runInChild(["--version"])).toEqual({ stdout: `${version}\n`, stderr: "", status: 0 });
   });
 

@@ -1,12 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
-import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runPython } from "../support/clients/run-python.ts";
 import { hasModules } from "../support/has-tool.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { fillTicks, getStart } from "../support/library/ticks-warehouse.ts";
-import { createWarehouse, openForWriting } from "../support/warehouse/filled-warehouse.ts";
+import { commitTo, createWarehouse } from "../support/warehouse/filled-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract } from "../support/warehouse/settle.ts";
 import { writeTicks } from "../support/warehouse/write-records.ts";
@@ -54,11 +53,6 @@ const questions: readonly (readonly [string, (warehouse: Warehouse) => string])[
   ],
 ];
 
-const change = (path: string, work: (transaction: Transaction) => void) => {
-  const writer = openForWriting(path);
-  writer.transaction(work);
-  writer.close();
-};
 const withoutState = (line: string) => line.replace(/ state=.*/, "");
 
 describe.runIf(hasPandas)("a citation in Python", () => {
@@ -98,14 +92,14 @@ describe.runIf(hasPandas)("a citation in Python", () => {
       return [w.cite("ticks", "BTC", whole), w.cite("bars", "BTC", { ...whole, every: "5m" })];
     })();
     const corrected = tick(SNAPSHOTS_FROM + 6 * MINUTE, "406.5", { volume: decimal("1000.5") });
-    change(path, (transaction) => writeTicks(transaction, [corrected]));
-    change(other, (transaction) => {
+    commitTo(path, (transaction) => writeTicks(transaction, [corrected]));
+    commitTo(other, (transaction) => {
       const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       const ts = SNAPSHOTS_FROM + 7 * MINUTE;
       transaction.statement("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?").run([series, ts]);
       retract(transaction, { stream: "index_ticks", series }, { from: ts, to: ts + MINUTE });
     });
-    change(third, (transaction) => {
+    commitTo(third, (transaction) => {
       const values = [transaction.dictionary.getSeriesKey("GWA", "btc-id"), SNAPSHOTS_FROM + 6 * MINUTE];
       transaction.statement("UPDATE index_tick_rows SET price = 5 WHERE series = ? AND ts = ?").run(values);
     });

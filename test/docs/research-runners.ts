@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { CATALOGUE } from "../../src/export/manifest.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
@@ -8,10 +8,9 @@ import { openReader } from "../../src/warehouse/reader.ts";
 import { installProgram } from "../support/build-program.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { python, skipWithout } from "../support/has-tool.ts";
+import { root } from "../support/repository.ts";
 import { openCatalogue, queryDuckDb, querySqlite } from "./cookbook/engines.ts";
 import type { PageBlock } from "./page-blocks.ts";
-
-const root = resolve(import.meta.dirname, "../..");
 
 /** Where the blocks of the research page run. */
 export interface ResearchPlace {

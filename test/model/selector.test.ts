@@ -74,13 +74,4 @@ describe("resolveSelector", () => {
     expect(Object.keys(selection.suggestions)).toEqual(["BCT"]);
     expect(formatUnknownNames(selection)).toBe("BCT (did you mean BTC?), XYZZYPLUGH");
   });
-
-  it("prefers the exact case if symbols differ only by case", () => {
-    const pair = [
-      { id: "a", labels: ["ONE"] },
-      { id: "b", labels: ["One"] },
-    ];
-    expect(list(pair, "One")).toMatchObject({ ids: ["b"], ambiguousNames: [] });
-    expect(list(pair, "one")).toMatchObject({ ids: ["a", "b"], ambiguousNames: ["one"] });
-  });
 });

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { userInfo } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { optionEntries } from "../../src/config/option-table.ts";
@@ -9,10 +9,10 @@ import { startSimulator } from "../simulator/simulator.ts";
 import { installProgram } from "../support/build-program.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
+import { readProjectFile, root } from "../support/repository.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const root = resolve(import.meta.dirname, "../..");
-const cronFile = readFileSync(join(root, "config/mds-sync.cron"), "utf8");
+const cronFile = readProjectFile("config/mds-sync.cron");
 const logrotateFile = join(root, "config/mds-sync.logrotate");
 const lines = cronFile.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
 const jobs = lines.filter((line) => !/^\w+=/.test(line));

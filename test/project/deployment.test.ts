@@ -1,19 +1,17 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { fillUnit } from "../../src/cli/commands/init.ts";
 import { optionEntries } from "../../src/config/option-table.ts";
 import { parseServerAddress } from "../../src/share/server/server-address.ts";
 import { hasTool } from "../support/has-tool.ts";
+import { readProjectFile as read, root } from "../support/repository.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-
-const root = resolve(import.meta.dirname, "../..");
-const read = (file: string) => readFileSync(join(root, file), "utf8");
 
 const MAX_EXPOSURE = 2;
 
