@@ -12,8 +12,7 @@ import {
   logLevelOption,
 } from "../support/flags.ts";
 import { toSyncSettings } from "../support/session.ts";
-import { type DemoFlags, startDemo } from "./demo.ts";
-import { DemoScreen, programIn } from "./demo-screen.ts";
+import { type DemoFlags, DemoScreen, programIn, startDemo } from "./demo.ts";
 
 interface RunFlags extends CommonFlags, DemoFlags {
   readonly demo?: boolean;

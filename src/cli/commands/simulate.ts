@@ -8,11 +8,7 @@ import { startSimulator } from "../../simulator/simulator.ts";
 import { ChildExit, type CommandContext } from "../support/context.ts";
 import { readChoice, readFlag } from "../support/flags.ts";
 
-interface SimulateFlags {
-  port: string;
-  size: string;
-  refreshSeconds: string;
-}
+type SimulateFlags = Readonly<Record<"port" | "size" | "refreshSeconds", string>>;
 
 const PORT = integerOption("port to listen on; 0: any free port", 0, 0, 65_535);
 const REFRESH_SECONDS = integerOption("how often the market moves", 30, 1, 3600);

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../../../config/service-settings.ts";
-import { type ExitCode, exitCode, Failure } from "../../../model/failure.ts";
+import { exitCode, Failure } from "../../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
 import { withTimeout } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
@@ -40,7 +40,13 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
         : findings.map(formatFinding).join("\n");
       context.stdout.write(`${text}\n`);
       const exit = worstExit(findings);
-      if (exit !== exitCode.ok) throw problemsFailure(findings, exit);
+      if (exit === exitCode.ok) return;
+      const problems = findings.filter(({ verdict }) => verdict === "problem").length;
+      throw new Failure(`${pluralize(problems, "problem")} found`, {
+        code: "unwell",
+        remedy: "the report has a remedy for each",
+        exit,
+      });
     });
 }
 
@@ -93,13 +99,4 @@ function formatFinding({ check, verdict, message, remedy }: Finding): string {
   const lines = [wrapText(message, lead)];
   if (remedy !== undefined) lines.push(wrapText(remedy, `${" ".repeat(lead.length - 2)}→ `));
   return lines.join("\n");
-}
-
-function problemsFailure(findings: readonly Finding[], exit: ExitCode): Failure {
-  const problems = findings.filter(({ verdict }) => verdict === "problem").length;
-  return new Failure(`${pluralize(problems, "problem")} found`, {
-    code: "unwell",
-    remedy: "the report has a remedy for each",
-    exit,
-  });
 }
