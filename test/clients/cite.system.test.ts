@@ -22,6 +22,9 @@ print(json.dumps([eval(each) for each in sys.argv[2:]]))
   return JSON.parse(runPython(script, [path, ...asked])) as unknown[];
 }
 
+const checkInPython = (path: string, lines: readonly string[]) =>
+  ask(path, ...lines.map((line) => `w.check(${JSON.stringify(line)})`));
+
 const minute = (n: number) => formatTimestamp(SNAPSHOTS_FROM + n * MINUTE);
 const [from, to] = [minute(0), minute(10)];
 const bounds = `"${from}", "${to}"`;
@@ -63,7 +66,7 @@ describe.runIf(hasPandas)("a citation in Python", () => {
     const found = ask(path, ...questions.map(([asked]) => asked)) as string[];
     expect(found.map(withoutState)).toEqual(lines.map(withoutState));
     for (const line of found) expect(warehouse.check(line)).toMatchObject({ equal: true });
-    const checks = ask(path, ...lines.map((line) => `w.check(${JSON.stringify(line)})`));
+    const checks = checkInPython(path, lines);
     expect(checks).toEqual(
       lines.map((line) => ({ ...warehouse.check(line), is_complete: expect.any(Boolean) })),
     );
@@ -80,8 +83,7 @@ describe.runIf(hasPandas)("a citation in Python", () => {
       warehouse.cite("bars", "BTC/USD", { every: "2d" }),
       warehouse.cite("asOf", range.from, ["BTC/USD", "BTC"]),
     ];
-    for (const check of ask(path, ...lines.map((line) => `w.check(${JSON.stringify(line)})`)))
-      expect(check).toMatchObject({ equal: true });
+    for (const check of checkInPython(path, lines)) expect(check).toMatchObject({ equal: true });
   });
 
   it("tells the same first difference as TypeScript", () => {
@@ -110,7 +112,7 @@ describe.runIf(hasPandas)("a citation in Python", () => {
     ] as const) {
       using warehouse = openWarehouse(file);
       const asked = file === path ? lines : lines.slice(0, 1);
-      const checks = ask(file, ...asked.map((line) => `w.check(${JSON.stringify(line)})`));
+      const checks = checkInPython(file, asked);
       for (const [at, line] of asked.entries()) {
         const expected = warehouse.check(line);
         expect(expected.difference?.reason).toBe(reason);

@@ -3,11 +3,13 @@ import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
+import { QUERY_FORMATS, rowRenderers } from "../../../src/cli/output/row-formats.ts";
 import { formatDay } from "../../../src/model/time.ts";
 import { programEntry } from "../../support/build-program.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { standardContent } from "../../support/cli/standard-content.ts";
+import { startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { createWarehouse, DAY, midnight } from "../../support/warehouse/filled-warehouse.ts";
 import { changeFile } from "../../support/warehouse/warehouse-file.ts";
@@ -110,18 +112,9 @@ l2', 7, 'z', NULL`;
   it("ends at Ctrl-C while SQLite runs", async () => {
     const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
     const path = createWarehouse();
-    const child = spawn(
-      process.execPath,
-      [programEntry, "query", `${endless} WHERE i < 0 OR i % 100000 = 0`, "--format", "ndjson"],
-      {
-        cwd: join(dirname(path)),
-        env: { PATH: process.env.PATH ?? "", MDS_WAREHOUSE: path },
-        stdio: ["ignore", "pipe", "ignore"],
-      },
-    );
-    onTestFinished(() => void child.kill("SIGKILL"));
+    const args = ["query", `${endless} WHERE i < 0 OR i % 100000 = 0`, "--format", "ndjson"];
+    const { child } = startProgram(args, { cwd: dirname(path), env: { MDS_WAREHOUSE: path } });
     await once(child.stdout, "data");
-    child.stdout.resume();
     child.kill("SIGINT");
     expect(await once(child, "exit")).toEqual([null, "SIGINT"]);
   });
@@ -235,5 +228,19 @@ describe("the process of a query", () => {
     );
     const [stdout] = await Promise.all([text(child.stdout), once(child, "exit")]);
     expect(stdout).toBe("i,t\r\n1,some text\r\n");
+  });
+});
+
+describe("every format of a query", () => {
+  it.each(QUERY_FORMATS)("%s streams its rows, and holds only a few of them in memory", (format) => {
+    let pulled = 0;
+    const endless = (function* () {
+      for (;;) yield [++pulled, "text"];
+    })();
+    const pieces = rowRenderers[format](["n", "t"], endless)[Symbol.iterator]();
+    let written = "";
+    for (let i = 0; i < 4; i++) written += pieces.next().value;
+    expect(written).toContain("text");
+    expect(pulled).toBeLessThanOrEqual(2_000);
   });
 });
