@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { fileURLToPath } from "node:url";
-import { Command, CommanderError, type Option } from "commander";
+import { Command, CommanderError } from "commander";
 import { exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { exitAfter } from "../runtime/timeouts.ts";
@@ -81,7 +81,10 @@ function loadersFor([name, ...rest]: readonly string[]) {
 
 /** Runs the program and returns its exit code. Every failure is one line on stderr, with its remedy; a daemon's is a log record. */
 export async function main(args: readonly string[]): Promise<number> {
-  nameSourcesOnCrash();
+  // Before Node prints the trace of a crash.
+  process.on("uncaughtExceptionMonitor", (error) => {
+    if (error instanceof Error && error.stack !== undefined) error.stack = nameSources(error.stack);
+  });
   const stop = new AbortController();
   // A reader that closed the pipe (`| head`) is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -166,7 +169,12 @@ export async function buildProgram(args: readonly string[], context: CommandCont
       getOutHelpWidth: () => 100,
     })
     .configureHelp({
-      groupItems: withoutSettings,
+      // The help of a command fits on a screen: that of `settings` alone describes the flags of all settings.
+      groupItems(_all, visible, getGroup) {
+        const groups = Map.groupBy(visible, getGroup);
+        groups.delete(SETTINGS_HEADING);
+        return groups;
+      },
       subcommandTerm: (command) => terms.get(command.name()) ?? command.name(),
     })
     .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
@@ -184,17 +192,6 @@ export async function buildProgram(args: readonly string[], context: CommandCont
     if (examples.length > 0) command.addHelpText("after", more.join("\n"));
   }
   return program;
-}
-
-/** The help of a command fits on a screen: that of `settings` alone describes the flags of all settings. */
-function withoutSettings<T extends Command | Option>(
-  _all: T[],
-  visible: T[],
-  getGroup: (item: T) => string,
-): Map<string, T[]> {
-  const groups = Map.groupBy(visible, getGroup);
-  groups.delete(SETTINGS_HEADING);
-  return groups;
 }
 
 function listSettings(command: Command): string[] {
@@ -261,11 +258,4 @@ function readSourceMap(file: string): SourceMap | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Names the sources in the trace of a crash, before Node prints it. */
-function nameSourcesOnCrash(): void {
-  process.on("uncaughtExceptionMonitor", (error) => {
-    if (error instanceof Error && error.stack !== undefined) error.stack = nameSources(error.stack);
-  });
 }

@@ -156,7 +156,7 @@ export class Warehouse implements Disposable {
     const zone = findTimeZone(options.tz);
     return this.#inTransaction(options, (connection) => {
       const moments = readMoments(at, readPresentTs(connection), zone);
-      const all = resolveSources(connection, toList(series), options);
+      const all = resolveSources(connection, series, options);
       return all.flatMap((one) => moments.map((moment) => readAsOf(connection, one, moment, zone)));
     });
   }
@@ -184,7 +184,7 @@ export class Warehouse implements Disposable {
     return this.#inTransaction(options, (connection) => {
       const [now, zone] = [readPresentTs(connection), findTimeZone(options.tz)];
       const range = { from: readTime(options.from, now, zone), to: readTime(options.to, now, zone) };
-      const all = resolveSeries(connection, toList(series), options);
+      const all = resolveSeries(connection, series, options);
       const streamed = all.map((one) => ({ series: one, stream: options.stream ?? one.stream }));
       return findMissing(connection, streamed, range).length === 0;
     });
@@ -210,7 +210,7 @@ export class Warehouse implements Disposable {
       const { of, tz } = options;
       return this.#inTransaction(options, (connection) => {
         const moments = readMoments(at, readPresentTs(connection), findTimeZone(tz));
-        const all = resolveSources(connection, toList(series), options);
+        const all = resolveSources(connection, series, options);
         const schedule = typeof at === "object" && "from" in at ? at.at : undefined;
         return cite(connection, askAsOf(connection, all, { of, tz, moments, schedule }));
       });
@@ -218,7 +218,7 @@ export class Warehouse implements Disposable {
     const [series, options = {}] = args as [SeriesSelection, (TickOptions & Partial<BarOptions>)?];
     const more = method === "bars" ? { grid: readGrid(options as BarOptions) } : { source: "ticks" as const };
     return this.#inTransaction(options, (connection) => {
-      const plans = planReads(connection, { ...options, ...more, names: toList(series) });
+      const plans = planReads(connection, { ...options, ...more, names: series });
       return cite(connection, askFor(connection, plans, options));
     });
   }
@@ -257,7 +257,7 @@ export class Warehouse implements Disposable {
     series: SeriesSelection,
     options: Omit<ReadPlanOptions, "names">,
   ): ReadPlan[] {
-    const plans = planReads(connection, { ...options, names: toList(series) });
+    const plans = planReads(connection, { ...options, names: series });
     // A name alone gives an empty result, which says the same.
     if (plans.length > 1)
       for (const one of plans) this.#warn(describeMissingRows(one.series, one.source), "MDS_NO_ROWS");
@@ -327,10 +327,6 @@ export class Warehouse implements Disposable {
 
 function readGrid({ every, tz }: BarOptions): BarGrid {
   return createBarGrid(every, findTimeZone(tz));
-}
-
-function toList(series: SeriesSelection): readonly string[] {
-  return typeof series === "string" ? [series] : series;
 }
 
 function toPlainInteger(value: unknown): unknown {

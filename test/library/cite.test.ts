@@ -1,11 +1,12 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
+import type { Warehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
+import { withWarehouse as read } from "../support/library/with-warehouse.ts";
 import { commitTo, createWarehouse, midnight } from "../support/warehouse/filled-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
@@ -24,11 +25,6 @@ function createOther(): string {
   });
   commitTo(path, fillSnapshots);
   return path;
-}
-
-function read<T>(path: string, work: (warehouse: Warehouse) => T): T {
-  using warehouse = openWarehouse(path);
-  return work(warehouse);
 }
 
 const keyOfBtc = (transaction: Transaction) =>

@@ -46,7 +46,7 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
           ? formatRangeReport(report, selection, settings.sync.confirmEvery, zone)
           : formatGapList(report, zone);
       context.stdout.write(`${text}\n`);
-      if (hasRange && !isComplete(report)) throw notCompleteFailure(report);
+      if (hasRange) assertComplete(report);
     });
 }
 
@@ -72,18 +72,16 @@ function readGaps(
   return { report: readGapReport(connection, filter, selection, rules), selection };
 }
 
-function isComplete({ keys, gaps, outsideRange, unresolved }: GapReport): boolean {
-  return keys.length > 0 && gaps.length + outsideRange.length + unresolved.length === 0;
-}
-
-function notCompleteFailure({ gaps, keys, outsideRange, unresolved }: GapReport): Failure {
-  const reasons = new Set(gaps.map(({ reason }) => reason));
-  const isOnlyUnresolved = gaps.length + outsideRange.length === 0 && unresolved.length > 0;
-  return new Failure("the range is not complete", {
+function assertComplete({ gaps, keys, outsideRange, unresolved }: GapReport): void {
+  const unproven = gaps.length + outsideRange.length;
+  if (keys.length > 0 && unproven + unresolved.length === 0) return;
+  const reasons = keys.length === 0 ? ["pending"] : gaps.map(({ reason }) => reason);
+  throw new Failure("the range is not complete", {
     code: "not_whole",
-    remedy: isOnlyUnresolved
-      ? "`mds-sync backfill` asks again; set the selector to none if the service has none"
-      : remedyFor(keys.length === 0 ? new Set(["pending"]) : reasons),
+    remedy:
+      unproven === 0 && unresolved.length > 0
+        ? "`mds-sync backfill` asks again; set the selector to none if the service has none"
+        : remedyFor(new Set(reasons)),
   });
 }
 

@@ -143,7 +143,6 @@ function toYaml(value: string): string {
   return /^[\w/.](?:[\w/.-]|:(?=[\w/.-]))*$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** Inserts the paths of one installation into the shipped unit. */
 export function fillUnit(template: string, installation: Omit<Installation, "unitFile">): string {
   const { node, program, settingsFile, secretFile, warehouse } = installation;
   const command = [node, program, "run", "--config", settingsFile].map(quoteArgument).join(" ");

@@ -91,7 +91,6 @@ function describeRelations(reader: Connection | undefined, asJson: boolean): str
   return `${list}\n\n\`mds-sync query --schema NAME\` shows the columns of one relation.`;
 }
 
-/** Lists the columns of one relation with their meaning. */
 function describeRelation(reader: Connection | undefined, given: string, asJson: boolean): string {
   const known = [...Object.keys(relationDocs), ...listUserRelations(reader)];
   const name = known.find((each) => each.toLowerCase() === given.toLowerCase());
@@ -138,7 +137,6 @@ async function writeRows(
   }
 }
 
-/** Parses `name=value` pairs. */
 export function readParameters(pairs: readonly string[] = [], now: Micros): QueryParameters {
   return Object.fromEntries(
     pairs.map((pair) => {

@@ -21,7 +21,9 @@ export function addServeCommand(program: Command, context: CommandContext): void
     .action(async (flags: { readonly hashSecret?: boolean }, command: Command) => {
       const { stdout, stderr, stopping, clock } = context;
       if (flags.hashSecret) {
-        stdout.write(`${await hashFromStdin(context)}\n`);
+        const secret = (context.stdin ? await text(context.stdin) : "").replace(/\r?\n$/, "");
+        if (secret === "") throw usageFailure("--hash-secret got no secret", "write the secret to stdin");
+        stdout.write(`${await hashSecret(secret)}\n`);
         return;
       }
       const { loaded, log } = loadWithLog(command, context);
@@ -40,10 +42,4 @@ export function addServeCommand(program: Command, context: CommandContext): void
       await server.close();
       stderr.write("stopped cleanly\n");
     });
-}
-
-async function hashFromStdin({ stdin }: CommandContext): Promise<string> {
-  const secret = (stdin ? await text(stdin) : "").replace(/\r?\n$/, "");
-  if (secret === "") throw usageFailure("--hash-secret got no secret", "write the secret to stdin");
-  return hashSecret(secret);
 }

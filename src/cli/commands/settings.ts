@@ -25,9 +25,11 @@ export function addSettingsCommand(program: Command, context: CommandContext): v
         context.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
         return;
       }
-      const lines = [...loaded.origins].map(([setting, origin]) =>
-        formatSetting(setting, origin, loaded.settings),
-      );
+      const lines = [...loaded.origins].map(([setting, origin]) => {
+        const value = settingAt(loaded.settings, setting);
+        const option = optionEntries.find(({ path }) => path === setting)?.option;
+        return [setting, (option ? option.format(value) : String(value)) || "-", origin];
+      });
       lines.push(["(client secret)", "never shown", loaded.secret.origin]);
       lines.push(["(shared password)", "never shown", loaded.sharedPassword.origin]);
       context.stdout.write(`${formatTable(lines, ["left", "left", "left"])}\n`);
@@ -35,10 +37,4 @@ export function addSettingsCommand(program: Command, context: CommandContext): v
         loaded.file ? `read from ${loaded.file}\n` : "no settings file: built-in defaults\n",
       );
     });
-}
-
-function formatSetting(setting: string, origin: string, settings: object): string[] {
-  const value = settingAt(settings, setting);
-  const option = optionEntries.find(({ path }) => path === setting)?.option;
-  return [setting, (option ? option.format(value) : String(value)) || "-", origin];
 }

@@ -28,13 +28,14 @@ export function formatGapList(report: GapReport, zone: TimeZone): string {
   const wording = wordingOf(report, zone);
   const { label, listed, heads, confirmation } = wording;
   const unselected = keys.filter(({ firstTs }) => firstTs === null);
+  const lead = listed.length > 0 ? "In addition," : "Nothing is missing:";
   const closing = [
     ...unresolved.map((selector) => `Unknown series: ${selector}.`),
     ...unselected.map((key) => `${label(key)} is not synced: the settings do not select it.`),
     ...(listed.length > 0 ? [`${summarizeGaps(listed)}.`] : []),
     ...confirmation,
     ...nextExpiry(listed, wording),
-    ...(heads > 0 ? [describeHeads(heads, listed)] : []),
+    ...(heads > 0 ? [`${lead} ${countHeads(heads)} (${SETTLING_REASON}).`] : []),
   ];
   if (keys.length === 0) closing.push("No stream with a history is synced yet.");
   else if (gaps.length + unresolved.length === 0 && unselected.length < keys.length)
@@ -145,11 +146,6 @@ function summarizeGaps(gaps: readonly GapRow[]): string {
 }
 
 const countHeads = (heads: number) => pluralize(heads, "head not confirmed yet", "heads not confirmed yet");
-
-function describeHeads(heads: number, listed: readonly GapRow[]): string {
-  if (listed.length > 0) return `In addition, ${countHeads(heads)} (${SETTLING_REASON}).`;
-  return `Nothing is missing: ${countHeads(heads)} (${SETTLING_REASON}).`;
-}
 
 /** `index_ticks GWA BTC`, with the id where several series share the name; a stream without series has no name. */
 function labelFor(keys: readonly LedgerKeySummary[]): Label {

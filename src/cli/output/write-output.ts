@@ -10,7 +10,6 @@ const WRITE_CHUNK_CHARS = 64 * 1024;
 /** Rows of a slow query are written at least this often. */
 const MAX_WRITE_DELAY_MS = 200;
 
-/** Joins pieces of text to chunks. */
 function* inChunks(pieces: Iterable<string>, clock: Pick<Clock, "monotonic">): Generator<string> {
   let pending = "";
   let writtenAt = clock.monotonic();

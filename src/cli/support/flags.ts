@@ -19,7 +19,6 @@ export function toConfirmationRules({ sync: { withdrawals } }: LoadedSettings["s
 export const logLevelOption = (note = "") =>
   ["--log-level <level>", `log level on stderr: ${logLevels.join(", ")}${note}`] as const;
 
-/** Creates the logger for a `--log-level` value. */
 export function createCommandLogger(level: string, stderr: TextOutput): Log {
   const known = logLevels.find((name): name is LogLevel => name === level);
   if (known === undefined) {

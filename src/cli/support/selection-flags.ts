@@ -71,7 +71,6 @@ function resolveStreams(name: string): readonly Stream[] {
   );
 }
 
-/** Parses the time of a flag. */
 export function readTimestamp(
   flag: string,
   text: string,

@@ -101,7 +101,7 @@ export function joinAsOf<Row extends object>(
   if (rows.length === 0) return [];
   const byName = Map.groupBy(rows.keys(), (at) => String(cell(rows[at] as Row, by)));
   // One by one: two names may be of one series.
-  const all = [...byName.keys()].map((name) => resolveSeries(connection, [name], { indexType, of })[0]);
+  const all = [...byName.keys()].map((name) => resolveSeries(connection, name, { indexType, of })[0]);
   const joined = new Array<Row & AsOfValue>(rows.length);
   [...byName.values()].forEach((own, n) => {
     const isBefore = (at: number, n: number) =>

@@ -22,35 +22,25 @@ export function addBackupCommand(program: Command, context: CommandContext): voi
       const warehouse = resolve(context.directory, path);
       const file = resolve(context.directory, given);
       const startedAt = context.clock.monotonic();
-      const bytes = await copyInProcess(warehouse, file, flags.force ?? false, context.stopping);
+      const { result: bytes, pid } = await runChildProcess<number>(
+        resolveSiblingModule("./backup-process", import.meta.url),
+        [warehouse, file, ...(flags.force ? ["force"] : [])],
+        { signal: context.stopping },
+      );
+      if (bytes === undefined) {
+        if (pid !== undefined) removePartialCopyOf(file, pid);
+        throw new Failure(`the copy to ${file} was stopped before it was complete`, {
+          family: "retry",
+          code: "stopped",
+          remedy: "start it again",
+        });
+      }
       const seconds = Math.round(context.clock.monotonic() - startedAt) / 1000;
       if (flags.json) context.stdout.write(`${JSON.stringify({ warehouse, file, bytes, seconds })}\n`);
       context.stderr.write(
         `${warehouse} is copied to ${file}: ${formatBytes(bytes)} in ${seconds.toFixed(1)} s\n`,
       );
     });
-}
-
-async function copyInProcess(
-  warehouse: string,
-  file: string,
-  force: boolean,
-  stopping: AbortSignal,
-): Promise<number> {
-  const { result: bytes, pid } = await runChildProcess<number>(
-    resolveSiblingModule("./backup-process", import.meta.url),
-    [warehouse, file, ...(force ? ["force"] : [])],
-    { signal: stopping },
-  );
-  if (bytes === undefined) {
-    if (pid !== undefined) removePartialCopyOf(file, pid);
-    throw new Failure(`the copy to ${file} was stopped before it was complete`, {
-      family: "retry",
-      code: "stopped",
-      remedy: "start it again",
-    });
-  }
-  return bytes;
 }
 
 export function addRestoreCommand(program: Command, context: CommandContext): void {

@@ -9,7 +9,7 @@ import { pluralize, wrapText } from "../../output/text.ts";
 import type { CommandContext, CommonFlags } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsFromFlags } from "../../support/flags.ts";
 import { toSyncSettings } from "../../support/session.ts";
-import { Check, type Finding, type ServiceProbe, worstExit } from "./finding.ts";
+import { Check, type Finding, type Probe, worstExit } from "./finding.ts";
 import { checkSelection } from "./selection-checks.ts";
 import { checkService } from "./service-checks.ts";
 import { checkSharedWarehouse } from "./shared-checks.ts";
@@ -62,7 +62,7 @@ async function runChecks(command: Command, context: CommandContext): Promise<Fin
   const [service, settingsFindings] = checkServiceSettings(loaded);
   const { clock, stopping } = context;
   const warehousePath = settings.warehouse.path;
-  const base: Omit<ServiceProbe, "client"> = {
+  const base: Probe = {
     clock,
     runWithTimeout: (work) => withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work),
   };

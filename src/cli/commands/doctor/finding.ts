@@ -3,11 +3,14 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 
-/** The service, as the checks ask it: each question has a few seconds. */
-export interface ServiceProbe {
-  readonly client: ServiceClient;
+/** How the checks ask: each question has a few seconds. */
+export interface Probe {
   readonly clock: Clock;
   readonly runWithTimeout: TimeoutRunner;
+}
+
+export interface ServiceProbe extends Probe {
+  readonly client: ServiceClient;
 }
 
 /** The result of one check. A warning informs the operator; a problem keeps something from working. */
@@ -20,7 +23,6 @@ export interface Finding {
   readonly exit?: ExitCode;
 }
 
-/** What one check can find. */
 export class Check {
   readonly #check: string;
 

@@ -1,5 +1,6 @@
 import { exitCode } from "../../../model/failure.ts";
 import { MICROS_PER_MS } from "../../../model/time.ts";
+import type { ServiceClient } from "../../../service/client/client.ts";
 import type { SyncSettings } from "../../../sync/context/context.ts";
 import { fetchAllRecords, fetchDirectory } from "../../../sync/selection/fetch-directory.ts";
 import { describeNotice, findNotices, type SelectorNotice } from "../../../sync/selection/selectors.ts";
@@ -11,10 +12,11 @@ import {
 } from "../../../warehouse/lookups/service-identity.ts";
 import { openReader } from "../../../warehouse/reader.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
-import { Check, type Finding, type ServiceProbe, unlessFailed } from "./finding.ts";
+import { Check, type Finding, type Probe, unlessFailed } from "./finding.ts";
 
-/** Without a client if the service is not configured or grants no token. */
-interface SelectionCheckOptions extends Omit<ServiceProbe, "client">, Partial<Pick<ServiceProbe, "client">> {
+interface SelectionCheckOptions extends Probe {
+  /** Undefined if the service is not configured or grants no token. */
+  readonly client: ServiceClient | undefined;
   readonly settings: SyncSettings;
   readonly warehousePath: string;
 }

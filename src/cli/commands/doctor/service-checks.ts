@@ -14,7 +14,7 @@ import { guessMissingScope, type ServiceRequest } from "../../../service/http/re
 import { followFeed } from "../../../service/live/feed.ts";
 import { SubscriptionStates } from "../../../service/live/subscription-states.ts";
 import { formatDuration } from "../../output/text.ts";
-import { Check, type Finding, type ServiceProbe } from "./finding.ts";
+import { Check, type Finding, type Probe, type ServiceProbe } from "./finding.ts";
 
 const NETWORK_REMEDY = "check the address, the network, and any proxy or firewall";
 
@@ -22,7 +22,7 @@ const NETWORK_REMEDY = "check the address, the network, and any proxy or firewal
 export async function checkService(
   service: ServiceSettings,
   sync: Settings["sync"],
-  base: Omit<ServiceProbe, "client">,
+  base: Probe,
   /** More checks; without a client if the service grants no token. */
   checkWithClient: (client: ServiceClient | undefined) => Promise<Finding[]>,
 ): Promise<Finding[]> {
