@@ -104,7 +104,7 @@ export class Warehouse implements Disposable {
   bars(series: SeriesSelection, options: BarOptions & { readonly as?: "columns" }): BarRow[] | BarArrays[] {
     const grid = readGrid(options);
     return this.#inTransaction(options, (connection) => {
-      const plans = this.#plan(connection, series, { ...options, grid });
+      const plans = this.#plan(connection, { ...options, names: series, grid });
       const rows = plans.map((plan) => [...readBars(connection, plan, grid, options.running)]);
       if (options.as !== "columns") return rows.flat();
       return plans.map((plan, at) => toBarArrays(plan.series, rows[at] ?? []));
@@ -116,7 +116,7 @@ export class Warehouse implements Disposable {
   ticks(series: SeriesSelection, options?: TickOptions): TickRow[];
   ticks(series: SeriesSelection, options: TickOptions | TickArrayOptions = {}): TickRow[] | TickArrays[] {
     return this.#inTransaction(options, (connection) => {
-      const plans = this.#plan(connection, series, { ...options, source: "ticks" });
+      const plans = this.#plan(connection, { ...options, names: series, source: "ticks" });
       if ("as" in options) {
         const { columns = ["price"] } = options;
         return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
@@ -131,7 +131,7 @@ export class Warehouse implements Disposable {
    */
   async *iterBars(series: SeriesSelection, options: BarOptions): AsyncGenerator<BarRow, void, undefined> {
     const grid = readGrid(options);
-    const plan = (connection: Connection) => this.#plan(connection, series, { ...options, grid });
+    const plan = (connection: Connection) => this.#plan(connection, { ...options, names: series, grid });
     yield* this.#iterate(options, plan, (connection, one) =>
       readBarBlock(connection, one, grid, options.running),
     );
@@ -143,7 +143,8 @@ export class Warehouse implements Disposable {
     options: TickOptions = {},
   ): AsyncGenerator<TickRow, void, undefined> {
     const zone = findTimeZone(options.tz);
-    const plan = (connection: Connection) => this.#plan(connection, series, { ...options, source: "ticks" });
+    const asked = { ...options, names: series, source: "ticks" } as const;
+    const plan = (connection: Connection) => this.#plan(connection, asked);
     yield* this.#iterate(options, plan, (connection, one) => readTickBlock(connection, one, zone));
   }
 
@@ -252,12 +253,8 @@ export class Warehouse implements Disposable {
     this.close();
   }
 
-  #plan(
-    connection: Connection,
-    series: SeriesSelection,
-    options: Omit<ReadPlanOptions, "names">,
-  ): ReadPlan[] {
-    const plans = planReads(connection, { ...options, names: series });
+  #plan(connection: Connection, options: ReadPlanOptions): ReadPlan[] {
+    const plans = planReads(connection, options);
     // A name alone gives an empty result, which says the same.
     if (plans.length > 1)
       for (const one of plans) this.#warn(describeMissingRows(one.series, one.source), "MDS_NO_ROWS");
