@@ -22,7 +22,10 @@ export function addCompletionCommand(program: Command, context: CommandContext):
     .argument("<shell>", "bash, zsh or fish");
   addSettingsFlags(command, "warehouse").action((shell: string) => {
     if (shell === "series") {
-      context.stdout.write(listSeries(loadSettingsAndWarn(command, context).settings.warehouse.path));
+      const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
+      // A script asks: without a warehouse there is nothing to complete.
+      const series = existsSync(path) ? withReader(path, readSeries) : [];
+      context.stdout.write([...new Set(series.map(({ name }) => `${name}\n`))].join(""));
       return;
     }
     const known = COMPLETION_SHELLS.find((name) => name === shell);
@@ -32,13 +35,6 @@ export function addCompletionCommand(program: Command, context: CommandContext):
     }
     context.stdout.write(completionScripts[known](describeCommands(program)));
   });
-}
-
-/** One name per line; nothing without a warehouse, since a script asks. */
-function listSeries(path: string): string {
-  if (!existsSync(path)) return "";
-  const names = withReader(path, (connection) => readSeries(connection).map(({ name }) => `${name}\n`));
-  return [...new Set(names)].join("");
 }
 
 /** Words that complete the value of an option. */
