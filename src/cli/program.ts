@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { fileURLToPath } from "node:url";
-import { Command, CommanderError, type Option } from "commander";
+import { Command, CommanderError } from "commander";
 import { exitCode, Failure } from "../model/failure.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { exitAfter } from "../runtime/timeouts.ts";
@@ -21,121 +21,70 @@ const STOPPED_EXIT_DELAY_MS = 400;
 
 type AddCommand = (program: Command, context: CommandContext) => void;
 
-interface CommandEntry {
-  /** Its arguments, for the list of commands. */
-  readonly usage?: string;
-  readonly summary: string;
-  readonly load: () => Promise<AddCommand>;
-}
+/** A command loads SQLite, and more, when it is loaded. */
+const loaders: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  run: async () => (await import("./commands/run.ts")).addRunCommand,
+  init: async () => (await import("./commands/init.ts")).addInitCommand,
+  plan: async () => (await import("./commands/plan.ts")).addPlanCommand,
+  backfill: async () => (await import("./commands/backfill.ts")).addBackfillCommand,
+  status: async () => (await import("./commands/status.ts")).addStatusCommand,
+  gaps: async () => (await import("./commands/gaps.ts")).addGapsCommand,
+  verify: async () => (await import("./commands/verify.ts")).addVerifyCommand,
+  bars: async () => (await import("./commands/data/bars.ts")).addBarsCommand,
+  ticks: async () => (await import("./commands/data/ticks.ts")).addTicksCommand,
+  asof: async () => (await import("./commands/data/asof.ts")).addAsofCommand,
+  check: async () => (await import("./commands/data/check.ts")).addCheckCommand,
+  query: async () => (await import("./commands/query.ts")).addQueryCommand,
+  export: async () => (await import("./commands/export.ts")).addExportCommand,
+  share: async () => (await import("./commands/share.ts")).addShareCommand,
+  backup: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
+  restore: async () => (await import("./commands/copies/backup.ts")).addRestoreCommand,
+  serve: async () => (await import("./commands/serve.ts")).addServeCommand,
+  doctor: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
+  settings: async () => (await import("./commands/settings.ts")).addSettingsCommand,
+  simulate: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
+  completion: async () => (await import("./commands/completion.ts")).addCompletionCommand,
+};
 
-/** In the order of the help text, which loads none of them: a command loads SQLite, and more, when it is loaded. */
-const commands: Readonly<Record<string, CommandEntry>> = {
-  run: {
-    summary: "run the daemon: fill gaps, follow the live feed, serve the dashboard",
-    load: async () => (await import("./commands/run.ts")).addRunCommand,
-  },
-  init: {
-    summary: "write a commented settings file and a systemd unit",
-    load: async () => (await import("./commands/init.ts")).addInitCommand,
-  },
-  plan: {
-    summary: "estimate a backfill: series, gaps, requests, rows, disk, minutes",
-    load: async () => (await import("./commands/plan.ts")).addPlanCommand,
-  },
-  backfill: {
-    summary: "fill every gap of what the settings select, then exit; for cron",
-    load: async () => (await import("./commands/backfill.ts")).addBackfillCommand,
-  },
-  status: {
-    summary: "show coverage, gaps and freshness of each stream",
-    load: async () => (await import("./commands/status.ts")).addStatusCommand,
-  },
-  gaps: {
-    summary: "list every gap with its state, or check whether a range is complete",
-    load: async () => (await import("./commands/gaps.ts")).addGapsCommand,
-  },
-  verify: {
-    summary: "compare the warehouse with the service, and repair differences",
-    load: async () => (await import("./commands/verify.ts")).addVerifyCommand,
-  },
-  bars: {
-    usage: "<series...>",
-    summary: "bars of any length, of one series or several side by side",
-    load: async () => (await import("./commands/data/bars.ts")).addBarsCommand,
-  },
-  ticks: {
-    usage: "<series...>",
-    summary: "the ticks of series, to the last digit",
-    load: async () => (await import("./commands/data/ticks.ts")).addTicksCommand,
-  },
-  asof: {
-    usage: "<time> <series...>",
-    summary: "what each series was worth at or before a moment",
-    load: async () => (await import("./commands/data/asof.ts")).addAsofCommand,
-  },
-  check: {
-    usage: "<line...>",
-    summary: "recompute what --cite has cited, in any warehouse of the service",
-    load: async () => (await import("./commands/data/check.ts")).addCheckCommand,
-  },
-  query: {
-    usage: "[sql]",
-    summary: "run read-only SQL over the warehouse, or list its relations",
-    load: async () => (await import("./commands/query.ts")).addQueryCommand,
-  },
-  export: {
-    summary: "write Parquet files, and a DuckDB file whose views read them",
-    load: async () => (await import("./commands/export.ts")).addExportCommand,
-  },
-  share: {
-    summary: "forward to the shared warehouse (PostgreSQL) what it lacks",
-    load: async () => (await import("./commands/share.ts")).addShareCommand,
-  },
-  backup: {
-    usage: "<file>",
-    summary: "copy the warehouse, even while the daemon writes",
-    load: async () => (await import("./commands/copies/backup.ts")).addBackupCommand,
-  },
-  restore: {
-    usage: "<file>",
-    summary: "put a copy in the place of the warehouse",
-    load: async () => (await import("./commands/copies/backup.ts")).addRestoreCommand,
-  },
-  serve: {
-    summary: "serve the service's own API from the warehouse, live or as a replay",
-    load: async () => (await import("./commands/serve.ts")).addServeCommand,
-  },
-  doctor: {
-    summary: "check settings, credentials, network, scopes, clock, warehouse, disk",
-    load: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
-  },
-  settings: {
-    summary: "show every setting, its value, and where the value comes from",
-    load: async () => (await import("./commands/settings.ts")).addSettingsCommand,
-  },
-  simulate: {
-    usage: "[-- command...]",
-    summary: "run the built-in simulator of the service, to try clients",
-    load: async () => (await import("./commands/simulate.ts")).addSimulateCommand,
-  },
-  completion: {
-    usage: "<shell>",
-    summary: "write a script that completes commands, options and names of series",
-    load: async () => (await import("./commands/completion.ts")).addCompletionCommand,
-  },
+/** The list of commands in the help, which loads none of them: each with its arguments. */
+const summaries = {
+  run: "run the daemon: fill gaps, follow the live feed, serve the dashboard",
+  init: "write a commented settings file and a systemd unit",
+  plan: "estimate a backfill: series, gaps, requests, rows, disk, minutes",
+  backfill: "fill every gap of what the settings select, then exit; for cron",
+  status: "show coverage, gaps and freshness of each stream",
+  gaps: "list every gap with its state, or check whether a range is complete",
+  verify: "compare the warehouse with the service, and repair differences",
+  "bars <series...>": "bars of any length, of one series or several side by side",
+  "ticks <series...>": "the ticks of series, to the last digit",
+  "asof <time> <series...>": "what each series was worth at or before a moment",
+  "check <line...>": "recompute what --cite has cited, in any warehouse of the service",
+  "query [sql]": "run read-only SQL over the warehouse, or list its relations",
+  export: "write Parquet files, and a DuckDB file whose views read them",
+  share: "forward to the shared warehouse (PostgreSQL) what it lacks",
+  "backup <file>": "copy the warehouse, even while the daemon writes",
+  "restore <file>": "put a copy in the place of the warehouse",
+  serve: "serve the service's own API from the warehouse, live or as a replay",
+  doctor: "check settings, credentials, network, scopes, clock, warehouse, disk",
+  settings: "show every setting, its value, and where the value comes from",
+  "simulate [-- command...]": "run the built-in simulator of the service, to try clients",
+  "completion <shell>": "write a script that completes commands, options and names of series",
 };
 
 /** The commands that the arguments need: the named one, or all for a script that completes them. */
-function entriesFor([name, ...rest]: readonly string[]): readonly CommandEntry[] {
+function loadersFor([name, ...rest]: readonly string[]) {
   // A shell runs `completion series` at each tab.
-  if (name === "completion" && !rest.includes("series")) return Object.values(commands);
-  const entry = name !== undefined && Object.hasOwn(commands, name) ? commands[name] : undefined;
-  return entry ? [entry] : [];
+  if (name === "completion" && !rest.includes("series")) return Object.values(loaders);
+  const load = name !== undefined && Object.hasOwn(loaders, name) ? loaders[name] : undefined;
+  return load ? [load] : [];
 }
 
 /** Runs the program and returns its exit code. Every failure is one line on stderr, with its remedy; a daemon's is a log record. */
 export async function main(args: readonly string[]): Promise<number> {
-  nameSourcesOnCrash();
+  // Before Node prints the trace of a crash.
+  process.on("uncaughtExceptionMonitor", (error) => {
+    if (error instanceof Error && error.stack !== undefined) error.stack = nameSources(error.stack);
+  });
   const stop = new AbortController();
   // A reader that closed the pipe (`| head`) is not a failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -206,6 +155,7 @@ async function recordMessages(given: CommandContext): Promise<CommandContext> {
 
 /** The program with the commands that the arguments need; the others have only what the list of commands shows. */
 export async function buildProgram(args: readonly string[], context: CommandContext): Promise<Command> {
+  const terms = new Map<string, string>();
   const program = new Command("mds-sync")
     .description("A market data service in your own database: complete, exact, and able to prove it.")
     .version(programVersion(), "-V, --version", "show the version")
@@ -219,14 +169,21 @@ export async function buildProgram(args: readonly string[], context: CommandCont
       getOutHelpWidth: () => 100,
     })
     .configureHelp({
-      groupItems: withoutSettings,
-      subcommandTerm: (command) => [command.name(), commands[command.name()]?.usage].join(" ").trim(),
+      // The help of a command fits on a screen: that of `settings` alone describes the flags of all settings.
+      groupItems(_all, visible, getGroup) {
+        const groups = Map.groupBy(visible, getGroup);
+        groups.delete(SETTINGS_HEADING);
+        return groups;
+      },
+      subcommandTerm: (command) => terms.get(command.name()) ?? command.name(),
     })
     .addHelpText("after", "\nmds-sync COMMAND --help describes one command.");
-  for (const add of await Promise.all(entriesFor(args).map(({ load }) => load()))) add(program, context);
-  for (const [name, { summary }] of Object.entries(commands)) {
+  for (const add of await Promise.all(loadersFor(args).map((load) => load()))) add(program, context);
+  for (const [term, summary] of Object.entries(summaries)) {
+    const [name = ""] = term.split(" ");
     const command = program.commands.find((loaded) => loaded.name() === name) ?? program.command(name);
     command.summary(summary);
+    terms.set(name, term);
   }
   for (const command of program.commands) {
     if (command.name() === "settings") command.configureHelp({});
@@ -235,17 +192,6 @@ export async function buildProgram(args: readonly string[], context: CommandCont
     if (examples.length > 0) command.addHelpText("after", more.join("\n"));
   }
   return program;
-}
-
-/** The help of a command fits on a screen: that of `settings` alone describes the flags of all settings. */
-function withoutSettings<T extends Command | Option>(
-  _all: T[],
-  visible: T[],
-  getGroup: (item: T) => string,
-): Map<string, T[]> {
-  const groups = Map.groupBy(visible, getGroup);
-  groups.delete(SETTINGS_HEADING);
-  return groups;
 }
 
 function listSettings(command: Command): string[] {
@@ -312,11 +258,4 @@ function readSourceMap(file: string): SourceMap | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Names the sources in the trace of a crash, before Node prints it. */
-function nameSourcesOnCrash(): void {
-  process.on("uncaughtExceptionMonitor", (error) => {
-    if (error instanceof Error && error.stack !== undefined) error.stack = nameSources(error.stack);
-  });
 }

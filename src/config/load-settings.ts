@@ -11,7 +11,7 @@ export interface SettingsSources {
   /** The environment, as in process.env. */
   env: Readonly<Record<string, string | undefined>>;
   /** Values of flags by the path of their setting. */
-  flags?: Readonly<Record<string, string>>;
+  flags?: Readonly<Record<string, string | undefined>>;
   /** `--config`. */
   file?: string | undefined;
   /** Where to look for ./mds-sync.yaml. Absent: no file is read, not even the system's. */

@@ -61,7 +61,7 @@ interface DaemonOptions extends Pick<IngestThreadOptions, "startWorker"> {
   readonly mayAdopt?: boolean;
   /** Called with the dashboard's address once it is served. */
   readonly onServing?: (address: string) => void;
-  readonly startProgress?: (context: SyncContext) => { end(): void };
+  readonly startProgress?: (context: SyncContext) => () => void;
   /** Called once, when all gaps that existed at the start are filled. */
   readonly onFilled?: (rows: number) => void;
   readonly onLiveRows?: (rows: { readonly indexTicks: number; readonly exchangeTicks: number }) => void;
@@ -181,10 +181,10 @@ class Daemon {
     let isClean = false;
     try {
       const context = await this.#open();
-      const progress = this.#options.startProgress?.(context);
-      const tasks = await this.#start(context, () => progress?.end());
+      const endProgress = this.#options.startProgress?.(context);
+      const tasks = await this.#start(context, () => endProgress?.());
       if (!this.#signal.aborted) await once(this.#signal, "abort");
-      progress?.end();
+      endProgress?.();
       await finishesWithin(clock, TASKS_STOP_TIMEOUT_MS, Promise.all(tasks));
       this.#failureStop.signal.throwIfAborted();
     } catch (error) {

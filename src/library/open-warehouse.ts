@@ -23,8 +23,7 @@ import type {
   TimeInput,
   WholeOptions,
 } from "./read-options.ts";
-import { joinAsOf } from "./reading/as-of-join.ts";
-import { readAsOf } from "./reading/as-of-reader.ts";
+import { joinAsOf, readAsOf } from "./reading/as-of-reader.ts";
 import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { checkFile } from "./reading/check-citation.ts";
@@ -105,7 +104,7 @@ export class Warehouse implements Disposable {
   bars(series: SeriesSelection, options: BarOptions & { readonly as?: "columns" }): BarRow[] | BarArrays[] {
     const grid = readGrid(options);
     return this.#inTransaction(options, (connection) => {
-      const plans = this.#plan(connection, series, { ...options, grid });
+      const plans = this.#plan(connection, { ...options, names: series, grid });
       const rows = plans.map((plan) => [...readBars(connection, plan, grid, options.running)]);
       if (options.as !== "columns") return rows.flat();
       return plans.map((plan, at) => toBarArrays(plan.series, rows[at] ?? []));
@@ -117,7 +116,7 @@ export class Warehouse implements Disposable {
   ticks(series: SeriesSelection, options?: TickOptions): TickRow[];
   ticks(series: SeriesSelection, options: TickOptions | TickArrayOptions = {}): TickRow[] | TickArrays[] {
     return this.#inTransaction(options, (connection) => {
-      const plans = this.#plan(connection, series, { ...options, source: "ticks" });
+      const plans = this.#plan(connection, { ...options, names: series, source: "ticks" });
       if ("as" in options) {
         const { columns = ["price"] } = options;
         return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
@@ -132,7 +131,7 @@ export class Warehouse implements Disposable {
    */
   async *iterBars(series: SeriesSelection, options: BarOptions): AsyncGenerator<BarRow, void, undefined> {
     const grid = readGrid(options);
-    const plan = (connection: Connection) => this.#plan(connection, series, { ...options, grid });
+    const plan = (connection: Connection) => this.#plan(connection, { ...options, names: series, grid });
     yield* this.#iterate(options, plan, (connection, one) =>
       readBarBlock(connection, one, grid, options.running),
     );
@@ -144,7 +143,8 @@ export class Warehouse implements Disposable {
     options: TickOptions = {},
   ): AsyncGenerator<TickRow, void, undefined> {
     const zone = findTimeZone(options.tz);
-    const plan = (connection: Connection) => this.#plan(connection, series, { ...options, source: "ticks" });
+    const asked = { ...options, names: series, source: "ticks" } as const;
+    const plan = (connection: Connection) => this.#plan(connection, asked);
     yield* this.#iterate(options, plan, (connection, one) => readTickBlock(connection, one, zone));
   }
 
@@ -157,7 +157,7 @@ export class Warehouse implements Disposable {
     const zone = findTimeZone(options.tz);
     return this.#inTransaction(options, (connection) => {
       const moments = readMoments(at, readPresentTs(connection), zone);
-      const all = resolveSources(connection, toList(series), options);
+      const all = resolveSources(connection, series, options);
       return all.flatMap((one) => moments.map((moment) => readAsOf(connection, one, moment, zone)));
     });
   }
@@ -185,7 +185,7 @@ export class Warehouse implements Disposable {
     return this.#inTransaction(options, (connection) => {
       const [now, zone] = [readPresentTs(connection), findTimeZone(options.tz)];
       const range = { from: readTime(options.from, now, zone), to: readTime(options.to, now, zone) };
-      const all = resolveSeries(connection, toList(series), options);
+      const all = resolveSeries(connection, series, options);
       const streamed = all.map((one) => ({ series: one, stream: options.stream ?? one.stream }));
       return findMissing(connection, streamed, range).length === 0;
     });
@@ -211,7 +211,7 @@ export class Warehouse implements Disposable {
       const { of, tz } = options;
       return this.#inTransaction(options, (connection) => {
         const moments = readMoments(at, readPresentTs(connection), findTimeZone(tz));
-        const all = resolveSources(connection, toList(series), options);
+        const all = resolveSources(connection, series, options);
         const schedule = typeof at === "object" && "from" in at ? at.at : undefined;
         return cite(connection, askAsOf(connection, all, { of, tz, moments, schedule }));
       });
@@ -219,7 +219,7 @@ export class Warehouse implements Disposable {
     const [series, options = {}] = args as [SeriesSelection, (TickOptions & Partial<BarOptions>)?];
     const more = method === "bars" ? { grid: readGrid(options as BarOptions) } : { source: "ticks" as const };
     return this.#inTransaction(options, (connection) => {
-      const plans = planReads(connection, { ...options, ...more, names: toList(series) });
+      const plans = planReads(connection, { ...options, ...more, names: series });
       return cite(connection, askFor(connection, plans, options));
     });
   }
@@ -253,12 +253,8 @@ export class Warehouse implements Disposable {
     this.close();
   }
 
-  #plan(
-    connection: Connection,
-    series: SeriesSelection,
-    options: Omit<ReadPlanOptions, "names">,
-  ): ReadPlan[] {
-    const plans = planReads(connection, { ...options, names: toList(series) });
+  #plan(connection: Connection, options: ReadPlanOptions): ReadPlan[] {
+    const plans = planReads(connection, options);
     // A name alone gives an empty result, which says the same.
     if (plans.length > 1)
       for (const one of plans) this.#warn(describeMissingRows(one.series, one.source), "MDS_NO_ROWS");
@@ -328,10 +324,6 @@ export class Warehouse implements Disposable {
 
 function readGrid({ every, tz }: BarOptions): BarGrid {
   return createBarGrid(every, findTimeZone(tz));
-}
-
-function toList(series: SeriesSelection): readonly string[] {
-  return typeof series === "string" ? [series] : series;
 }
 
 function toPlainInteger(value: unknown): unknown {

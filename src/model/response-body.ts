@@ -16,9 +16,8 @@ export interface ResponseBody {
   readonly requestedAt: number;
 }
 
-const MAX_DECODED_BODY_BYTES = 64 * 1024 * 1024;
-/** The HTTP client stops reading a compressed body at this size. */
-export const MAX_BODY_BYTES = MAX_DECODED_BODY_BYTES;
+/** The HTTP client stops reading a body at this size; it is also the limit once decompressed. */
+export const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 /**
  * The client retries an unreadable page like a broken connection; it never counts as the end of a walk.
@@ -69,10 +68,7 @@ function gzipLengthHint(gzipped: Uint8Array): number {
  * Decompresses a body and strips its byte order mark. Detects gzip by its magic bytes: the header may be wrong.
  * Throws `malformed_body`; never returns a part of a page.
  */
-export function decodeBody(
-  { bytes }: Pick<ResponseBody, "bytes">,
-  maxBytes = MAX_DECODED_BODY_BYTES,
-): Uint8Array {
+export function decodeBody({ bytes }: Pick<ResponseBody, "bytes">, maxBytes = MAX_BODY_BYTES): Uint8Array {
   const isGzip = bytes[0] === 0x1f && bytes[1] === 0x8b;
   let plain: Uint8Array = bytes;
   if (isGzip) {

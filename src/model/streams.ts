@@ -198,17 +198,13 @@ export function streamDefinition(stream: Stream): StreamDefinition {
   return streamTable[stream];
 }
 
-const streamsByEndpoint = new Map<string, Stream>(
-  streams.map((stream) => [streamTable[stream].endpoint, stream]),
-);
-
 export type HistoryEndpoint = StreamTable[HistoryStream]["endpoint"];
 
 /** The stream that an endpoint (a path template below /v3) serves; undefined for other endpoints. */
 export function streamOfEndpoint(endpoint: HistoryEndpoint): HistoryStream;
 export function streamOfEndpoint(endpoint: string): Stream | undefined;
 export function streamOfEndpoint(endpoint: string): Stream | undefined {
-  return streamsByEndpoint.get(endpoint);
+  return streams.find((stream) => streamTable[stream].endpoint === endpoint);
 }
 
 /** The period between two records of a series. */

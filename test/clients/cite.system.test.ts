@@ -1,12 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
-import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runPython } from "../support/clients/run-python.ts";
 import { hasModules } from "../support/has-tool.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { fillTicks, getStart } from "../support/library/ticks-warehouse.ts";
-import { createWarehouse, openForWriting } from "../support/warehouse/filled-warehouse.ts";
+import { commitTo, createWarehouse } from "../support/warehouse/filled-warehouse.ts";
 import { decimal, tick } from "../support/warehouse/records.ts";
 import { retract } from "../support/warehouse/settle.ts";
 import { writeTicks } from "../support/warehouse/write-records.ts";
@@ -22,6 +21,9 @@ print(json.dumps([eval(each) for each in sys.argv[2:]]))
 `;
   return JSON.parse(runPython(script, [path, ...asked])) as unknown[];
 }
+
+const checkInPython = (path: string, lines: readonly string[]) =>
+  ask(path, ...lines.map((line) => `w.check(${JSON.stringify(line)})`));
 
 const minute = (n: number) => formatTimestamp(SNAPSHOTS_FROM + n * MINUTE);
 const [from, to] = [minute(0), minute(10)];
@@ -54,11 +56,6 @@ const questions: readonly (readonly [string, (warehouse: Warehouse) => string])[
   ],
 ];
 
-const change = (path: string, work: (transaction: Transaction) => void) => {
-  const writer = openForWriting(path);
-  writer.transaction(work);
-  writer.close();
-};
 const withoutState = (line: string) => line.replace(/ state=.*/, "");
 
 describe.runIf(hasPandas)("a citation in Python", () => {
@@ -69,7 +66,7 @@ describe.runIf(hasPandas)("a citation in Python", () => {
     const found = ask(path, ...questions.map(([asked]) => asked)) as string[];
     expect(found.map(withoutState)).toEqual(lines.map(withoutState));
     for (const line of found) expect(warehouse.check(line)).toMatchObject({ equal: true });
-    const checks = ask(path, ...lines.map((line) => `w.check(${JSON.stringify(line)})`));
+    const checks = checkInPython(path, lines);
     expect(checks).toEqual(
       lines.map((line) => ({ ...warehouse.check(line), is_complete: expect.any(Boolean) })),
     );
@@ -86,8 +83,7 @@ describe.runIf(hasPandas)("a citation in Python", () => {
       warehouse.cite("bars", "BTC/USD", { every: "2d" }),
       warehouse.cite("asOf", range.from, ["BTC/USD", "BTC"]),
     ];
-    for (const check of ask(path, ...lines.map((line) => `w.check(${JSON.stringify(line)})`)))
-      expect(check).toMatchObject({ equal: true });
+    for (const check of checkInPython(path, lines)) expect(check).toMatchObject({ equal: true });
   });
 
   it("tells the same first difference as TypeScript", () => {
@@ -98,14 +94,14 @@ describe.runIf(hasPandas)("a citation in Python", () => {
       return [w.cite("ticks", "BTC", whole), w.cite("bars", "BTC", { ...whole, every: "5m" })];
     })();
     const corrected = tick(SNAPSHOTS_FROM + 6 * MINUTE, "406.5", { volume: decimal("1000.5") });
-    change(path, (transaction) => writeTicks(transaction, [corrected]));
-    change(other, (transaction) => {
+    commitTo(path, (transaction) => writeTicks(transaction, [corrected]));
+    commitTo(other, (transaction) => {
       const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       const ts = SNAPSHOTS_FROM + 7 * MINUTE;
       transaction.statement("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?").run([series, ts]);
       retract(transaction, { stream: "index_ticks", series }, { from: ts, to: ts + MINUTE });
     });
-    change(third, (transaction) => {
+    commitTo(third, (transaction) => {
       const values = [transaction.dictionary.getSeriesKey("GWA", "btc-id"), SNAPSHOTS_FROM + 6 * MINUTE];
       transaction.statement("UPDATE index_tick_rows SET price = 5 WHERE series = ? AND ts = ?").run(values);
     });
@@ -116,7 +112,7 @@ describe.runIf(hasPandas)("a citation in Python", () => {
     ] as const) {
       using warehouse = openWarehouse(file);
       const asked = file === path ? lines : lines.slice(0, 1);
-      const checks = ask(file, ...asked.map((line) => `w.check(${JSON.stringify(line)})`));
+      const checks = checkInPython(file, asked);
       for (const [at, line] of asked.entries()) {
         const expected = warehouse.check(line);
         expect(expected.difference?.reason).toBe(reason);

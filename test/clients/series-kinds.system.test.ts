@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { runPython } from "../support/clients/run-python.ts";
@@ -6,7 +6,7 @@ import { hasModules } from "../support/has-tool.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
 import { createWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
-const hasPandas = hasModules("pandas", "series of all kinds in Python");
+const hasPandas = hasModules("pandas", "series of all kinds, and their names, in Python");
 
 const questions = [
   ["Kraken:BTC/USD", null],
@@ -108,3 +108,28 @@ const pandasTime = (n: number) =>
   formatTimestamp(SNAPSHOTS_FROM + n * MINUTE)
     .replace("T", " ")
     .replace(/\.0+Z/, "+00:00");
+
+describe.runIf(hasPandas)("a name in Python", () => {
+  it("that two series share tells its choices, and takes them", () => {
+    const stdout = runPython(`
+from mds.names import Series, find_series
+known = [Series(("GWA", "l1", "LUNA")), Series(("GWA", "l2", "LUNA")), Series(("LX", "l3", "LUNA"))]
+assets = lambda: {"l1": ("Terra Classic", "inactive"), "l2": ("Terra", "active")}
+days = lambda series: {"l1": ("2019-05-07", "2022-05-13"), "l2": ("2022-05-28", "2026-02-28")}.get(series.index_id)
+for name in ("LUNA@2022", "GWA:LUNA@2019", "terra", "LX:LUNA", "LUNA", "LUNA@2020"):
+    try:
+        print(find_series(name, known, None, assets, days).index_id)
+    except Exception as error:
+        print(error)
+`);
+    expect(stdout.trimEnd().split("\n")).toEqual([
+      "l2",
+      "l1",
+      "l2",
+      "l3",
+      "LUNA names 3 series: write LUNA@2019 (Terra Classic, inactive, 2019-05-07 to 2022-05-13) or " +
+        "LUNA@2022 (Terra, active, 2022-05-28 to 2026-02-28) or LX:LUNA (no rows)",
+      "the warehouse has no series LUNA@2020: did you mean LUNA?",
+    ]);
+  });
+});

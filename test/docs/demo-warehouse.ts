@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, writeFil
 import { dirname, join } from "node:path";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { streams } from "../../src/model/streams.ts";
-import { type Micros, parseTimestamp } from "../../src/model/time.ts";
+import type { Micros } from "../../src/model/time.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { keepPastRow } from "../../src/warehouse/rows/row-sql.ts";
 import { rowTables } from "../../src/warehouse/tables/row-tables.ts";
@@ -12,7 +12,7 @@ import { ManualClock } from "../support/manual-clock.ts";
 import { runBackfill, serviceEnv } from "../support/sync/sync-session.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { TEMPLATE_VARIABLE } from "../support/warehouse/empty-warehouse.ts";
-import { decimal, tick } from "../support/warehouse/records.ts";
+import { decimal, parseTs, tick } from "../support/warehouse/records.ts";
 import { retract } from "../support/warehouse/settle.ts";
 import { writeRecords } from "../support/warehouse/write-records.ts";
 
@@ -77,7 +77,7 @@ async function fillTemplate(folder: string): Promise<{ path: string; clock: Manu
     // All years of daily bars would take seconds to fetch, so they get a window; a run with a window takes no snapshots.
     const daily = {
       streams: ["ohlcv"] as const,
-      window: { from: toTs("2025-11-01T00:00:00Z"), to: toTs(START) },
+      window: { from: parseTs("2025-11-01T00:00:00Z"), to: parseTs(START) },
     };
     const others = { streams: streams.filter((stream) => stream !== "ohlcv") };
     for (const [wait, scope] of [
@@ -104,7 +104,7 @@ function addDefects(path: string, clock: ManualClock): void {
           .statement("SELECT series, index_id AS indexId FROM series WHERE index_type = 'GWA' AND name = ?")
           .get([name]) as { series: number; indexId: string };
       const { series } = idOf("ETH");
-      const gap = { from: toTs("2026-02-28T06:30:00Z"), to: toTs("2026-02-28T08:00:00Z") };
+      const gap = { from: parseTs("2026-02-28T06:30:00Z"), to: parseTs("2026-02-28T08:00:00Z") };
       const lost = transaction.statement<Micros>(
         "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?",
       );
@@ -114,7 +114,7 @@ function addDefects(path: string, clock: ManualClock): void {
         .statement("DELETE FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?")
         .run([series, gap.from, gap.to]);
       retract(transaction, { stream: "index_ticks", series }, gap);
-      const corrected = tick(toTs("2026-02-28T12:00:00Z"), "93900.5", {
+      const corrected = tick(parseTs("2026-02-28T12:00:00Z"), "93900.5", {
         indexId: idOf("BTC").indexId,
         volume: decimal("623317.288"),
       });
@@ -131,10 +131,4 @@ function setViewsClock(path: string, clock: ManualClock): void {
   const warehouse = openWriter(path, { clock });
   warehouse.transaction((transaction) => recordClockSkew(transaction, skew));
   warehouse.close();
-}
-
-function toTs(text: string): Micros {
-  const ts = parseTimestamp(text);
-  if (ts === undefined) throw new Error(`not a timestamp: ${text}`);
-  return ts;
 }

@@ -1,9 +1,9 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { readProjectFile, root } from "../support/repository.ts";
 
-const root = resolve(import.meta.dirname, "../..");
-const page = readFileSync(join(root, "docs/faults.md"), "utf8");
+const page = readProjectFile("docs/faults.md");
 const entries = page.split(/^\*\*(?=[A-Z]\d+\. )/m).slice(1);
 const idOf = (entry: string) => entry.slice(0, entry.indexOf("."));
 
@@ -13,7 +13,7 @@ const titlePattern = /["'`]([A-Z]\d{1,2}(?:(?:, | and )[A-Z]\d{1,2})*): /g;
 const tested = new Set(
   readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".test.ts"))
-    .flatMap((file) => [...readFileSync(join(root, "test", file), "utf8").matchAll(titlePattern)])
+    .flatMap((file) => [...readProjectFile(`test/${file}`).matchAll(titlePattern)])
     .flatMap(([, list = ""]) => list.split(/, | and /)),
 );
 

@@ -1,15 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { readProjectFile as read, root } from "../support/repository.ts";
 import { findBrokenLinks } from "./page-links.ts";
 
-const root = resolve(import.meta.dirname, "../..");
-const { files, scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+const { files, scripts } = JSON.parse(read("package.json")) as {
   files: string[];
   scripts: Record<string, string>;
 };
-const read = (file: string) => readFileSync(join(root, file), "utf8");
 const pages = ["README.md", ...files]
   .filter((file) => !file.startsWith("!") && file !== "dist")
   .flatMap((file) =>

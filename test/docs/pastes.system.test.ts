@@ -1,15 +1,15 @@
 import { spawn, spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { installProgram } from "../support/build-program.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { compileCacheEnv } from "../support/program-process.ts";
+import { readProjectFile, root } from "../support/repository.ts";
 import { type PageBlock, parseBlocks } from "./page-blocks.ts";
 
-const root = resolve(import.meta.dirname, "../..");
 const inDocs = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" }).filter((name) =>
   name.endsWith(".md"),
 );
@@ -45,8 +45,7 @@ const places = ["/backup"];
 const isShell = ({ language }: PageBlock) => language === "sh" || language === "console";
 const exceptionOf = (page: string, { code }: PageBlock) =>
   Object.keys(exceptions[page] ?? {}).find((start) => code.startsWith(start));
-const readPage = (page: string) =>
-  readFileSync(join(root, inRoot.includes(page) ? page : `docs/${page}`), "utf8");
+const readPage = (page: string) => readProjectFile(inRoot.includes(page) ? page : `docs/${page}`);
 
 /** A clone with the script that runs the program; the program is also in the path, as if it were installed. */
 const folder = mkdtempSync(join(tmpdir(), "mds-pastes-"));

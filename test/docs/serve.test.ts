@@ -1,16 +1,16 @@
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hasTool } from "../support/has-tool.ts";
+import { readProjectFile } from "../support/repository.ts";
 import { TickServer } from "../support/serve/tick-server.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { parseTs } from "../support/warehouse/records.ts";
+import { parseBlocks } from "./page-blocks.ts";
 
-const document = readFileSync(join(import.meta.dirname, "../../docs/teams.md"), "utf8");
+const document = readProjectFile("docs/teams.md");
 const [, page = ""] = document.split(/^## The service's own API$/m);
 const examples = (language: string) =>
-  [...page.matchAll(new RegExp(`^\`\`\`${language}\\n([^]*?)^\`\`\``, "gm"))].map(([, code = ""]) => code);
+  parseBlocks(page).flatMap((block) => (block.language === language ? [block.code] : []));
 
 const fixture = new TickServer();
 const noon = parseTs("2026-03-01T12:00:00Z");

@@ -1,12 +1,13 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
+import type { Warehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
-import { createWarehouse, midnight, openForWriting } from "../support/warehouse/filled-warehouse.ts";
+import { withWarehouse as read } from "../support/library/with-warehouse.ts";
+import { commitTo, createWarehouse, midnight } from "../support/warehouse/filled-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { retract, settleAsLost } from "../support/warehouse/settle.ts";
@@ -22,19 +23,8 @@ function createOther(): string {
     transaction.dictionary.getListingKey("other-id", "btc-usd-id");
     writeTicks(transaction, [tick(SNAPSHOTS_FROM, "7", { indexId: "eth-id" })]);
   });
-  change(path, fillSnapshots);
+  commitTo(path, fillSnapshots);
   return path;
-}
-
-function change(path: string, work: (transaction: Transaction) => void): void {
-  const writer = openForWriting(path);
-  writer.transaction(work);
-  writer.close();
-}
-
-function read<T>(path: string, work: (warehouse: Warehouse) => T): T {
-  using warehouse = openWarehouse(path);
-  return work(warehouse);
 }
 
 const keyOfBtc = (transaction: Transaction) =>
@@ -92,7 +82,7 @@ describe("a citation", () => {
     const line = read(path, citeTicks);
     const ts = rangeOf(6).from;
     for (const file of [path, createOther()]) {
-      change(file, correct);
+      commitTo(file, correct);
       const { equal, difference } = read(file, (warehouse) => warehouse.check(line));
       expect(equal).toBe(false);
       expect(difference).toMatchObject({
@@ -117,7 +107,7 @@ describe("a citation", () => {
   it("tells the row that the service has withdrawn, or that arrived later", () => {
     const path = createWarehouse(fillSnapshots);
     const before = read(path, citeTicks);
-    change(path, (transaction) => {
+    commitTo(path, (transaction) => {
       transaction.markWritten("index_ticks", keyOfBtc(transaction).series);
       withdrawRows(transaction, keyOfBtc(transaction), [rangeOf(2).from]);
     });
@@ -127,7 +117,7 @@ describe("a citation", () => {
       ...{ ...place, reason: "withdrawn later", here: null },
       cited: `${rangeOf(2).from},402,1000.5,`,
     });
-    change(path, (transaction) => writeTicks(transaction, [tick(rangeOf(2).from, "402")]));
+    commitTo(path, (transaction) => writeTicks(transaction, [tick(rangeOf(2).from, "402")]));
     expect(read(path, (w) => w.check(before).equal)).toBe(true);
     expect(read(path, (w) => w.check(after).difference)).toMatchObject({
       ...{ ...place, reason: "arrived later", cited: null },
@@ -137,7 +127,7 @@ describe("a citation", () => {
   it.each(["open", "lost"] as const)("tells what is %s in the warehouse that checks", (state) => {
     const line = read(createWarehouse(fillSnapshots), citeTicks);
     const other = createOther();
-    change(other, (transaction) => {
+    commitTo(other, (transaction) => {
       const { series } = keyOfBtc(transaction);
       const sql = "DELETE FROM index_tick_rows WHERE series = ? AND ts = ?";
       transaction.statement(sql).run([series, rangeOf(7).from]);
@@ -157,7 +147,7 @@ describe("a citation", () => {
     const line = read(createWarehouse(fillSnapshots), citeTicks);
     const other = createOther();
     const sql = "UPDATE index_tick_rows SET price = 5 WHERE series = ? AND ts = ?";
-    change(other, (t) => t.statement(sql).run([keyOfBtc(t).series, rangeOf(6).from]));
+    commitTo(other, (t) => t.statement(sql).run([keyOfBtc(t).series, rangeOf(6).from]));
     expect(read(other, (w) => w.check(line).difference)).toMatchObject({
       ...{ reason: "unknown", cited: null, here: `${rangeOf(6).from},5,1000.5,` },
       ...{ from_time: formatTimestamp(rangeOf(4).from + 1), to_time: formatTimestamp(rangeOf(6).from + 1) },
@@ -185,7 +175,7 @@ describe("a citation", () => {
           status: 0,
           stdout: expect.stringMatching(/^equal: \d+ rows?, (not proven )?complete here\n$/),
         });
-    change(path, correct);
+    commitTo(path, correct);
     const changed = await run("check", lines[1] ?? "");
     const told = "mds-sync: not equal: 2 rows are cited, 2 are here: the reason is on stdout\n";
     expect(changed).toMatchObject({ status: 4, stderr: told });

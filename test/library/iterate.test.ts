@@ -1,10 +1,8 @@
-import { join } from "node:path";
 import { tableFromIPC } from "@uwdata/flechette";
 import { expect, it } from "vitest";
 import { openWarehouse, toArrow } from "../../src/library/open-warehouse.ts";
 import { MINUTE } from "../support/library/ticks-warehouse.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
-import { HOUR, nowTs, openForWriting } from "../support/warehouse/filled-warehouse.ts";
+import { commitTo, createWarehouse, HOUR, nowTs } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { writeTicks } from "../support/warehouse/write-records.ts";
 
@@ -13,18 +11,13 @@ const first = Math.floor(nowTs / HOUR) * HOUR - (COUNT - 120) * MINUTE;
 const priceAt = (at: number) => `${100 + (at % 17)}.25`;
 
 /** Ticks every minute, also of the next hour: the test may run while an hour ends. */
-function fill(): string {
-  const path = join(temporaryFolder(), "mds.sqlite");
-  const writer = openForWriting(path);
-  writer.transaction((transaction) => {
+const fill = () =>
+  createWarehouse((transaction) => {
     const ticks = Array.from({ length: COUNT }, (_, at) =>
       tick(first + at * MINUTE, priceAt(at), { indexId: "btc-id" }),
     );
     writeTicks(transaction, ticks);
   });
-  writer.close();
-  return path;
-}
 
 it("iterates over ticks and bars of one state, whatever is committed meanwhile", async () => {
   const path = fill();
@@ -36,14 +29,10 @@ it("iterates over ticks and bars of one state, whatever is committed meanwhile",
   const found: unknown[] = [];
   for await (const row of warehouse.iterTicks(series)) {
     if (found.push(row) !== 1) continue;
-    const writer = openForWriting(path);
-    writer.transaction((transaction) => {
-      const changed = [first + 8_000 * MINUTE, first + 30_000_000].map((ts) =>
-        tick(ts, "7", { indexId: "btc-id" }),
-      );
-      writeTicks(transaction, changed);
-    });
-    writer.close();
+    const changed = [first + 8_000 * MINUTE, first + 30_000_000].map((ts) =>
+      tick(ts, "7", { indexId: "btc-id" }),
+    );
+    commitTo(path, (transaction) => writeTicks(transaction, changed));
   }
   expect(found).toEqual(ticks);
   expect(found).toHaveLength(COUNT);

@@ -11,6 +11,7 @@ import { type MovePosition, moveLiveRows } from "../../src/warehouse/rows/move-l
 import { runInProcess } from "../support/cli/run-command.ts";
 import { emptyRecord } from "../support/empty-record.ts";
 import { applyChange, HISTORY_FROM, HISTORY_TO, someHistory } from "../support/library/random-history.ts";
+import { withWarehouse } from "../support/library/with-warehouse.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { seed } from "../support/seed.ts";
 import { seededRandom } from "../support/seeded-random.ts";
@@ -415,8 +416,3 @@ describe("copies", () => {
     });
   });
 });
-
-function withWarehouse<T>(path: string, work: (warehouse: Warehouse) => T): T {
-  using warehouse = openWarehouse(path);
-  return work(warehouse);
-}

@@ -1,28 +1,17 @@
 import { once } from "node:events";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { IncompleteFailure, openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
 import { fillTicks, getStart, MINUTE } from "../support/library/ticks-warehouse.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
-import {
-  createWarehouse,
-  DAY,
-  HOUR,
-  midnight,
-  openForWriting,
-} from "../support/warehouse/filled-warehouse.ts";
+import { createWarehouse, DAY, HOUR, midnight } from "../support/warehouse/filled-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { writeTicks } from "../support/warehouse/write-records.ts";
 
-const folder = temporaryFolder(afterAll);
-const path = join(folder, "mds.sqlite");
 const start = getStart();
+let path: string;
 let warehouse: Warehouse;
 beforeAll(() => {
-  const writer = openForWriting(path);
-  writer.transaction(fillTicks);
-  writer.close();
+  path = createWarehouse(fillTicks, { hasAllViews: true, atEnd: afterAll });
   warehouse = openWarehouse(path);
 });
 afterAll(() => warehouse.close());
@@ -69,16 +58,13 @@ describe("names of series", () => {
   });
 
   it("that two series with rows share tells its choices, and takes them", () => {
-    const twice = join(folder, "twice.sqlite");
-    const writer = openForWriting(twice);
-    writer.transaction((transaction) => {
+    const twice = createWarehouse((transaction) => {
       fillTicks(transaction);
       const year = 365 * DAY;
       writeTicks(transaction, [tick(start, "1", { indexId: "uni-1" })]);
       writeTicks(transaction, [tick(start - 2 * year, "2", { indexId: "uni-2" })]);
     });
-    writer.close();
-    const reader = openWarehouse(twice);
+    using reader = openWarehouse(twice);
     const day = (ts: number) => new Date(ts / 1000).toISOString().slice(0, 10);
     const [later, earlier] = [day(start), day(start - 730 * DAY)];
     const [first, second] = [`UNI@${later.slice(0, 4)}`, `UNI@${earlier.slice(0, 4)}`];
@@ -95,7 +81,6 @@ describe("names of series", () => {
         reader.gaps({ series: name, stream: "index_ticks" }).every(({ index_id }) => index_id === id),
       ).toBe(true);
     }
-    reader.close();
   });
 
   it("lists the series with rows", () => {

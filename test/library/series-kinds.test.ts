@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { openWarehouse, type Warehouse } from "../../src/library/open-warehouse.ts";
+import type { Warehouse } from "../../src/library/open-warehouse.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
 import { EXACT_BID, fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
+import { withWarehouse } from "../support/library/with-warehouse.ts";
 import { createWarehouse } from "../support/warehouse/filled-warehouse.ts";
 import { catchFailure } from "../support/warehouse/open-warehouse.ts";
 
@@ -10,10 +11,7 @@ const names = ["Kraken:BTC/USD", "Kraken:BTCUSD-PERP", "cap:BTC"] as const;
 const minute = (n: number) => formatTimestamp(SNAPSHOTS_FROM + n * MINUTE);
 const whole = { from: minute(0), to: minute(5) };
 
-function read<T>(work: (warehouse: Warehouse) => T): T {
-  using warehouse = openWarehouse(createWarehouse(fillSnapshots));
-  return work(warehouse);
-}
+const read = <T>(work: (warehouse: Warehouse) => T): T => withWarehouse(createWarehouse(fillSnapshots), work);
 
 const ofService = { every: "1d", source: "ohlcv" } as const;
 

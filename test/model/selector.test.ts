@@ -18,26 +18,26 @@ const markets: SelectorCandidate[] = [
   { id: "m3", labels: ["ETH/USD"], rankingAssetId: "2" },
 ];
 
+const lx = [{ id: "blx", labels: ["BLX"] }];
 const whole = { unknownNames: [], suggestions: {}, ambiguousNames: [], missing: null };
 const list = (candidates: SelectorCandidate[], ...names: string[]) =>
   resolveSelector({ kind: "list", names }, candidates, undefined);
 
 describe("resolveSelector", () => {
-  it("selects all or none", () => {
-    const all = resolveSelector({ kind: "all" }, assets, undefined);
-    expect(all).toEqual({ ids: ["1", "2", "3", "4"], ...whole });
-    expect(resolveSelector({ kind: "none" }, assets, undefined)).toEqual({ ids: [], ...whole });
-  });
-
-  it("selects the top N by rank, and markets by the rank of their base asset", () => {
-    const top = resolveSelector({ kind: "top", count: 2 }, assets, ["2", "4", "1", "3"]);
-    expect(top).toEqual({ ids: ["2", "4"], ...whole });
-    expect(resolveSelector({ kind: "top", count: 1 }, markets, ["1", "2"]).ids).toEqual(["m1", "m2"]);
-  });
-
-  it("is unresolved for top without a known ranking", () => {
-    const top = resolveSelector({ kind: "top", count: 2 }, assets, undefined);
-    expect(top).toMatchObject({ ids: [], missing: "ranking" });
+  it.each<[selector: Selector, from: SelectorCandidate[], ranking: string[] | undefined, found: object]>([
+    [{ kind: "all" }, assets, undefined, { ids: ["1", "2", "3", "4"] }],
+    [{ kind: "none" }, assets, undefined, { ids: [] }],
+    [{ kind: "top", count: 2 }, assets, ["2", "4", "1", "3"], { ids: ["2", "4"] }],
+    // A market has the rank of its base asset.
+    [{ kind: "top", count: 1 }, markets, ["1", "2"], { ids: ["m1", "m2"] }],
+    [{ kind: "top", count: 2 }, assets, undefined, { ids: [], missing: "ranking" }],
+    // The liquid indices have no rank.
+    [{ kind: "top", count: 1 }, lx, undefined, { ids: ["blx"] }],
+    [{ kind: "top", count: 1 }, [...lx, ...assets], undefined, { ids: ["blx"], missing: "ranking" }],
+    [{ kind: "list", names: ["btc", "Ethereum"] }, assets, undefined, { ids: ["1", "2"] }],
+    [{ kind: "list", names: ["m3", "BTC/usd"] }, markets, undefined, { ids: ["m1", "m3"] }],
+  ])("of %j selects", (selector, from, ranking, found) => {
+    expect(resolveSelector(selector, from, ranking)).toEqual({ ...whole, ...found });
   });
 
   it("is unresolved if nothing can be selected, unless it is a list of names or none", () => {
@@ -51,18 +51,6 @@ describe("resolveSelector", () => {
     expect(lacking({ kind: "list", names: ["BLX"] })).toBeNull();
   });
 
-  it("selects everything that has no rank (the liquid indices) for top", () => {
-    const lx = [{ id: "blx", labels: ["BLX"] }];
-    const top = (from: SelectorCandidate[]) => resolveSelector({ kind: "top", count: 1 }, from, undefined);
-    expect(top(lx)).toMatchObject({ ids: ["blx"], missing: null });
-    expect(top([...lx, ...assets])).toMatchObject({ ids: ["blx"], missing: "ranking" });
-  });
-
-  it("selects listed symbols, pairs, names and ids, case-insensitively", () => {
-    expect(list(assets, "btc", "Ethereum").ids).toEqual(["1", "2"]);
-    expect(list(markets, "m3", "BTC/usd").ids).toEqual(["m1", "m3"]);
-  });
-
   it("selects all that share a symbol, and reports ambiguous and unknown names", () => {
     const odd = { ambiguousNames: ["GRT"], unknownNames: ["NOPE"] };
     expect(list(assets, "GRT", "NOPE")).toEqual({ ...whole, ids: ["3", "4"], ...odd });
@@ -73,14 +61,5 @@ describe("resolveSelector", () => {
     expect(selection).toMatchObject({ unknownNames: ["BCT", "XYZZYPLUGH"], suggestions: { BCT: "BTC" } });
     expect(Object.keys(selection.suggestions)).toEqual(["BCT"]);
     expect(formatUnknownNames(selection)).toBe("BCT (did you mean BTC?), XYZZYPLUGH");
-  });
-
-  it("prefers the exact case if symbols differ only by case", () => {
-    const pair = [
-      { id: "a", labels: ["ONE"] },
-      { id: "b", labels: ["One"] },
-    ];
-    expect(list(pair, "One")).toMatchObject({ ids: ["b"], ambiguousNames: [] });
-    expect(list(pair, "one")).toMatchObject({ ids: ["a", "b"], ambiguousNames: ["one"] });
   });
 });

@@ -1,10 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { programEntry } from "../support/build-program.ts";
-
-const root = resolve(import.meta.dirname, "../..");
+import { readProjectFile } from "../support/repository.ts";
 
 /** Runs the built program after a script that breaks something. Returns what it prints. */
 function runBroken(script: string): string {
@@ -18,7 +17,7 @@ function runBroken(script: string): string {
 /** The line of the source that a stack trace names first. */
 function findSourceLine(trace: string): string | undefined {
   const [, file = "", line = ""] = /\(?(src\/[\w/-]+\.ts):(\d+):\d+\)?/.exec(trace) ?? [];
-  return readFileSync(join(root, file), "utf8").split("\n")[Number(line) - 1];
+  return readProjectFile(file).split("\n")[Number(line) - 1];
 }
 
 describe("the built program", () => {

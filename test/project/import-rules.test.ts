@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize, relative, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
+import { readProjectFile, root } from "../support/repository.ts";
 
-const root = resolve(import.meta.dirname, "../..");
+const MAX_FILES_IN_A_FOLDER = 17;
 const source = join(root, "src");
 
 const belowDaemon = [
@@ -131,7 +132,7 @@ describe("the source tree", () => {
   });
 
   it("has no barrels, except the entries of the package, which no source file imports", () => {
-    const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    const { exports } = JSON.parse(readProjectFile("package.json")) as {
       exports: Record<string, string | { types: string }>;
     };
     const entries = Object.values(exports)
@@ -177,5 +178,50 @@ describe("the source tree", () => {
       ...tests.map((file) => join(root, "test", file)),
     ].map((file) => [relative(root, file), readFileSync(file, "utf8").split("\n").length] as const);
     expect(lengths.filter(([, lines]) => lines > 450)).toEqual([]);
+  });
+});
+
+describe("folders and names", () => {
+  it(`has at most ${MAX_FILES_IN_A_FOLDER} source files in a folder`, () => {
+    const counts = Map.groupBy(files, dirname);
+    expect(
+      [...counts].filter(([, members]) => members.length > MAX_FILES_IN_A_FOLDER).map(([name]) => name),
+    ).toEqual([]);
+  });
+
+  it("declares each exported name in one file only", () => {
+    const declarations = files.flatMap((file) =>
+      [
+        ...(text.get(file) ?? "").matchAll(
+          /^export (?:abstract |async )?(?:class|function\*?|interface|type|const|let) (\w+)/gm,
+        ),
+      ].map(([, name = ""]) => ({ name, file })),
+    );
+    const twice = [...Map.groupBy(declarations, ({ name }) => name)]
+      .map(([name, places]) => ({ name, files: [...new Set(places.map(({ file }) => file))] }))
+      .filter(({ files }) => files.length > 1);
+    expect(twice).toEqual([]);
+  });
+
+  it("mirrors the folders of src/ in test/", () => {
+    const tests = resolve(import.meta.dirname, "..");
+    const ownFolders = new Set([
+      "bench",
+      "clients",
+      "crash",
+      "docs",
+      "exhaust",
+      "mutants",
+      "project",
+      "proof",
+      "scenario",
+      "support",
+    ]);
+    // Folders without tests of their own, such as that of the simulator's faults, serve the others.
+    const folders = readdirSync(tests, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith(".test.ts"))
+      .map((entry) => entry.parentPath.slice(tests.length + 1))
+      .filter((folder) => !ownFolders.has(folder.split("/")[0] ?? ""));
+    expect(folders.filter((folder) => !files.some((file) => file.startsWith(`${folder}/`)))).toEqual([]);
   });
 });

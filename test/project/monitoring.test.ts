@@ -1,6 +1,4 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { streams } from "../../src/model/streams.ts";
@@ -8,10 +6,9 @@ import { METRIC_PREFIX, type MetricDeclaration, metricTable } from "../../src/te
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { hasTool } from "../support/has-tool.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { readProjectFile as read, root } from "../support/repository.ts";
 
 const ALERT_CASES = "test/project/prometheus-alerts.yaml";
-const root = resolve(import.meta.dirname, "../..");
-const read = (file: string) => readFileSync(join(root, file), "utf8");
 
 interface Rule {
   expr: string;

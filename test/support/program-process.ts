@@ -1,5 +1,6 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { onTestFinished } from "vitest";
 import { programEntry } from "./build-program.ts";
@@ -47,6 +48,20 @@ export function startProgram(
   const result = once(child, "close").then(([status]) => ({ ...output, status: status as number | null }));
   return { child, output, result };
 }
+
+/** The first lines that it prints: NAME=value each. */
+export async function readSettings({ child }: ProgramProcess, count: number) {
+  const settings: Record<string, string> = {};
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [name = "", ...value] = line.split("=");
+    settings[name] = value.join("=");
+    if (Object.keys(settings).length === count) break;
+  }
+  return settings;
+}
+
+/** The settings of a client, as `serve` and `simulate` print them. */
+export const clientSettings = ["MDS_BASE_URL", "MDS_WS_URL", "MDS_CLIENT_ID", "MDS_CLIENT_SECRET"];
 
 /** A process spends most of its start compiling the sources, once per thread: see vitest.config.ts. */
 export function compileCacheEnv(): Record<string, string> {

@@ -4,18 +4,12 @@ import { describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
 import type { NightlyResult } from "../../sync/history/nightly-check.ts";
-import { hasBars, showProgress } from "../output/progress-bar.ts";
+import { showProgress } from "../output/progress-bar.ts";
 import { printReport, problemsPart, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
 import { formatDuration, formatNumber, pluralize, wrapText } from "../output/text.ts";
-import { type CommandContext, incompleteFailure } from "../support/context.ts";
+import { type CommandContext, type CommonFlags, incompleteFailure } from "../support/context.ts";
 import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
-import {
-  ADOPT_OPTION,
-  addSettingsFlags,
-  createCommandLogger,
-  loadSettingsAndWarn,
-  logLevelOption,
-} from "../support/flags.ts";
+import { ADOPT_OPTION, addSettingsFlags, loadWithLog, logLevelOption } from "../support/flags.ts";
 import {
   addSelectionFlags,
   readSelection,
@@ -117,14 +111,10 @@ function suggestNow(error: unknown): never {
   });
 }
 
-interface BackfillFlags extends SelectionFlags {
-  fetch?: boolean;
-  json?: boolean;
-  adopt?: boolean;
-  progress: boolean;
-  logLevel?: string;
-  now?: boolean;
-  quiet?: boolean;
+interface BackfillFlags extends SelectionFlags, CommonFlags {
+  readonly fetch?: boolean;
+  readonly now?: boolean;
+  readonly quiet?: boolean;
 }
 
 export function addBackfillCommand(program: Command, context: CommandContext): void {
@@ -142,32 +132,22 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
     .option("--no-progress", "show no progress bars and log no progress")
     .option(...logLevelOption("; info, or warn beside progress bars"))
     .action(async (flags: BackfillFlags, command: Command) => {
-      const loaded = loadSettingsAndWarn(command, context);
+      const { loaded, log } = loadWithLog(command, context);
       const selection = toRunFilter(readSelection(flags, context.clock));
       if (flags.fetch && !selection.series)
         throw usageFailure("--fetch needs --series", "without it the settings decide what is fetched");
-      const level = hasBars(flags, context) ? "warn" : "info";
-      const log = createCommandLogger(flags.logLevel ?? level, context.stderr);
       const filter = { ...selection, fetchesUnselected: flags.fetch };
-      const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
-      const fillHere = async () => {
-        return withSyncSession(loaded, sessionContext, log, async (syncContext) => {
-          const progress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
-          try {
-            return await backfill(syncContext, filter);
-          } finally {
-            progress?.end();
-          }
+      const fillHere = () =>
+        withSyncSession(loaded, { ...context, mayAdopt: flags.adopt }, log, (syncContext) => {
+          const endProgress = flags.progress ? showProgress(syncContext, context.stderr) : undefined;
+          return backfill(syncContext, filter).finally(endProgress);
         });
-      };
       const fillThere = () =>
         backfillThroughDaemon({
           warehousePath: loaded.settings.warehouse.path,
           request: filter,
           stopping: context.stopping,
-          onProgress: (rows, percent) => {
-            if (flags.progress) log.info({ rows, percent }, "backfill in progress");
-          },
+          onProgress: (counts) => flags.progress && log.info(counts, "backfill in progress"),
         });
       const report = (flags.now ? await fillThere() : undefined) ?? (await fillHere().catch(suggestNow));
       const failure = findFailure(report);

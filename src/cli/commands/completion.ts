@@ -22,7 +22,10 @@ export function addCompletionCommand(program: Command, context: CommandContext):
     .argument("<shell>", "bash, zsh or fish");
   addSettingsFlags(command, "warehouse").action((shell: string) => {
     if (shell === "series") {
-      context.stdout.write(listSeries(loadSettingsAndWarn(command, context).settings.warehouse.path));
+      const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
+      // A script asks: without a warehouse there is nothing to complete.
+      const series = existsSync(path) ? withReader(path, readSeries) : [];
+      context.stdout.write([...new Set(series.map(({ name }) => `${name}\n`))].join(""));
       return;
     }
     const known = COMPLETION_SHELLS.find((name) => name === shell);
@@ -32,13 +35,6 @@ export function addCompletionCommand(program: Command, context: CommandContext):
     }
     context.stdout.write(completionScripts[known](describeCommands(program)));
   });
-}
-
-/** One name per line; nothing without a warehouse, since a script asks. */
-function listSeries(path: string): string {
-  if (!existsSync(path)) return "";
-  const names = withReader(path, (connection) => readSeries(connection).map(({ name }) => `${name}\n`));
-  return [...new Set(names)].join("");
 }
 
 /** Words that complete the value of an option. */
@@ -91,7 +87,9 @@ function renderBash(commands: readonly CommandDoc[]): string {
     files: 'COMPREPLY=($(compgen -f -- "$cur"))',
     nothing: ":",
   };
-  const valueCases = uniqueOptions(commands).flatMap((option) => {
+  // Options of the same name take the same kind of value in every command.
+  const options = new Map(commands.flatMap((command) => command.options.map((each) => [each.long, each])));
+  const valueCases = [...options.values()].flatMap((option) => {
     const completion = completionOf(option);
     return completion ? [`    ${option.long}) ${textFor(completion, replies)}; return ;;`] : [];
   });
@@ -197,11 +195,4 @@ function renderFish(commands: readonly CommandDoc[]): string {
     ];
   });
   return `# fish completion of mds-sync, written by \`mds-sync completion fish\`\ncomplete -c mds-sync -f\n${lines.join("\n")}\n`;
-}
-
-/** Options of the same name take the same kind of value in every command. */
-function uniqueOptions(commands: readonly CommandDoc[]): OptionDoc[] {
-  return [
-    ...new Map(commands.flatMap(({ options }) => options).map((option) => [option.long, option])).values(),
-  ];
 }

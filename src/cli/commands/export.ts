@@ -5,25 +5,17 @@ import { isBucketUrl } from "../../export/s3/s3-target.ts";
 import { usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_SECOND, type Micros, parseDuration } from "../../model/time.ts";
 import type { ProgressCounts } from "../../sync/context/run-stats.ts";
-import { hasBars, underBar } from "../output/progress-bar.ts";
+import { underBar } from "../output/progress-bar.ts";
 import { formatBytes, formatNumber } from "../output/text.ts";
-import { type CommandContext, programVersion } from "../support/context.ts";
-import {
-  addSettingsFlags,
-  createCommandLogger,
-  loadSettingsAndWarn,
-  logLevelOption,
-} from "../support/flags.ts";
+import { type CommandContext, type CommonFlags, programVersion } from "../support/context.ts";
+import { addSettingsFlags, loadWithLog, logLevelOption } from "../support/flags.ts";
 import { readTimestamp } from "../support/selection-flags.ts";
 import { addKnownAtFlags, type KnownAtFlags, showState } from "./data/known-at-flags.ts";
 
-interface ExportFlags extends KnownAtFlags {
-  to: string;
-  since?: string;
-  keep?: string;
-  json?: boolean;
-  progress: boolean;
-  logLevel?: string;
+interface ExportFlags extends KnownAtFlags, CommonFlags {
+  readonly to: string;
+  readonly since?: string;
+  readonly keep?: string;
 }
 
 export function addExportCommand(program: Command, context: CommandContext): void {
@@ -45,16 +37,11 @@ export function addExportCommand(program: Command, context: CommandContext): voi
     .option("--no-progress", "no progress bar")
     .option(...logLevelOption("; info, or warn beside a progress bar"))
     .action(async (flags: ExportFlags, command: Command) => {
-      const warehouse = resolve(
-        context.directory,
-        loadSettingsAndWarn(command, context).settings.warehouse.path,
-      );
-      const level = hasBars(flags, context) ? "warn" : "info";
-      const log = createCommandLogger(flags.logLevel ?? level, context.stderr);
+      const { loaded, log } = loadWithLog(command, context);
       let counts: ProgressCounts = { rows: 0, done: 0, planned: 0 };
       const writeExport = () =>
         exportWarehouse({
-          warehouse,
+          warehouse: resolve(context.directory, loaded.settings.warehouse.path),
           to: isBucketUrl(flags.to) ? flags.to : resolve(context.directory, flags.to),
           env: context.env,
           since: flags.since === undefined ? undefined : readTimestamp("--since", flags.since, context.clock),

@@ -9,7 +9,7 @@ import { type GapReport, hasLedger, readGapReport } from "../../warehouse/read/g
 import { withReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatGapList, formatRangeReport } from "../output/gaps-report.ts";
-import type { CommandContext } from "../support/context.ts";
+import type { CommandContext, CommonFlags } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn, toConfirmationRules } from "../support/flags.ts";
 import {
   addSelectionFlags,
@@ -19,9 +19,7 @@ import {
 } from "../support/selection-flags.ts";
 import { addKnownAtFlags, type KnownAtFlags, showState } from "./data/known-at-flags.ts";
 
-interface GapsFlags extends SelectionFlags, KnownAtFlags {
-  readonly json?: boolean;
-}
+interface GapsFlags extends SelectionFlags, KnownAtFlags, CommonFlags {}
 
 export function addGapsCommand(program: Command, context: CommandContext): void {
   addKnownAtFlags(addSelectionFlags(addSettingsFlags(program.command("gaps"), "warehouse")))
@@ -38,7 +36,9 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
       readSelection(flags, context.clock);
       const { settings } = loadSettingsAndWarn(command, context);
       const hasRange = flags.from !== undefined || flags.to !== undefined;
-      const { report, selection } = readGaps(settings, flags, hasRange, context);
+      const { report, selection } = withReader(settings.warehouse.path, (connection) =>
+        connection.database.transaction(() => readGaps(connection, settings, flags, context))(),
+      );
       const zone = findTimeZone(flags.tz);
       const text = flags.json
         ? JSON.stringify(report.gaps, null, 2)
@@ -46,54 +46,46 @@ export function addGapsCommand(program: Command, context: CommandContext): void 
           ? formatRangeReport(report, selection, settings.sync.confirmEvery, zone)
           : formatGapList(report, zone);
       context.stdout.write(`${text}\n`);
-      if (hasRange && !isComplete(report)) throw notCompleteFailure(report);
+      if (hasRange) assertComplete(report);
     });
 }
 
 function readGaps(
+  connection: Connection,
   settings: LoadedSettings["settings"],
   flags: GapsFlags,
-  hasRange: boolean,
   context: CommandContext,
-): { report: GapReport; selection: SelectionFilter } {
-  const read = (connection: Connection) => {
-    showState(connection, flags, context);
-    const { knownAt } = connection;
-    // Relative times are relative to the moment of the state.
-    const clock = knownAt ? { now: () => knownAt.present / MICROS_PER_MS } : context.clock;
-    const selection = readSelection(flags, clock);
-    if (hasRange) assertHasHistory(selection);
-    const named = selection.series && resolveNames(connection, selection.series);
-    for (const name of named?.ambiguous ?? []) {
-      context.stderr.write(
-        `mds-sync: warning: --series ${name} matches several series: all of them are used\n`,
-      );
-    }
-    const filter = { streams: selection.streams, series: named?.found };
-    const rules = toConfirmationRules(settings);
-    return { report: readGapReport(connection, filter, selection, rules), selection };
-  };
-  return withReader(settings.warehouse.path, (connection) =>
-    connection.database.transaction(() => read(connection))(),
-  );
+) {
+  showState(connection, flags, context);
+  const { knownAt } = connection;
+  // Relative times are relative to the moment of the state.
+  const clock = knownAt ? { now: () => knownAt.present / MICROS_PER_MS } : context.clock;
+  const selection = readSelection(flags, clock);
+  assertHasHistory(selection);
+  const named = selection.series && resolveNames(connection, selection.series);
+  for (const name of named?.ambiguous ?? [])
+    context.stderr.write(
+      `mds-sync: warning: --series ${name} matches several series: all of them are used\n`,
+    );
+  const filter = { streams: selection.streams, series: named?.found };
+  const rules = toConfirmationRules(settings);
+  return { report: readGapReport(connection, filter, selection, rules), selection };
 }
 
-function isComplete({ keys, gaps, outsideRange, unresolved }: GapReport): boolean {
-  return keys.length > 0 && gaps.length + outsideRange.length + unresolved.length === 0;
-}
-
-function notCompleteFailure({ gaps, keys, outsideRange, unresolved }: GapReport): Failure {
-  const reasons = new Set(gaps.map(({ reason }) => reason));
-  const isOnlyUnresolved = gaps.length + outsideRange.length === 0 && unresolved.length > 0;
-  return new Failure("the range is not complete", {
+function assertComplete({ gaps, keys, outsideRange, unresolved }: GapReport): void {
+  const unproven = gaps.length + outsideRange.length;
+  if (keys.length > 0 && unproven + unresolved.length === 0) return;
+  const reasons = keys.length === 0 ? ["pending"] : gaps.map(({ reason }) => reason);
+  throw new Failure("the range is not complete", {
     code: "not_whole",
-    remedy: isOnlyUnresolved
-      ? "`mds-sync backfill` asks again; set the selector to none if the service has none"
-      : remedyFor(keys.length === 0 ? new Set(["pending"]) : reasons),
+    remedy:
+      unproven === 0 && unresolved.length > 0
+        ? "`mds-sync backfill` asks again; set the selector to none if the service has none"
+        : remedyFor(new Set(reasons)),
   });
 }
 
-function assertHasHistory({ streams }: SelectionFilter): void {
-  if (streams === undefined || streams.some(hasLedger)) return;
+function assertHasHistory({ streams, from, to }: SelectionFilter): void {
+  if ((from ?? to) === undefined || streams === undefined || streams.some(hasLedger)) return;
   throw usageFailure(`a lookup such as ${streams[0]} has no history`, "leave out --from and --to");
 }

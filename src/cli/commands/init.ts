@@ -16,6 +16,7 @@ interface Installation {
   readonly node: string;
   readonly program: string;
   readonly settingsFile: string;
+  readonly unitFile: string;
   readonly secretFile: string;
   /** As in the settings; relative to the working directory, which is the state directory. */
   readonly warehouse: string;
@@ -23,12 +24,6 @@ interface Installation {
 
 /** The directory that systemd creates for the service; also its working directory. */
 const STATE_DIRECTORY = "/var/lib/mds-sync";
-
-interface InitFlags {
-  dir: string;
-  force?: boolean;
-  config?: string;
-}
 
 export function addInitCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("init"))
@@ -38,7 +33,7 @@ export function addInitCommand(program: Command, context: CommandContext): void 
     )
     .option("--dir <dir>", "where to write both files", ".")
     .option("--force", "replace files that exist")
-    .action((flags: InitFlags, command: Command) => {
+    .action((flags: { dir: string; force?: boolean; config?: string }, command: Command) => {
       if (flags.config !== undefined)
         throw usageFailure("init reads no settings file", "leave --config out, give --dir");
       const settingsFile = resolve(context.directory, flags.dir, "mds-sync.yaml");
@@ -49,15 +44,15 @@ export function addInitCommand(program: Command, context: CommandContext): void 
         ...context,
         env: { ...context.env, MDS_CONFIG: template },
       });
-      const { clientSecretFile } = loaded.settings.service;
-      const secretFile = clientSecretFile
-        ? resolve(context.directory, clientSecretFile)
-        : DEFAULT_SECRET_FILE;
       const installation = {
         node: realpathSync(process.execPath),
         program: programFile,
         settingsFile,
-        secretFile,
+        unitFile,
+        secretFile: resolve(
+          context.directory,
+          loaded.settings.service.clientSecretFile || DEFAULT_SECRET_FILE,
+        ),
         warehouse: loaded.settings.warehouse.path,
       };
       const unit = readFileSync(join(SHIPPED_CONFIG, "mds-sync.service"), "utf8");
@@ -71,11 +66,9 @@ export function addInitCommand(program: Command, context: CommandContext): void 
       const lines = [
         `wrote ${settingsFile}`,
         `wrote ${unitFile}`,
-        ...listWarnings(installation.program, loaded),
+        ...listWarnings(loaded, installation),
         "next:",
-        ...listNextSteps(loaded, { settingsFile, unitFile, secretFile }).map(
-          (step, n) => `  ${n + 1}. ${step}`,
-        ),
+        ...listNextSteps(loaded, installation).map((step, n) => `  ${n + 1}. ${step}`),
       ];
       context.stderr.write(`${lines.join("\n")}\n`);
     });
@@ -83,12 +76,8 @@ export function addInitCommand(program: Command, context: CommandContext): void 
 
 /** The values that come from flags and the environment, as YAML. */
 function readGivenValues({ settings, origins }: LoadedSettings): Map<string, string> {
-  const values = new Map<string, string>();
-  for (const { path } of optionEntries) {
-    if (!/^(--|MDS_)/.test(origins.get(path) ?? "")) continue;
-    values.set(path, toYaml(String(settingAt(settings, path))));
-  }
-  return values;
+  const given = optionEntries.filter(({ path }) => /^(--|MDS_)/.test(origins.get(path) ?? ""));
+  return new Map(given.map(({ path }) => [path, toYaml(String(settingAt(settings, path)))]));
 }
 
 function writeFiles(files: ReadonlyMap<string, string>, force: boolean): void {
@@ -108,32 +97,26 @@ function writeFiles(files: ReadonlyMap<string, string>, force: boolean): void {
   }
 }
 
-function listWarnings(program: string, { secret, settings }: LoadedSettings): string[] {
-  const { path } = settings.warehouse;
+function listWarnings({ secret }: LoadedSettings, { program, warehouse }: Installation): string[] {
   const warnings = [
     secret.origin === "environment" && "the secret in MDS_CLIENT_SECRET was not written: see below",
     program.includes("/_npx/") &&
       `${program} is in npx's cache, which npm may delete: install mds-sync, and run init again`,
     isInHome(program) && `${program} is in a home directory: the user mds-sync must be able to read it`,
-    isOutsideStateDirectory(path) && `the user mds-sync must be able to write to ${dirname(path)}`,
+    isOutsideStateDirectory(warehouse) && `the user mds-sync must be able to write to ${dirname(warehouse)}`,
   ];
   return warnings.filter((line) => line !== false).map((line) => `mds-sync: warning: ${line}`);
 }
 
-function listNextSteps(
-  { settings }: LoadedSettings,
-  files: { settingsFile: string; unitFile: string; secretFile: string },
-): string[] {
+function listNextSteps({ settings }: LoadedSettings, files: Installation): string[] {
   const missing = (["baseUrl", "wsUrl", "clientId"] as const).filter((key) => !settings.service[key]);
-  const { path } = settings.warehouse;
+  const names = missing.map((key) => `service.${key}`).join(", ");
   return [
-    ...(missing.length > 0
-      ? [`set ${missing.map((key) => `service.${key}`).join(", ")} in ${files.settingsFile}`]
-      : []),
+    ...(names === "" ? [] : [`set ${names} in ${files.settingsFile}`]),
     `add the user:       sudo useradd --system --user-group --home-dir ${STATE_DIRECTORY} --shell /usr/sbin/nologin mds-sync`,
     `put the secret in:  sudo install -D -m 600 /dev/stdin ${files.secretFile}  # type it, then Ctrl-D`,
     `start the service:  sudo cp ${files.unitFile} /etc/systemd/system/ && sudo systemctl daemon-reload && sudo systemctl enable --now mds-sync`,
-    `the warehouse will be ${resolve(STATE_DIRECTORY, path)}`,
+    `the warehouse will be ${resolve(STATE_DIRECTORY, files.warehouse)}`,
   ];
 }
 
@@ -160,8 +143,7 @@ function toYaml(value: string): string {
   return /^[\w/.](?:[\w/.-]|:(?=[\w/.-]))*$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** Inserts the paths of one installation into the shipped unit. */
-export function fillUnit(template: string, installation: Installation): string {
+export function fillUnit(template: string, installation: Omit<Installation, "unitFile">): string {
   const { node, program, settingsFile, secretFile, warehouse } = installation;
   const command = [node, program, "run", "--config", settingsFile].map(quoteArgument).join(" ");
   const lines: Record<string, string> = {

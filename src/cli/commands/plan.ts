@@ -7,7 +7,7 @@ import { MICROS_PER_MS } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
 import { createServiceClient, type ServiceClient } from "../../service/client/client.ts";
 import { type BackfillEstimate, describeAssumptions, estimateBackfill } from "../../sync/history/estimate.ts";
-import { sampleHistories } from "../../sync/history/sample-histories.ts";
+import { type SampledSeries, sampleHistories } from "../../sync/history/sample-histories.ts";
 import { fetchDirectory } from "../../sync/selection/fetch-directory.ts";
 import { describeNotice } from "../../sync/selection/selectors.ts";
 import { readListedAssets } from "../../warehouse/lookups/lookup-queries.ts";
@@ -15,13 +15,8 @@ import { openReader } from "../../warehouse/reader.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { listPart, printReport, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
 import { formatBytes, wrapText } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
-import {
-  addSettingsFlags,
-  createCommandLogger,
-  loadSettingsAndWarn,
-  logLevelOption,
-} from "../support/flags.ts";
+import type { CommandContext, CommonFlags } from "../support/context.ts";
+import { addSettingsFlags, loadWithLog, logLevelOption } from "../support/flags.ts";
 import {
   addSelectionFlags,
   readSelection,
@@ -30,11 +25,7 @@ import {
 } from "../support/selection-flags.ts";
 import { toSyncSettings } from "../support/session.ts";
 
-interface PlanFlags extends SelectionFlags {
-  readonly json?: boolean;
-  readonly offline?: boolean;
-  readonly logLevel: string;
-}
+type PlanFlags = SelectionFlags & CommonFlags & { readonly offline?: boolean };
 
 export function addPlanCommand(program: Command, context: CommandContext): void {
   addSelectionFlags(addSettingsFlags(program.command("plan"), "service", "warehouse"))
@@ -47,36 +38,28 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
     .option("--json", "one JSON object")
     .option(...logLevelOption(), "warn")
     .action(async (flags: PlanFlags, command: Command) => {
-      const loaded = loadSettingsAndWarn(command, context);
+      const { loaded, log } = loadWithLog(command, context);
       const filter = toRunFilter(readSelection(flags, context.clock));
-      const log = createCommandLogger(flags.logLevel, context.stderr);
       const settings = toSyncSettings(loaded);
-      const { maxRequestsPerSecond } = loaded.settings.service;
-      const { concurrency } = settings;
+      const { maxRequestsPerSecond, concurrency } = loaded.settings.service;
       const { plan, basis } = await withSources(loaded, context, log, async (sources) => {
         const { reader, client, hasLookups } = sources;
         const now = () => Math.floor((client?.serverNow() ?? context.clock.now()) * MICROS_PER_MS);
         const lookupClient = hasLookups ? undefined : client;
         const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
         const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), filter };
-        if (flags.offline || !client)
-          return {
-            plan: await estimateBackfill(base),
-            basis: describeAssumptions({ ...base, isSampled: false }),
-          };
         const timeout = new AbortController();
         const cancel = context.clock.after(SAMPLE_TIMEOUT_MS, () => timeout.abort());
         const signal = AbortSignal.any([context.stopping, timeout.signal]);
-        let sampleCount = 0;
-        const plan = await estimateBackfill({
-          ...base,
-          async sample(series) {
-            const extents = await sampleHistories({ client, series, concurrency, signal });
-            sampleCount += extents.size;
-            return extents;
-          },
-        }).finally(cancel);
-        return { plan, basis: describeAssumptions({ ...base, isSampled: sampleCount > 0 }) };
+        let isSampled = false;
+        const sample = async (series: readonly SampledSeries[]) => {
+          if (flags.offline || !client) return new Map();
+          const extents = await sampleHistories({ client, series, concurrency, signal });
+          isSampled ||= extents.size > 0;
+          return extents;
+        };
+        const plan = await estimateBackfill({ ...base, sample }).finally(cancel);
+        return { plan, basis: describeAssumptions({ ...base, isSampled }) };
       });
       context.stdout.write(printReport(describePlan(plan, basis), flags.json));
     });

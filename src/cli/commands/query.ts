@@ -18,13 +18,12 @@ import { findRelationsOfNow } from "../../warehouse/tables/known-at.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../output/row-formats.ts";
 import { formatDescriptionTable, formatElapsed, pluralize, wrapText } from "../output/text.ts";
 import { writePieces } from "../output/write-output.ts";
-import type { CommandContext } from "../support/context.ts";
+import type { CommandContext, CommonFlags } from "../support/context.ts";
 import { addSettingsFlags, collectValues, loadSettingsAndWarn } from "../support/flags.ts";
 import { addKnownAtFlags, type KnownAtFlags, showState } from "./data/known-at-flags.ts";
 
-interface QueryFlags extends KnownAtFlags {
+interface QueryFlags extends KnownAtFlags, CommonFlags {
   readonly format?: string;
-  readonly json?: boolean;
   readonly param?: readonly string[];
   readonly schema?: string;
 }
@@ -54,12 +53,12 @@ export function addQueryCommand(program: Command, context: CommandContext): void
         context.stdout.write(`${describeSchema(path, flags, sql)}\n`);
         return;
       }
-      const parameters = readParameters(flags.param ?? [], Math.floor(context.clock.now()) * MICROS_PER_MS);
+      // Before a warehouse is needed; those of an earlier state are relative to it.
+      readParameters(flags.param, 0);
       context.dieOnSignal?.();
       const statement = sql === "-" && context.stdin ? await text(context.stdin) : sql;
       const startedAt = context.clock.monotonic();
-      const query = { path, sql: statement, parameters, flags };
-      const rows = await writeRows(context, query, rowRenderers[format]);
+      const rows = await writeRows(context, { path, sql: statement, flags }, rowRenderers[format]);
       const elapsed = formatElapsed(context.clock.monotonic() - startedAt);
       context.stderr.write(`${pluralize(rows, "row")} in ${elapsed}\n`);
     });
@@ -92,7 +91,6 @@ function describeRelations(reader: Connection | undefined, asJson: boolean): str
   return `${list}\n\n\`mds-sync query --schema NAME\` shows the columns of one relation.`;
 }
 
-/** Lists the columns of one relation with their meaning. */
 function describeRelation(reader: Connection | undefined, given: string, asJson: boolean): string {
   const known = [...Object.keys(relationDocs), ...listUserRelations(reader)];
   const name = known.find((each) => each.toLowerCase() === given.toLowerCase());
@@ -111,11 +109,10 @@ function describeRelation(reader: Connection | undefined, given: string, asJson:
 
 async function writeRows(
   context: CommandContext,
-  query: { path: string; sql: string; parameters: QueryParameters; flags: QueryFlags },
+  { path, sql, flags }: { path: string; sql: string; flags: QueryFlags },
   render: (typeof rowRenderers)["csv"],
 ): Promise<number> {
   const { stdout, stderr, clock } = context;
-  const { path, sql, parameters, flags } = query;
   const connection = openReader(path);
   let count = 0;
   try {
@@ -123,10 +120,8 @@ async function writeRows(
     if (flags.knownAt !== undefined)
       for (const name of findRelationsOfNow(connection, sql))
         stderr.write(`mds-sync: note: ${name} has no earlier states: its rows are those of now\n`);
-    const values = connection.knownAt
-      ? readParameters(flags.param ?? [], connection.knownAt.present)
-      : parameters;
-    const { columns, rows } = runReadQuery(connection, sql, values);
+    const now = connection.knownAt?.present ?? Math.floor(clock.now()) * MICROS_PER_MS;
+    const { columns, rows } = runReadQuery(connection, sql, readParameters(flags.param, now));
     const counting = (function* () {
       for (const row of rows) {
         count++;
@@ -142,8 +137,7 @@ async function writeRows(
   }
 }
 
-/** Parses `name=value` pairs. */
-export function readParameters(pairs: readonly string[], now: Micros): QueryParameters {
+export function readParameters(pairs: readonly string[] = [], now: Micros): QueryParameters {
   return Object.fromEntries(
     pairs.map((pair) => {
       const [, name, value] = /^[:@$]?(\w+)=(.*)$/s.exec(pair) ?? [];

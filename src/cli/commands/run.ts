@@ -3,7 +3,7 @@ import { runDaemon } from "../../daemon/daemon.ts";
 import { packageFolder } from "../../runtime/child-process.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { formatNumber } from "../output/text.ts";
-import { type CommandContext, programVersion } from "../support/context.ts";
+import { type CommandContext, type CommonFlags, programVersion } from "../support/context.ts";
 import {
   ADOPT_OPTION,
   addSettingsFlags,
@@ -12,17 +12,10 @@ import {
   logLevelOption,
 } from "../support/flags.ts";
 import { toSyncSettings } from "../support/session.ts";
-import { startDemo } from "./demo.ts";
-import { DemoScreen, programIn } from "./demo-screen.ts";
+import { type DemoFlags, DemoScreen, programIn, startDemo } from "./demo.ts";
 
-interface RunFlags {
-  demo?: boolean;
-  adopt?: boolean;
-  progress: boolean;
-  logLevel?: string;
-  httpHost?: string;
-  httpPort?: string;
-  warehouse?: string;
+interface RunFlags extends CommonFlags, DemoFlags {
+  readonly demo?: boolean;
 }
 
 export function addRunCommand(program: Command, context: CommandContext): void {

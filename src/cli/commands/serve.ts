@@ -5,17 +5,7 @@ import { usageFailure } from "../../model/failure.ts";
 import { hashSecret } from "../../serve/client-secrets.ts";
 import { startServeServer } from "../../serve/serve-server.ts";
 import { type CommandContext, programVersion } from "../support/context.ts";
-import {
-  addSettingsFlags,
-  createCommandLogger,
-  loadSettingsAndWarn,
-  logLevelOption,
-} from "../support/flags.ts";
-
-interface ServeFlags {
-  hashSecret?: boolean;
-  logLevel?: string;
-}
+import { addSettingsFlags, loadWithLog, logLevelOption } from "../support/flags.ts";
 
 export function addServeCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("serve"), "warehouse", "serve")
@@ -28,19 +18,22 @@ export function addServeCommand(program: Command, context: CommandContext): void
     )
     .option("--hash-secret", "read a secret from stdin, write its hash for secretHashFile, and exit")
     .option(...logLevelOption())
-    .action(async (flags: ServeFlags, command: Command) => {
+    .action(async (flags: { readonly hashSecret?: boolean }, command: Command) => {
       const { stdout, stderr, stopping, clock } = context;
       if (flags.hashSecret) {
-        stdout.write(`${await hashFromStdin(context)}\n`);
+        const secret = (context.stdin ? await text(context.stdin) : "").replace(/\r?\n$/, "");
+        if (secret === "") throw usageFailure("--hash-secret got no secret", "write the secret to stdin");
+        stdout.write(`${await hashSecret(secret)}\n`);
         return;
       }
-      const { settings } = loadSettingsAndWarn(command, context);
+      const { loaded, log } = loadWithLog(command, context);
+      const { settings } = loaded;
       const server = await startServeServer({
         ...settings.serve,
         warehouse: settings.warehouse.path,
         version: programVersion(),
         clock,
-        log: createCommandLogger(flags.logLevel ?? "info", stderr),
+        log,
       });
       stdout.write(`MDS_BASE_URL=${server.baseUrl}\nMDS_WS_URL=${server.wsUrl}\n`);
       if (settings.serve.clients.length === 0) stdout.write("MDS_CLIENT_ID=any\nMDS_CLIENT_SECRET=any\n");
@@ -49,10 +42,4 @@ export function addServeCommand(program: Command, context: CommandContext): void
       await server.close();
       stderr.write("stopped cleanly\n");
     });
-}
-
-async function hashFromStdin({ stdin }: CommandContext): Promise<string> {
-  const secret = (stdin ? await text(stdin) : "").replace(/\r?\n$/, "");
-  if (secret === "") throw usageFailure("--hash-secret got no secret", "write the secret to stdin");
-  return hashSecret(secret);
 }

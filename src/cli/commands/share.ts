@@ -5,14 +5,8 @@ import { type ShareResult, shareOnce } from "../../share/share-once.ts";
 import type { ProgressCounts } from "../../sync/context/run-stats.ts";
 import { underBar } from "../output/progress-bar.ts";
 import { formatNumber, pluralize } from "../output/text.ts";
-import type { CommandContext } from "../support/context.ts";
+import type { CommandContext, CommonFlags } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../support/flags.ts";
-
-interface ShareFlags {
-  verify?: boolean;
-  json?: boolean;
-  progress: boolean;
-}
 
 export function addShareCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("share"))
@@ -24,7 +18,7 @@ export function addShareCommand(program: Command, context: CommandContext): void
     .option("--verify", "also compare the rows of every covered range, and replace the ranges that differ")
     .option("--json", "one JSON object: rows, ranges, relations, commits, compared, mended, seconds")
     .option("--no-progress", "no progress bar")
-    .action(async (flags: ShareFlags, command: Command) => {
+    .action(async (flags: CommonFlags & { readonly verify?: boolean }, command: Command) => {
       const { clock, directory, stdout, stderr, stopping } = context;
       const loaded = loadSettingsAndWarn(command, context);
       const verify = flags.verify === true;

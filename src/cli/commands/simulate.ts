@@ -6,13 +6,9 @@ import { integerOption } from "../../config/option-types.ts";
 import { errorCode, failureCode, usageFailure } from "../../model/failure.ts";
 import { startSimulator } from "../../simulator/simulator.ts";
 import { ChildExit, type CommandContext } from "../support/context.ts";
-import { readFlag } from "../support/flags.ts";
+import { readChoice, readFlag } from "../support/flags.ts";
 
-interface SimulateFlags {
-  port: string;
-  size: string;
-  refreshSeconds: string;
-}
+type SimulateFlags = Readonly<Record<"port" | "size" | "refreshSeconds", string>>;
 
 const PORT = integerOption("port to listen on; 0: any free port", 0, 0, 65_535);
 const REFRESH_SECONDS = integerOption("how often the market moves", 30, 1, 3600);
@@ -20,8 +16,6 @@ const REFRESH_SECONDS = integerOption("how often the market moves", 30, 1, 3600)
 /** A daemon takes up to five seconds to stop. */
 const GROUP_STOP_TIMEOUT_MS = 5_000;
 const GROUP_POLL_MS = 50;
-
-const SIZES = ["demo", "real"] as const;
 
 export function addSimulateCommand(program: Command, context: CommandContext): void {
   program
@@ -95,8 +89,7 @@ function signalGroup(leader: ChildProcess | undefined, signal: NodeJS.Signals | 
 }
 
 async function startOrReject(flags: SimulateFlags) {
-  const size = SIZES.find((name) => name === flags.size);
-  if (!size) throw usageFailure(`--size cannot be ${flags.size}`, `give ${SIZES.join(" or ")}`);
+  const size = readChoice("--size", flags.size, ["demo", "real"]);
   const port = readFlag("--port", flags.port, PORT);
   const refreshSeconds = readFlag("--refresh-seconds", flags.refreshSeconds, REFRESH_SECONDS);
   try {

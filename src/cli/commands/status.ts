@@ -5,16 +5,10 @@ import { MICROS_PER_MS } from "../../model/time.ts";
 import { readClockSkew } from "../../warehouse/coverage/targets.ts";
 import { readStatus } from "../../warehouse/read/status.ts";
 import { withReader } from "../../warehouse/reader.ts";
-import { isTerminal } from "../output/progress-bar.ts";
 import { formatStatus } from "../output/status-report.ts";
-import type { CommandContext } from "../support/context.ts";
+import { type CommandContext, type CommonFlags, isTerminal } from "../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn, toConfirmationRules } from "../support/flags.ts";
 import { askRunningDaemon } from "../support/running-daemon.ts";
-
-interface StatusFlags {
-  json?: boolean;
-  watch?: boolean;
-}
 
 const WATCH_INTERVAL_MS = 2_000;
 
@@ -30,7 +24,7 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
       "one JSON object: generated_at, warehouse, streams, confirmations, disk, jobs, last_crash, service, problem, shared; with --watch one per line",
     )
     .option("--watch", "refresh every two seconds, in place, until Ctrl-C")
-    .action(async (flags: StatusFlags, command: Command) => {
+    .action(async (flags: CommonFlags & { readonly watch?: boolean }, command: Command) => {
       const { clock, stdout, stopping } = context;
       const loaded = loadSettingsAndWarn(command, context);
       const { settings } = loaded;
@@ -44,7 +38,7 @@ export function addStatusCommand(program: Command, context: CommandContext): voi
             toConfirmationRules(settings),
           ),
         );
-        const daemon = await askRunningDaemon({ clock, http, warehousePath: status.warehouse });
+        const daemon = await askRunningDaemon(clock, http, status.warehouse);
         const shared = daemon.shared ? undefined : findSharedSettings(loaded);
         if (!shared) return { ...status, ...daemon };
         // Without a shared warehouse nobody loads the PostgreSQL client.

@@ -15,26 +15,16 @@ import { openReader, withReader } from "../../warehouse/reader.ts";
 import { openWriter } from "../../warehouse/writer.ts";
 import { listPart, printReport, problemsPart, type ReportPart } from "../output/report.ts";
 import { formatNumber, pluralize, wrapText } from "../output/text.ts";
-import { type CommandContext, incompleteFailure } from "../support/context.ts";
-import {
-  ADOPT_OPTION,
-  addSettingsFlags,
-  createCommandLogger,
-  loadSettingsAndWarn,
-  logLevelOption,
-  readFlag,
-} from "../support/flags.ts";
+import { type CommandContext, type CommonFlags, incompleteFailure } from "../support/context.ts";
+import { ADOPT_OPTION, addSettingsFlags, loadWithLog, logLevelOption, readFlag } from "../support/flags.ts";
 import { withSyncSession } from "../support/session.ts";
 
-interface VerifyFlags {
-  sample: string;
-  all?: boolean;
-  accept?: boolean;
-  adopt?: boolean;
-  ledger?: boolean;
-  repair?: boolean;
-  json?: boolean;
-  logLevel: string;
+interface VerifyFlags extends CommonFlags {
+  readonly sample: string;
+  readonly all?: boolean;
+  readonly accept?: boolean;
+  readonly ledger?: boolean;
+  readonly repair?: boolean;
 }
 
 const SAMPLE_OPTION = integerOption("how many ranges are compared", 20, 1, 1_000_000);
@@ -66,16 +56,17 @@ export function addVerifyCommand(program: Command, context: CommandContext): voi
     .option("--json", "one JSON object")
     .option(...logLevelOption(), "warn")
     .action(async (flags: VerifyFlags, command: Command) => {
-      const loaded = loadSettingsAndWarn(command, context);
+      const { loaded, log } = loadWithLog(command, context);
       if (flags.ledger) return auditWarehouse(loaded.settings.warehouse.path, flags, context);
       if (flags.repair) throw usageFailure("--repair needs --ledger", "without it verify always repairs");
       const sample = flags.all ? undefined : readFlag("--sample", flags.sample, SAMPLE_OPTION);
-      const log = createCommandLogger(flags.logLevel, context.stderr);
       // Opening for writing would create a missing file or replace a damaged one. Opening a reader first fails instead.
       openReader(loaded.settings.warehouse.path).close();
-      const sessionContext = { ...context, mayAdopt: flags.adopt ?? false };
-      const verified = await withSyncSession(loaded, sessionContext, log, (syncContext) =>
-        verify(syncContext, { sample, acceptsWithdrawals: flags.accept ?? false }),
+      const verified = await withSyncSession(
+        loaded,
+        { ...context, mayAdopt: flags.adopt },
+        log,
+        (syncContext) => verify(syncContext, { sample, acceptsWithdrawals: flags.accept }),
       );
       const now = formatTimestamp(context.clock.now() * MICROS_PER_MS);
       context.stdout.write(printReport(describeVerified(verified, now), flags.json));
@@ -119,6 +110,8 @@ function describeVerified(
   now: string,
 ): ReportPart[] {
   const { sliceCount, rows, extraChanged, unserved, differences, problems, confirmations } = verified;
+  const extra = `${pluralize(extraChanged, "row has", "rows have")} other undocumented properties now`;
+  const place = "stored in `extra`, the view unknown_fields lists them";
   return [
     {
       json: { stretches: sliceCount, rows },
@@ -149,7 +142,7 @@ function describeVerified(
     },
     {
       json: { extra_changed: extraChanged },
-      lines: extraChanged > 0 ? [wrapText(describeExtraChanged(extraChanged))] : [],
+      lines: extraChanged > 0 ? [wrapText(`${extra}: ${place}`)] : [],
     },
     listPart("unserved", unserved, {
       toJson: ({ stream, indexType, name, before, rows: kept }) => ({
@@ -189,11 +182,6 @@ function describeOutcome(
       : []),
     ...(repaired.length > 0 ? [wrapText(`${count}${hint}`)] : []),
   ];
-}
-
-function describeExtraChanged(count: number): string {
-  const what = pluralize(count, "row has", "rows have");
-  return `${what} other undocumented properties now: stored in \`extra\`, the view unknown_fields lists them`;
 }
 
 /** `reopened`: how many findings were repaired; undefined: the audit only read. */

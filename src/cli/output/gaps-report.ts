@@ -19,29 +19,23 @@ import { formatAge, formatDuration, formatTable, NO_BREAK_SPACE, pluralize, wrap
 type SeriesName = Pick<GapRow, "stream" | "index_type" | "index_id" | "name">;
 type Label = (key: SeriesName) => string;
 
-/** How a report names its series and its moments. */
-interface Wording extends Pick<GapReport, "now"> {
-  readonly label: Label;
-  /** A moment by the clocks of the zone that was asked for. */
-  readonly moment: (ts: Micros) => string;
-}
+/** How both reports name series and moments, and what they say about heads. */
+type Wording = ReturnType<typeof wordingOf>;
 
 /** Lists every gap under its series. Heads that are only not confirmed yet are counted, not listed. */
 export function formatGapList(report: GapReport, zone: TimeZone): string {
-  const { gaps, keys, unresolved, confirmations, now } = report;
+  const { gaps, keys, unresolved } = report;
   const wording = wordingOf(report, zone);
-  const { label } = wording;
-  const heads = gaps.filter(({ reason }) => reason === SETTLING_REASON).length;
-  const listed = gaps.filter(({ reason }) => reason !== SETTLING_REASON);
-  const confirmation = describeConfirmations(confirmations, formatTimestamp(now), false);
+  const { label, listed, heads, confirmation } = wording;
   const unselected = keys.filter(({ firstTs }) => firstTs === null);
+  const lead = listed.length > 0 ? "In addition," : "Nothing is missing:";
   const closing = [
     ...unresolved.map((selector) => `Unknown series: ${selector}.`),
     ...unselected.map((key) => `${label(key)} is not synced: the settings do not select it.`),
     ...(listed.length > 0 ? [`${summarizeGaps(listed)}.`] : []),
-    ...(confirmation ? [`${confirmation}.`] : []),
+    ...confirmation,
     ...nextExpiry(listed, wording),
-    ...(heads > 0 ? [describeHeads(heads, listed)] : []),
+    ...(heads > 0 ? [`${lead} ${countHeads(heads)} (${SETTLING_REASON}).`] : []),
   ];
   if (keys.length === 0) closing.push("No stream with a history is synced yet.");
   else if (gaps.length + unresolved.length === 0 && unselected.length < keys.length)
@@ -56,9 +50,9 @@ export function formatRangeReport(
   confirmEvery: number,
   zone: TimeZone,
 ): string {
-  const { gaps, keys, outsideRange, unresolved, confirmations, now } = report;
+  const { gaps, keys, outsideRange, unresolved } = report;
   const wording = wordingOf(report, zone);
-  const { label } = wording;
+  const { label, heads, confirmation } = wording;
   const what = describeRange(range, wording);
   const closing = outsideRange.map((key) => `Nothing is known about ${label(key)} in ${what}.`);
   if (keys.length === 0) closing.push(`Not complete: nothing is known about ${what}.`);
@@ -71,11 +65,9 @@ export function formatRangeReport(
     const verdict = isStored
       ? "Not proven yet, though all that the service has shown is stored"
       : "Not complete";
-    const confirmation = describeConfirmations(confirmations, formatTimestamp(now), false);
-    const heads = gaps.filter(({ reason }) => reason === SETTLING_REASON).length;
     closing.push(
       `${verdict}: ${summarizeGaps(gaps)} in ${what}, in ${incomplete} of ${pluralize(keys.length, "series", "series")}.`,
-      ...(confirmation ? [`${confirmation}.`] : []),
+      ...confirmation,
       ...(heads > 0
         ? [
             `${countHeads(heads)}: a running daemon confirms it within ${formatDuration(confirmEvery)}, or else the next backfill.`,
@@ -88,8 +80,17 @@ export function formatRangeReport(
   return [...formatBlocks(gaps, wording), ...closing.map((line) => wrapText(line))].join("\n");
 }
 
-function wordingOf({ keys, now }: GapReport, zone: TimeZone): Wording {
-  return { now, label: labelFor(keys), moment: (ts) => formatMoment(zone.format(ts)) };
+function wordingOf({ gaps, keys, confirmations, now }: GapReport, zone: TimeZone) {
+  const listed = gaps.filter(({ reason }) => reason !== SETTLING_REASON);
+  const confirmation = describeConfirmations(confirmations, formatTimestamp(now), false);
+  return {
+    now,
+    label: labelFor(keys),
+    moment: (ts: Micros) => formatMoment(zone.format(ts)),
+    listed,
+    heads: gaps.length - listed.length,
+    confirmation: confirmation ? [`${confirmation}.`] : [],
+  };
 }
 
 function formatBlocks(gaps: readonly GapRow[], { label, now, moment }: Wording): string[] {
@@ -145,11 +146,6 @@ function summarizeGaps(gaps: readonly GapRow[]): string {
 }
 
 const countHeads = (heads: number) => pluralize(heads, "head not confirmed yet", "heads not confirmed yet");
-
-function describeHeads(heads: number, listed: readonly GapRow[]): string {
-  if (listed.length > 0) return `In addition, ${countHeads(heads)} (${SETTLING_REASON}).`;
-  return `Nothing is missing: ${countHeads(heads)} (${SETTLING_REASON}).`;
-}
 
 /** `index_ticks GWA BTC`, with the id where several series share the name; a stream without series has no name. */
 function labelFor(keys: readonly LedgerKeySummary[]): Label {

@@ -3,33 +3,24 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { SyncContext } from "../../sync/context/context.ts";
 import { computeProgress, countsOf, type ProgressCounts } from "../../sync/context/run-stats.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
-import type { CommandContext } from "../support/context.ts";
+import { type CommandContext, type CommonFlags, hasBars, isTerminal } from "../support/context.ts";
 import { formatNumber } from "./text.ts";
 
 const LOG_INTERVAL_MS = 10_000;
 const REDRAW_INTERVAL_MS = 250;
 const BAR_WIDTH = 20;
 
-interface Progress {
-  end(): void;
-}
-
-interface ProgressFlags {
-  readonly progress: boolean;
-}
+/** Ends what shows progress. */
+type EndProgress = () => void;
 
 /** Shows the progress of a backfill: bars on a terminal, elsewhere a log line every ten seconds. */
-export function showProgress({ clock, stats, log }: SyncContext, stderr: TextOutput): Progress {
+export function showProgress({ clock, stats, log }: SyncContext, stderr: TextOutput): EndProgress {
   return isTerminal(stderr)
     ? drawBars(clock, stderr, () => historyStreams.map((stream) => [stream, countsOf(stats, stream)]))
     : logProgress({ clock, stats, log });
 }
 
-export function isTerminal(stream: NodeJS.WritableStream | TextOutput): boolean {
-  return "isTTY" in stream && stream.isTTY === true;
-}
-
-function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): Progress {
+function logProgress({ clock, stats, log }: Pick<SyncContext, "clock" | "stats" | "log">): EndProgress {
   const startedAt = clock.monotonic();
   return repeat(clock, LOG_INTERVAL_MS, () => {
     for (const stream of historyStreams) {
@@ -50,7 +41,7 @@ function drawBars(
   clock: Pick<Clock, "monotonic" | "after">,
   stderr: TextOutput,
   read: () => readonly (readonly [label: string, counts: ProgressCounts])[],
-): Progress {
+): EndProgress {
   const startedAt = clock.monotonic();
   let drawn = 0;
   const draw = () => {
@@ -62,35 +53,26 @@ function drawBars(
     stderr.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join("")}`);
     drawn = lines.length;
   };
-  const redraw = repeat(clock, REDRAW_INTERVAL_MS, draw);
+  const endRedraw = repeat(clock, REDRAW_INTERVAL_MS, draw);
   let isEnded = false;
-  return {
-    end() {
-      if (isEnded) return;
-      isEnded = true;
-      redraw.end();
-      draw();
-    },
+  return () => {
+    if (isEnded) return;
+    isEnded = true;
+    endRedraw();
+    draw();
   };
-}
-
-/** Whether a command draws bars: on a terminal, unless `--no-progress` is given. */
-export function hasBars({ progress }: ProgressFlags, { stderr }: Pick<CommandContext, "stderr">): boolean {
-  return progress && isTerminal(stderr);
 }
 
 /** Runs `work` under a bar, if the command draws bars. */
 export async function underBar<T>(
-  flags: ProgressFlags,
+  flags: Pick<CommonFlags, "progress">,
   context: Pick<CommandContext, "clock" | "stderr">,
   label: string,
   read: () => ProgressCounts,
   work: () => Promise<T>,
 ): Promise<T> {
-  const bar = hasBars(flags, context)
-    ? drawBars(context.clock, context.stderr, () => [[label, read()]])
-    : undefined;
-  return work().finally(() => bar?.end());
+  if (!hasBars(flags, context)) return work();
+  return work().finally(drawBars(context.clock, context.stderr, () => [[label, read()]]));
 }
 
 /** One bar within 80 columns. */
@@ -110,7 +92,7 @@ function formatCountdown(seconds: number): string {
   return hours > 0 ? `${hours}:${twoDigits(minutes)}:${twoDigits(rest)}` : `${minutes}:${twoDigits(rest)}`;
 }
 
-function repeat(clock: Pick<Clock, "after">, ms: number, work: () => void): Progress {
+function repeat(clock: Pick<Clock, "after">, ms: number, work: () => void): EndProgress {
   let cancel = () => {};
   const arm = () => {
     cancel = clock.after(ms, () => {
@@ -119,5 +101,5 @@ function repeat(clock: Pick<Clock, "after">, ms: number, work: () => void): Prog
     });
   };
   arm();
-  return { end: () => cancel() };
+  return () => cancel();
 }

@@ -1,6 +1,6 @@
 import type { Problem } from "../../sync/context/context.ts";
 import type { UnselectedSeries } from "../../sync/selection/named-series.ts";
-import { formatNumber, formatNumberTable, wrapText } from "./text.ts";
+import { formatNumber, formatTable, wrapText } from "./text.ts";
 
 /** The text lists this many items of a list; --json lists all. */
 const MAX_LISTED = 20;
@@ -42,11 +42,14 @@ export function tablePart<Row>(
   const total = shown.map((column, at) =>
     totals.includes(column.label ?? "") ? toCell(column, sum(column)) : at === 0 ? "total" : "",
   );
-  const table = formatNumberTable([
-    shown.map(({ label = "" }) => label),
-    ...rows.map((row) => shown.map((column) => toCell(column, column.value(row)))),
-    ...(totals.length > 0 ? [total] : []),
-  ]);
+  const table = formatTable(
+    [
+      shown.map(({ label = "" }) => label),
+      ...rows.map((row) => shown.map((column) => toCell(column, column.value(row)))),
+      ...(totals.length > 0 ? [total] : []),
+    ],
+    shown.map((_, at) => (at === 0 ? "left" : "right")),
+  );
   const objects = rows.map((row) =>
     Object.fromEntries(columns.flatMap((column) => (column.key ? [[column.key, column.value(row)]] : []))),
   );

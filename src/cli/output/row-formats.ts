@@ -1,5 +1,6 @@
 import { usageFailure } from "../../model/failure.ts";
 import { textRenderers, toCellText } from "../../model/row-text.ts";
+import { readChoice } from "../support/flags.ts";
 import { type Alignment, formatTable } from "./text.ts";
 
 export const QUERY_FORMATS = ["table", "csv", "json", "ndjson"] as const;
@@ -12,12 +13,7 @@ export function readFormat<Format extends string>(
   fallback: string,
 ): Format {
   const name = given ?? (json ? "json" : fallback);
-  const format = formats.find((known) => known === name);
-  if (!format)
-    throw usageFailure(
-      `--format cannot be ${name}`,
-      `give ${formats.slice(0, -1).join(", ")} or ${formats.at(-1)}`,
-    );
+  const format = readChoice("--format", name, formats);
   if (json && format !== "json")
     throw usageFailure(`--json and --format ${format} contradict each other`, "leave out one of them");
   return format;

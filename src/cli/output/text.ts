@@ -26,14 +26,6 @@ export function formatTable(
     .join("\n");
 }
 
-/** The first column is left-aligned, the numbers after it right-aligned. */
-export function formatNumberTable(rows: readonly (readonly string[])[]): string {
-  return formatTable(
-    rows,
-    (rows[0] ?? []).map((_, column) => (column === 0 ? "left" : "right")),
-  );
-}
-
 /** The last cell of each row is a description, wrapped in the rest of the width. */
 export function formatDescriptionTable(rows: readonly (readonly string[])[]): string {
   const names = rows.map((row) => row.slice(0, -1));

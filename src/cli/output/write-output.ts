@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { createWriteStream, renameSync, rmSync } from "node:fs";
+import { renameSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { errorCode, exitCode, Failure } from "../../model/failure.ts";
@@ -9,7 +10,6 @@ const WRITE_CHUNK_CHARS = 64 * 1024;
 /** Rows of a slow query are written at least this often. */
 const MAX_WRITE_DELAY_MS = 200;
 
-/** Joins pieces of text to chunks. */
 function* inChunks(pieces: Iterable<string>, clock: Pick<Clock, "monotonic">): Generator<string> {
   let pending = "";
   let writtenAt = clock.monotonic();
@@ -47,13 +47,14 @@ export async function writeAtomically(
   }
 }
 
-/** Writes pieces of text to a file. */
-export function writeTextFile(
+export async function writeTextFile(
   file: string,
   pieces: Iterable<string>,
   clock: Pick<Clock, "monotonic">,
 ): Promise<void> {
-  return pipeline(inChunks(pieces, clock), createWriteStream(file));
+  // A stream that is stopped while it opens its file would create it after its removal.
+  const handle = await open(file, "w");
+  await pipeline(inChunks(pieces, clock), handle.createWriteStream());
 }
 
 const remedies: Readonly<Record<string, string>> = {

@@ -33,6 +33,26 @@ export interface CommandContext {
   readonly startWorker?: StartWorker;
 }
 
+/** Flags that several commands have; a command has those that it adds. */
+export interface CommonFlags {
+  readonly json?: boolean;
+  readonly adopt?: boolean;
+  readonly logLevel?: string;
+  readonly progress: boolean;
+}
+
+export function isTerminal(stream: NodeJS.WritableStream | TextOutput): boolean {
+  return "isTTY" in stream && stream.isTTY === true;
+}
+
+/** Whether a command draws bars: on a terminal, unless `--no-progress` is given. */
+export function hasBars(
+  { progress }: Pick<CommonFlags, "progress">,
+  { stderr }: Pick<CommandContext, "stderr">,
+): boolean {
+  return progress && isTerminal(stderr);
+}
+
 /** The command ran, but did not sync or compare everything selected. */
 export function incompleteFailure(message: string, remedy = "the report lists what is left"): Failure {
   return new Failure(message, { code: "incomplete", remedy });

@@ -16,7 +16,7 @@ interface DaemonBackfillOptions {
   readonly request: BackfillFilter;
   /** Aborts when the operator stops the command: the daemon then stops this work too. */
   readonly stopping: AbortSignal;
-  readonly onProgress: (rows: number, percent: number) => void;
+  readonly onProgress: (counts: { readonly rows: number; readonly percent: number }) => void;
 }
 
 /** Asks the running daemon of the warehouse to fill the gaps now. Returns undefined if none runs. */
@@ -32,7 +32,7 @@ export async function backfillThroughDaemon(
       const line = JSON.parse(text) as BackfillLine;
       if ("report" in line) return line.report;
       if ("failure" in line) throw deserialiseFailure(line.failure);
-      options.onProgress(line.progress.rows, line.progress.percent);
+      options.onProgress(line.progress);
     }
   } catch (error) {
     if (error instanceof Failure) throw error;

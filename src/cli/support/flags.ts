@@ -8,7 +8,7 @@ import type { Log } from "../../runtime/log.ts";
 import { createLogger, type LogLevel, logLevels } from "../../telemetry/logger.ts";
 import type { TextOutput } from "../../telemetry/nonblocking-stderr.ts";
 import { ensureTempFolder } from "../../warehouse/sqlite/disk.ts";
-import { type CommandContext, SETTINGS_HEADING } from "./context.ts";
+import { type CommandContext, type CommonFlags, hasBars, SETTINGS_HEADING } from "./context.ts";
 
 /** How often the service must repeat that it has nothing, in the units of the sync. */
 export function toConfirmationRules({ sync: { withdrawals } }: LoadedSettings["settings"]) {
@@ -19,7 +19,6 @@ export function toConfirmationRules({ sync: { withdrawals } }: LoadedSettings["s
 export const logLevelOption = (note = "") =>
   ["--log-level <level>", `log level on stderr: ${logLevels.join(", ")}${note}`] as const;
 
-/** Creates the logger for a `--log-level` value. */
 export function createCommandLogger(level: string, stderr: TextOutput): Log {
   const known = logLevels.find((name): name is LogLevel => name === level);
   if (known === undefined) {
@@ -33,6 +32,18 @@ export function readFlag<T>(flag: string, text: string, option: Pick<Setting<T>,
   const result = option.parse(text);
   if ("value" in result) return result.value;
   throw usageFailure(`${flag} cannot be ${text}`, `give ${result.expected}`);
+}
+
+/** Reads the value of a flag that takes one of a few words. */
+export function readChoice<Choice extends string>(
+  flag: string,
+  text: string,
+  choices: readonly Choice[],
+): Choice {
+  const choice = choices.find((known) => known === text);
+  if (choice !== undefined) return choice;
+  const list = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(choices);
+  throw usageFailure(`${flag} cannot be ${text}`, `give ${list}`);
 }
 
 /** Commander's parser for an option that may be repeated. */
@@ -79,16 +90,23 @@ export function loadSettingsAndWarn(command: Command, context: CommandContext): 
   return loaded;
 }
 
+/** Also creates the logger for `--log-level`. Beside progress bars it writes warnings only. */
+export function loadWithLog(command: Command, context: CommandContext) {
+  const loaded = loadSettingsAndWarn(command, context);
+  const flags = command.opts<CommonFlags>();
+  const level = flags.logLevel ?? (hasBars(flags, context) ? "warn" : "info");
+  return { loaded, log: createCommandLogger(level, context.stderr) };
+}
+
 /** Loads the settings; the caller handles the warnings. */
 export function loadSettingsFromFlags(command: Command, context: CommandContext): LoadedSettings {
   const given = command.opts<Record<string, string | undefined>>();
-  const flags: Record<string, string> = {};
-  for (const { path, option } of optionEntries) {
-    const value = option.flag ? given[new Option(option.flag).attributeName()] : undefined;
-    if (value !== undefined) flags[path] = value;
-  }
+  const flags = optionEntries.map(({ path, option }) => [
+    path,
+    option.flag && given[new Option(option.flag).attributeName()],
+  ]);
   const { env, directory } = context;
-  const loaded = loadSettings({ env, directory, file: given.config, flags });
+  const loaded = loadSettings({ env, directory, file: given.config, flags: Object.fromEntries(flags) });
   // This must run once the path is known and before anything opens the warehouse.
   ensureTempFolder(loaded.settings.warehouse.path, env);
   return loaded;

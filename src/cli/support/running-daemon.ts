@@ -1,13 +1,8 @@
 import { resolve } from "node:path";
+import type { Settings } from "../../config/option-table.ts";
 import type { StatusReport } from "../../model/status/warehouse-status.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withTimeout } from "../../runtime/timeouts.ts";
-
-interface AskDaemonOptions {
-  readonly clock: Clock;
-  readonly http: { readonly host: string; readonly port: number };
-  readonly warehousePath: string;
-}
 
 /** A daemon that needs longer to read its warehouse counts as absent. */
 const DAEMON_TIMEOUT_MS = 2_000;
@@ -19,8 +14,11 @@ type RunningDaemonStatus = Required<Pick<StatusReport, "service" | "problem" | "
 const noDaemon: RunningDaemonStatus = { service: null, problem: null, shared: null };
 
 /** Requests the state of the daemon of this warehouse, if one runs at the configured port. */
-export async function askRunningDaemon(options: AskDaemonOptions): Promise<RunningDaemonStatus> {
-  const { clock, http, warehousePath } = options;
+export async function askRunningDaemon(
+  clock: Clock,
+  http: Settings["http"],
+  warehousePath: string,
+): Promise<RunningDaemonStatus> {
   if (http.port === 0) return noDaemon;
   const host = anyAddress.has(http.host) ? "127.0.0.1" : http.host;
   const address = `http://${host.includes(":") ? `[${host}]` : host}:${http.port}/api/status`;

@@ -18,14 +18,7 @@ export interface SelectionFlags {
   readonly tz?: string;
 }
 
-export interface SelectionFilter {
-  /** Undefined: all streams. */
-  readonly streams: readonly Stream[] | undefined;
-  /** Ids, symbols, pairs or names as given. Undefined: all series. */
-  readonly series: readonly string[] | undefined;
-  readonly from: Micros | undefined;
-  readonly to: Micros | undefined;
-}
+export type SelectionFilter = ReturnType<typeof readSelection>;
 
 /** The keys below `sync` in the settings, with the streams that each selects. */
 const STREAMS_BY_SETTING = Map.groupBy(streams, (stream): string => streamTable[stream].setting);
@@ -42,7 +35,8 @@ export function addSelectionFlags(command: Command): Command {
     .option("--to <time>", "end of the range, exclusive: as --from, or now");
 }
 
-export function readSelection(flags: SelectionFlags, clock: Pick<Clock, "now">): SelectionFilter {
+/** What the flags select, series as they are given; undefined: all of it. */
+export function readSelection(flags: SelectionFlags, clock: Pick<Clock, "now">) {
   const selected = new Set(flags.stream?.flatMap(resolveStreams));
   const { momentOf } = findTimeZone(flags.tz);
   const from = flags.from === undefined ? undefined : readTimestamp("--from", flags.from, clock, momentOf);
@@ -77,7 +71,6 @@ function resolveStreams(name: string): readonly Stream[] {
   );
 }
 
-/** Parses the time of a flag. */
 export function readTimestamp(
   flag: string,
   text: string,

@@ -37,7 +37,7 @@ export async function withSyncSession<T>(
   context: Pick<CommandContext, "clock" | "stopping" | "startWorker"> & {
     readonly random?: Random;
     /** Whether the operator lets the warehouse change to another service. */
-    readonly mayAdopt?: boolean;
+    readonly mayAdopt?: boolean | undefined;
   },
   log: Log,
   work: (context: SyncContext) => Promise<T>,

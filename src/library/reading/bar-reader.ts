@@ -136,17 +136,19 @@ function* addTicks(
 /** A part of a bar and where it begins. */
 type BarPart = readonly [ts: Micros, figures: BarFigures];
 
-type KeptBarRow = readonly [
+/** A row of the table of either. `Price`: number, or null if it may be missing. */
+type StoredBar<Price, More extends readonly unknown[]> = readonly [
   ts: Micros,
-  open: number,
-  high: number,
-  low: number,
-  close: number,
+  open: Price,
+  high: Price,
+  low: Price,
+  close: Price,
   volume: number | null,
-  ticks: number | null,
-  doubtful: number,
+  ...more: More,
   details: string | null,
 ];
+type KeptBarRow = StoredBar<number, [ticks: number | null, doubtful: number]>;
+type DailyBarRow = StoredBar<number | null, []>;
 
 const hoursSql = `SELECT ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, details FROM kept_bars
   WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts`;
@@ -163,16 +165,6 @@ function* readHours(connection: Connection, key: number, { from, to }: TimeRange
     if (bar) yield [ts, bar];
   }
 }
-
-type DailyBarRow = readonly [
-  ts: Micros,
-  open: number | null,
-  high: number | null,
-  low: number | null,
-  close: number | null,
-  volume: number | null,
-  details: string | null,
-];
 
 const daysSql = `SELECT ts, open, high, low, close, volume, details FROM daily_bar_rows
   WHERE series = ? AND ts >= ? AND ts < ? ORDER BY ts`;

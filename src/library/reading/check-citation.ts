@@ -20,25 +20,19 @@ import { findMissing, withDivisors } from "./completeness.ts";
 /** How many earlier states are tried for the one that was cited. */
 const MAX_STATES = 20;
 
-interface TwoStates {
-  /** Shows the newest state, in a transaction. */
-  readonly newest: Connection;
-  /** For earlier states. */
-  readonly past: Connection;
-}
-
 /** Recomputes a citation in a warehouse file. */
 export function checkFile(path: string, text: string): CheckResult {
   const citation = parseCitation(text);
   return withReader(path, (newest) =>
-    withReader(path, (past) =>
-      newest.database.transaction(() => checkCitation({ newest, past }, citation))(),
-    ),
+    withReader(path, (past) => newest.database.transaction(() => checkCitation(newest, past, citation))()),
   );
 }
 
-/** Recomputes a citation. It is equal if the rows are: whether they are complete may differ. */
-function checkCitation({ newest, past }: TwoStates, citation: Citation): CheckResult {
+/**
+ * Recomputes a citation. It is equal if the rows are: whether they are complete may differ. `newest` shows the newest state, in
+ * a transaction; `past` is for earlier states.
+ */
+function checkCitation(newest: Connection, past: Connection, citation: Citation): CheckResult {
   const step = markStep(citation.rows);
   const digestIn = (state: KnownAt | undefined) => {
     const connection = state ? past : newest;
@@ -66,7 +60,7 @@ function checkCitation({ newest, past }: TwoStates, citation: Citation): CheckRe
   const before = others.find((state) => digestIn(state).sha256 === citation.sha256);
   const isOther = before !== undefined && before.commit !== asked?.commit;
   const difference = isOther
-    ? compareStates({ newest, past }, citation, before)
+    ? compareStates(newest, past, citation, before)
     : explain(newest, citation, here);
   return { equal: false, ...result, difference };
 }
@@ -114,7 +108,12 @@ function spanOf({ from, to, at }: Citation): TimeRange {
 }
 
 /** The first row of the cited state that the newest one has otherwise. `past` shows the cited state. */
-function compareStates({ newest, past }: TwoStates, citation: Citation, before: KnownAt): Difference | null {
+function compareStates(
+  newest: Connection,
+  past: Connection,
+  citation: Citation,
+  before: KnownAt,
+): Difference | null {
   const [cited, here] = [readCitedRows(past, citation), readCitedRows(newest, citation)];
   const next = (rows: Generator<CitedRow>) => rows.next().value as CitedRow | undefined;
   for (let [a, b] = [next(cited), next(here)]; a ?? b; [a, b] = [next(cited), next(here)]) {

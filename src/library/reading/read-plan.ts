@@ -13,7 +13,7 @@ import { ofSeries } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection, KnownAt } from "../../warehouse/sqlite/connection.ts";
 import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/known-at.ts";
 import { IncompleteFailure } from "../incomplete-failure.ts";
-import type { QueryValues, Schedule, TimeInput } from "../read-options.ts";
+import type { QueryValues, Schedule, SeriesSelection, TimeInput } from "../read-options.ts";
 import type { BarSource, SeriesInfo } from "../rows.ts";
 import { alignToBars, type BarGrid } from "./bar-grid.ts";
 import { canBuild } from "./bar-reader.ts";
@@ -29,7 +29,7 @@ import { findTimeZone, type TimeZone, utcZone } from "./time-zone.ts";
 
 /** Which part of which series to read. */
 export interface ReadPlanOptions extends SeriesOptions {
-  readonly names: readonly string[];
+  readonly names: SeriesSelection;
   readonly from?: TimeInput | undefined;
   readonly to?: TimeInput | undefined;
   /** For bars. */

@@ -12,6 +12,7 @@ import {
 import { findFigure, ofSeries, seriesKinds, type TickStream } from "../../warehouse/lookups/series-kinds.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
+import type { SeriesSelection } from "../read-options.ts";
 import type { BarSource, ListedSeries, SeriesInfo } from "../rows.ts";
 
 /** The stored columns of a series. */
@@ -95,16 +96,17 @@ export interface SeriesOptions {
 /** Resolves names. If several series share one, the only one with rows is meant; otherwise a Failure lists them. */
 export function resolveSeries(
   connection: Connection,
-  names: readonly string[],
+  given: SeriesSelection,
   { indexType, of, over: divisor }: SeriesOptions = {},
 ): KeyedSeries[] {
+  const names = typeof given === "string" ? [given] : given;
   if (names.length === 0) throw usageFailure("no series is given", "name one, such as BTC, BTC/USD or BLX");
   const type = indexType === undefined ? undefined : readIndexType(indexType);
   const known = new KnownNames(connection);
   const resolved = names.map((name) => resolveName(connection, known, name, type));
   // The same series under two names would appear twice.
   const unique = new Map(resolved.map((series) => [`${series.index_type} ${series.index_id}`, series]));
-  const over = divisor === undefined ? undefined : resolveSeries(connection, [divisor], { indexType })[0];
+  const over = divisor === undefined ? undefined : resolveSeries(connection, divisor, { indexType })[0];
   return [...unique.values()].map((series) => ({
     ...series,
     figure: findFigure(series.stream, series.name, of),
@@ -133,7 +135,7 @@ export function withSource(series: KeyedSeries, source: BarSource): SourcedSerie
 /** Resolves names, and where the rows of each series are from. */
 export function resolveSources(
   connection: Connection,
-  names: readonly string[],
+  names: SeriesSelection,
   { source, ...options }: SeriesOptions & { readonly source?: BarSource | undefined },
 ): SourcedSeries[] {
   return resolveSeries(connection, names, options).map((series) =>

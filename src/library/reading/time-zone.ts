@@ -25,8 +25,6 @@ export interface TimeZone {
   momentOf(local: Micros): Micros;
 }
 
-const twoDigits = Array.from({ length: 60 }, (_, n) => String(n).padStart(2, "0"));
-
 export const utcZone: TimeZone = {
   format: formatTimestamp,
   dayOf: (ts) => Math.floor(ts / MICROS_PER_DAY),
@@ -59,16 +57,18 @@ export function findTimeZone(name = "UTC"): TimeZone {
 }
 
 function createZone(readOffsetMs: (ms: number) => number): TimeZone {
-  const offsets = new Map<number, Micros>();
-  const offsetAt = (ts: Micros): Micros => {
+  const offsets = new Map<number, readonly [offset: Micros, text: string]>();
+  const findOffset = (ts: Micros) => {
     const block = Math.floor(ts / OFFSET_BLOCK_MICROS);
-    let offset = offsets.get(block);
-    if (offset === undefined) {
-      offset = readOffsetMs((block * OFFSET_BLOCK_MICROS) / MICROS_PER_MS) * MICROS_PER_MS;
-      offsets.set(block, offset);
+    let found = offsets.get(block);
+    if (found === undefined) {
+      const offset = readOffsetMs((block * OFFSET_BLOCK_MICROS) / MICROS_PER_MS) * MICROS_PER_MS;
+      found = [offset, `${offset < 0 ? "-" : "+"}${formatTimestamp(Math.abs(offset)).slice(11, 16)}`];
+      offsets.set(block, found);
     }
-    return offset;
+    return found;
   };
+  const offsetAt = (ts: Micros) => findOffset(ts)[0];
   const momentOf = (local: Micros): Micros => {
     const before = offsetAt(local - MICROS_PER_DAY);
     const after = offsetAt(local + MICROS_PER_DAY);
@@ -80,8 +80,8 @@ function createZone(readOffsetMs: (ms: number) => number): TimeZone {
     dayOf: (ts) => Math.floor((ts + offsetAt(ts)) / MICROS_PER_DAY),
     startOfDay: (day) => momentOf(day * MICROS_PER_DAY),
     format: (ts) => {
-      const offset = offsetAt(ts);
-      return `${formatTimestamp(ts + offset).slice(0, 26)}${formatOffset(offset)}`;
+      const [offset, text] = findOffset(ts);
+      return `${formatTimestamp(ts + offset).slice(0, 26)}${text}`;
     },
   };
 }
@@ -90,9 +90,4 @@ function readOffset(format: Intl.DateTimeFormat, ms: number): number {
   const parts = Object.fromEntries(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
   const { year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0 } = parts;
   return Date.UTC(year, month - 1, day, hour, minute, second) - ms;
-}
-
-function formatOffset(offset: Micros): string {
-  const minutes = Math.round(Math.abs(offset) / (60 * MICROS_PER_SECOND));
-  return `${offset < 0 ? "-" : "+"}${twoDigits[Math.floor(minutes / 60)]}:${twoDigits[minutes % 60]}`;
 }

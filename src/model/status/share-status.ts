@@ -61,44 +61,35 @@ export function describeShare(status: ShareStatus, formatAge: (seconds: number) 
   return role === "alone" ? `${state}, ${lag}` : `${state} (${role}), ${lag}`;
 }
 
-/** A daemon or server of the shared warehouse, for people. */
-export interface SharePart {
-  readonly what: "daemon" | "PostgreSQL" | "standby server";
-  readonly name: string;
-  readonly state: string;
-}
-
-/** Every daemon, PostgreSQL and its standby servers; empty while they are unknown. */
-export function listShareParts(
-  { peers, role, server }: ShareStatus,
-  formatAge: (seconds: number) => string,
-): SharePart[] {
+/** Every daemon, PostgreSQL and its standby servers, for people; empty while they are unknown. */
+export function listShareParts({ peers, role, server }: ShareStatus, formatAge: (seconds: number) => string) {
   if (!peers) return [];
   const { daemons, standby_servers, forwarded_seconds_ago: ago, unread } = peers;
   const lag = ago === null ? "nothing forwarded yet" : `last change ${formatAge(ago)} ago`;
-  const join = (...parts: (string | false | null)[]) => parts.filter(Boolean).join(", ");
-  const missing = { what: "daemon", name: "–", state: "no second daemon is connected" } as const;
+  const part = (what: string, name: string, ...state: (string | false | null)[]) => ({
+    what,
+    name,
+    state: state.filter(Boolean).join(", "),
+  });
   return [
-    ...daemons.map(({ name, address, is_forwarding }) => ({
-      what: "daemon" as const,
-      name,
-      state: join(is_forwarding ? `forwards, ${lag}` : "stands by", address && `from ${address}`),
-    })),
-    ...(role === "pair" && daemons.length < 2 ? [missing] : []),
-    {
-      what: "PostgreSQL",
-      name: server,
-      state: unread ?? (standby_servers.length > 0 ? "with a standby server" : "without a standby server"),
-    },
-    ...standby_servers.map(({ name, state, is_synchronous, lag_seconds }) => ({
-      what: "standby server" as const,
-      name,
-      state: join(
+    ...daemons.map(({ name, address, is_forwarding }) =>
+      part("daemon", name, is_forwarding ? `forwards, ${lag}` : "stands by", address && `from ${address}`),
+    ),
+    ...(role === "pair" && daemons.length < 2 ? [part("daemon", "–", "no second daemon is connected")] : []),
+    part(
+      "PostgreSQL",
+      server,
+      unread ?? `${standby_servers.length > 0 ? "with" : "without"} a standby server`,
+    ),
+    ...standby_servers.map(({ name, state, is_synchronous, lag_seconds }) =>
+      part(
+        "standby server",
+        name,
         state ?? "unknown",
         is_synchronous && "synchronous",
         lag_seconds !== null && `${formatAge(lag_seconds)} behind`,
       ),
-    })),
+    ),
   ];
 }
 

@@ -42,12 +42,6 @@ export interface DiskStatus {
   readonly full_in_days: number | null;
 }
 
-interface JobStatus {
-  readonly job: string;
-  readonly ended_at: string;
-  readonly outcome: string;
-}
-
 /** A claim against stored rows as `status --json` shows it: they are withdrawn, or older than all that is served. */
 export interface WithdrawalStatus {
   readonly stream: Stream;
@@ -84,7 +78,7 @@ export interface WarehouseStatus {
   readonly confirmations: Confirmations;
   readonly disk: DiskStatus;
   /** The last run of each scheduled job; empty if none ever ran. */
-  readonly jobs: readonly JobStatus[];
+  readonly jobs: readonly { readonly job: string; readonly ended_at: string; readonly outcome: string }[];
   /** Many rows that the service no longer has: unconfirmed, or withdrawn within a week. */
   readonly withdrawals: readonly WithdrawalStatus[];
   /** When and why a daemon last crashed; null: never. */

@@ -64,50 +64,65 @@ describe("mds-sync doctor", () => {
     expect(status).toBe(0);
   });
 
-  it("exits 2 for wrong or missing settings", async () => {
-    const wrong = await doctor({ MDS_HTTP_PORT: "x" });
-    expect(wrong.notOk).toEqual(['problem settings: MDS_HTTP_PORT: http.port cannot be "x"']);
-    expect(wrong.status).toBe(2);
-    const { MDS_CLIENT_SECRET: _, ...env } = await startService();
-    const unset = await doctor(env);
-    expect(unset.notOk).toEqual(["problem service: the client secret is not set"]);
-    expect(unset.checks).toEqual(["ok settings", "problem service", ...okWarehouse]);
-    const gone = await doctor({ ...env, MDS_CLIENT_SECRET_FILE: "/nowhere/secret" });
-    expect(gone.notOk).toEqual(["problem service: the secret file /nowhere/secret cannot be read (ENOENT)"]);
-    expect([unset.status, gone.status]).toEqual([2, 2]);
+  const credentials = "the token endpoint rejected the credentials (401)";
+  const refusal = "127.0.0.1:9 refused the connection (ECONNREFUSED)";
+  const withConfig = (sync: string) => {
+    const file = join(temporaryFolder(), "mds-sync.yaml");
+    writeFileSync(file, `sync: { ${sync} }\n`);
+    return { MDS_CONFIG: file };
+  };
+  it.each<[env: Record<string, string>, exit: number, notOk: readonly unknown[], service?: SimulatorOptions]>(
+    [
+      [{ MDS_HTTP_PORT: "x" }, 2, ['problem settings: MDS_HTTP_PORT: http.port cannot be "x"']],
+      [{ MDS_CLIENT_SECRET: "" }, 2, ["problem service: the client secret is not set"]],
+      [
+        { MDS_CLIENT_SECRET: "", MDS_CLIENT_SECRET_FILE: "/nowhere/secret" },
+        2,
+        ["problem service: the secret file /nowhere/secret cannot be read (ENOENT)"],
+      ],
+      [
+        { MDS_CLIENT_SECRET: `${secret}-old` },
+        3,
+        [`problem REST token: ${credentials}`, `problem live token: ${credentials}`],
+      ],
+      [
+        { MDS_AUTH_URL: "http://127.0.0.1:9" },
+        75,
+        [`problem REST token: ${refusal}`, `problem live token: ${refusal}`],
+      ],
+      [
+        {},
+        0,
+        [
+          expect.stringMatching(
+            /^warning clock: this machine's clock is (9m 5\ds|10m.*) behind the service's$/,
+          ),
+        ],
+        { clock: { ...systemClock, now: () => systemClock.now() + 600_000 } },
+      ],
+    ],
+  )("with %j exits %i", async (more, exit, notOk, service) => {
+    const found = await doctor({ ...(await startService(service)), ...more });
+    expect(found).toMatchObject({ notOk, status: exit });
+    const problems = notOk.length === 1 ? "1 problem" : `${notOk.length} problems`;
+    const line = `mds-sync: ${problems} found: the report has a remedy for each\n`;
+    expect(found.stderr).toBe(exit === 0 ? "" : line);
   });
 
   it("warns of a secret file that others can read, and exits 0", async () => {
-    const { MDS_CLIENT_SECRET: _, ...env } = await startService();
     const file = join(temporaryFolder(), "secret");
     writeFileSync(file, secret, { mode: 0o644 });
-    const { notOk, status } = await doctor({ ...env, MDS_CLIENT_SECRET_FILE: file });
-    expect(notOk).toEqual([`warning settings: the secret file ${file} can be read by other users`]);
-    expect(status).toBe(0);
-  });
-
-  it("exits 3 when the credentials are refused, and shows neither secret", async () => {
-    const env = await startService();
-    const { notOk, status, stderr } = await doctor({ ...env, MDS_CLIENT_SECRET: `${secret}-old` });
-    expect(notOk).toEqual([
-      "problem REST token: the token endpoint rejected the credentials (401)",
-      "problem live token: the token endpoint rejected the credentials (401)",
-    ]);
-    expect(status).toBe(3);
-    expect(stderr).toBe("mds-sync: 2 problems found: the report has a remedy for each\n");
+    const env = { ...(await startService()), MDS_CLIENT_SECRET: "", MDS_CLIENT_SECRET_FILE: file };
+    const notOk = [`warning settings: the secret file ${file} can be read by other users`];
+    expect(await doctor(env)).toMatchObject({ notOk, status: 0 });
   });
 
   it("exits 4 and names the streams that lack a scope, but only those that the settings select", async () => {
     const env = await startService({ scopes: ["read:ohlcv", "read:index-ticker", "read:exchange-ticker"] });
-    const folder = temporaryFolder();
-    const config = join(folder, "mds-sync.yaml");
-    writeFileSync(config, "sync: { derivatives: false, intraday: { LX: none } }\n");
-    const { notOk, status } = await doctor({ ...env, MDS_CONFIG: config });
-    expect(notOk).toEqual([
-      "problem scopes: ohlcv lacks read:LX",
-      "problem scopes: market_caps lacks read:market-cap",
-    ]);
-    expect(status).toBe(4);
+    const config = withConfig("derivatives: false, intraday: { LX: none }");
+    const lacking = ["ohlcv lacks read:LX", "market_caps lacks read:market-cap"];
+    const notOk = lacking.map((text) => `problem scopes: ${text}`);
+    expect(await doctor({ ...env, ...config })).toMatchObject({ notOk, status: 4 });
   });
 
   it("trusts a 403 more than the scopes of the token", async () => {
@@ -117,16 +132,6 @@ describe("mds-sync doctor", () => {
     const { notOk, status } = await clock.runUntil(doctor(env, clock));
     expect(notOk).toEqual(["problem scopes: market_caps lacks read:market-cap"]);
     expect(status).toBe(4);
-  });
-
-  it("exits 75 when the service is unreachable", async () => {
-    const env = await startService();
-    const refused = await doctor({ ...env, MDS_AUTH_URL: "http://127.0.0.1:9" });
-    expect(refused.notOk).toEqual([
-      "problem REST token: 127.0.0.1:9 refused the connection (ECONNREFUSED)",
-      "problem live token: 127.0.0.1:9 refused the connection (ECONNREFUSED)",
-    ]);
-    expect(refused.status).toBe(75);
   });
 
   it.each([
@@ -141,15 +146,6 @@ describe("mds-sync doctor", () => {
     expect(notOk).toEqual(failed.map((check) => `${check}: no answer within 5 seconds`));
     expect(status).toBe(75);
     expect(clock.monotonic()).toBeLessThan(15_000);
-  });
-
-  it("warns when the clocks differ", async () => {
-    const env = await startService({ clock: { ...systemClock, now: () => systemClock.now() + 600_000 } });
-    const { notOk, status } = await doctor(env);
-    expect(notOk).toEqual([
-      expect.stringMatching(/^warning clock: this machine's clock is (9m 5\ds|10m.*) behind the service's$/),
-    ]);
-    expect(status).toBe(0);
   });
 
   it("reports a damaged warehouse, and a path that is not a file", async () => {
@@ -180,18 +176,13 @@ describe("mds-sync doctor", () => {
   });
 
   it("names every selector that the service does not list, with suggestions, and names that several have", async () => {
-    const env = await startService();
-    const folder = temporaryFolder();
-    const file = join(folder, "mds-sync.yaml");
-    writeFileSync(
-      file,
-      `sync:
-  ohlcv: { GWA: [BCT, LUNA], MWA: [SOL/UDS], LX: none }
-  exchangeTickers: { exchanges: [Krakne], markets: all }
-  derivatives: { exchanges: [Xyzzyplugh] }
-`,
-    );
-    const { status, notOk } = await doctor({ ...env, MDS_CONFIG: file });
+    const selectors = [
+      "ohlcv: { GWA: [BCT, LUNA], MWA: [SOL/UDS], LX: none }",
+      "exchangeTickers: { exchanges: [Krakne], markets: all }",
+      "derivatives: { exchanges: [Xyzzyplugh] }",
+    ];
+    const env = { ...(await startService()), ...withConfig(selectors.join(", ")) };
+    const { status, notOk } = await doctor(env);
     expect(status).toBe(4);
     expect(notOk).toEqual([
       "problem selectors: sync.ohlcv.GWA names BCT (did you mean BTC?), which the service does not list",
@@ -200,15 +191,14 @@ describe("mds-sync doctor", () => {
       "problem selectors: sync.exchangeTickers.exchanges names Krakne (did you mean Kraken?), which the service does not list",
       "problem selectors: sync.derivatives.exchanges names Xyzzyplugh, which the service does not list: check the spelling",
     ]);
-    const { stdout } = await runInProcess(["plan", "--offline"], { env: { ...env, MDS_CONFIG: file } });
+    const { stdout } = await runInProcess(["plan", "--offline"], { env });
     expect(unwrap(stdout)).toContain("names Krakne (did you mean Kraken?)");
   });
 
   it("names the run that fetches a ranking, if the settings select one", async () => {
-    const file = join(temporaryFolder(), "mds-sync.yaml");
-    const env = { MDS_WAREHOUSE: createWarehouse(standardContent), MDS_CONFIG: file };
+    const path = createWarehouse(standardContent);
     const remedy = async (sync: string) => {
-      writeFileSync(file, `sync: { ${sync} }\n`);
+      const env = { MDS_WAREHOUSE: path, ...withConfig(sync) };
       const { stdout } = await runInProcess(["doctor"], { env });
       return /no ranking is known.*?→ ([^→]*?)(?:problem|ok) /.exec(unwrap(stdout))?.[1];
     };

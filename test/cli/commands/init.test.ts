@@ -1,15 +1,15 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { fillUnit } from "../../../src/cli/commands/init.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { optionEntries } from "../../../src/config/option-table.ts";
 import { programFile } from "../../../src/runtime/child-process.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
+import { readProjectFile } from "../../support/repository.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const root = resolve(import.meta.dirname, "../../..");
-const shipped = (name: string) => readFileSync(join(root, "config", name), "utf8");
+const shipped = (name: string) => readProjectFile(`config/${name}`);
 
 function init(cwd: string, args: string[] = [], env: Record<string, string> = {}) {
   return runInProcess(["init", ...args], { cwd, env });

@@ -2,7 +2,6 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
@@ -11,7 +10,7 @@ import { openWriter } from "../../../src/warehouse/writer.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { hasTool } from "../../support/has-tool.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { startProgram } from "../../support/program-process.ts";
+import { clientSettings, readSettings, startProgram } from "../../support/program-process.ts";
 import { serveWarehouse } from "../../support/serve/filled-server.ts";
 import { WebSocketClient } from "../../support/simulator/websocket-client.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -21,27 +20,22 @@ import { writeRecords } from "../../support/warehouse/write-records.ts";
 /** Runs `serve --hash-secret` with a secret on stdin. */
 const hash = (secret: string) => runInProcess(["serve", "--hash-secret"], { stdin: secret });
 
+const serve = (folder: string) =>
+  startProgram(["serve", "--serve-port", "0", "--warehouse", "mds.sqlite"], { cwd: folder });
+
 describe("mds-sync serve", () => {
   it("serves a warehouse that nobody writes, prints the settings of a client, and stops on SIGTERM", async () => {
     const folder = temporaryFolder();
     openWriter(join(folder, "mds.sqlite"), { clock: systemClock }).close();
-    const { child, output, result } = startProgram(
-      ["serve", "--serve-port", "0", "--warehouse", "mds.sqlite"],
-      { cwd: folder },
-    );
-    const lines: string[] = [];
-    for await (const line of createInterface({ input: child.stdout })) if (lines.push(line) === 4) break;
-    const [baseUrl = ""] = lines.map((line) => line.replace(/^\w+=/, ""));
-    expect(lines.map((line) => line.replace(/=.*/, ""))).toEqual([
-      "MDS_BASE_URL",
-      "MDS_WS_URL",
-      "MDS_CLIENT_ID",
-      "MDS_CLIENT_SECRET",
-    ]);
-    expect(await (await fetch(`${baseUrl}/v3/market`)).json()).toEqual({ content: [] });
-    child.kill("SIGTERM");
-    expect((await result).status).toBe(0);
-    expect(output.stderr).toContain("stopped cleanly");
+    const started = serve(folder);
+    const settings = await readSettings(started, clientSettings.length);
+    expect(Object.keys(settings)).toEqual(clientSettings);
+    expect(await (await fetch(`${settings.MDS_BASE_URL}/v3/market`)).json()).toEqual({ content: [] });
+    started.child.kill("SIGTERM");
+    expect(await started.result).toMatchObject({
+      status: 0,
+      stderr: expect.stringContaining("stopped cleanly"),
+    });
   });
 
   it("after kill -9 beside a commit sends later ticks once each, and has the earlier ones by REST", async () => {
@@ -52,28 +46,24 @@ describe("mds-sync serve", () => {
       warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(ts, "1.5")], "live"));
     const now = Math.floor(Date.now() / 1000) * MICROS_PER_SECOND;
     write(now - 60 * MICROS_PER_SECOND);
-    const serve = async () => {
-      const started = startProgram(["serve", "--serve-port", "0", "--warehouse", "mds.sqlite"], {
-        cwd: folder,
-      });
-      const urls: string[] = [];
-      for await (const line of createInterface({ input: started.child.stdout }))
-        if (urls.push(line.replace(/^\w+=/, "")) === 2) break;
-      const client = new WebSocketClient(urls[1] ?? "");
+    const start = async () => {
+      const started = serve(folder);
+      const settings = await readSettings(started, 2);
+      const client = new WebSocketClient(settings.MDS_WS_URL ?? "");
       await client.waitFor("CONNECTED");
       client.send({ event: "SUBSCRIBE_INDEX_TICKER", indexId: "btc-id" });
       await client.waitFor("SUBSCRIBED_INDEX_TICKER");
       // By its answer it knows which ticks are older than the subscription.
       client.send({ event: "PING" });
       await client.waitFor("PONG");
-      return { ...started, client, baseUrl: urls[0] };
+      return { ...started, client, baseUrl: settings.MDS_BASE_URL };
     };
-    const first = await serve();
+    const first = await start();
     // It reads the journal every 50 ms, and dies before or after it has sent what it read.
     write(now - 2 * MICROS_PER_SECOND);
     first.child.kill("SIGKILL");
     await first.result;
-    const second = await serve();
+    const second = await start();
     for (const ago of [1, 0]) write(now - ago * MICROS_PER_SECOND);
     const sent = await second.client.waitFor("INDEX_TICKER", 2);
     const secondsOf = (rows: readonly Record<string, unknown>[]) =>

@@ -1,23 +1,18 @@
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { describe, expect, it } from "vitest";
-import { startProgram } from "../../support/program-process.ts";
+import { clientSettings, readSettings, startProgram } from "../../support/program-process.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+/** Runs a command beside the simulator. */
+const simulate = (...command: string[]) =>
+  startProgram(["simulate", "--", ...command], { cwd: temporaryFolder() });
 
 describe("mds-sync simulate", () => {
   it("prints a client's settings, serves until SIGTERM, and exits 0", async () => {
-    const { child, output } = startProgram(["simulate"], { cwd: temporaryFolder() });
-    const lines: string[] = [];
-    for await (const line of createInterface({ input: child.stdout })) if (lines.push(line) === 4) break;
-    const settings = Object.fromEntries(
-      lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]),
-    );
-    expect(Object.keys(settings)).toEqual([
-      "MDS_BASE_URL",
-      "MDS_WS_URL",
-      "MDS_CLIENT_ID",
-      "MDS_CLIENT_SECRET",
-    ]);
+    const started = startProgram(["simulate"], { cwd: temporaryFolder() });
+    const { child, output } = started;
+    const settings = await readSettings(started, clientSettings.length);
+    expect(Object.keys(settings)).toEqual(clientSettings);
 
     const answer = await fetch(`${settings.MDS_BASE_URL}/v3/oauth/token`, {
       method: "POST",
@@ -44,9 +39,8 @@ describe("mds-sync simulate", () => {
     const shell = `echo "$MDS_BASE_URL $MDS_WS_URL $MDS_CLIENT_ID"; test -n "$MDS_CLIENT_SECRET" || exit 1
       exec "${process.execPath}" -e 'fetch(process.env.MDS_BASE_URL + "/v3/asset").then(({ status }) => {
         console.log(status, ...process.argv.slice(1)); process.exitCode = 7 })' -- "$@"`;
-    const command = ["--", "sh", "-c", shell, "sh", "--port", "two words"];
-    const { result } = startProgram(["simulate", ...command], { cwd: temporaryFolder() });
-    const { stdout, stderr, status } = await result;
+    const command = ["sh", "-c", shell, "sh", "--port", "two words"];
+    const { stdout, stderr, status } = await simulate(...command).result;
     expect({ stderr, status }).toEqual({ stderr: "", status: 7 });
     expect(stdout).toMatch(
       /^http:\/\/127\.0\.0\.1:(\d+) ws:\/\/127\.0\.0\.1:\1\/v3\/stream \S+\n401 --port two words\n$/,
@@ -55,9 +49,7 @@ describe("mds-sync simulate", () => {
 
   it("passes signals on to the command, and leaves the answer to it", async () => {
     const shell = `trap 'echo asked to stop; exit 5' TERM; echo ready; sleep 300 & wait`;
-    const { child, output, result } = startProgram(["simulate", "--", "sh", "-c", shell], {
-      cwd: temporaryFolder(),
-    });
+    const { child, output, result } = simulate("sh", "-c", shell);
     await once(child.stdout, "data");
     child.kill("SIGTERM");
     expect(await result).toEqual({ stdout: "ready\nasked to stop\n", stderr: "", status: 5 });
@@ -70,9 +62,7 @@ describe("mds-sync simulate", () => {
       [undefined, 'mkfifo f; (trap "" TERM; echo ready >f; sleep 300) & read line <f; echo $line; exit 7', 7],
     ] as const;
     const endings = cases.map(async ([signal, shell]) => {
-      const { child, result } = startProgram(["simulate", "--", "sh", "-c", shell], {
-        cwd: temporaryFolder(),
-      });
+      const { child, result } = simulate("sh", "-c", shell);
       await once(child.stdout, "data");
       if (signal) child.kill(signal);
       // Whoever is left keeps stdout open, so that the result never comes.
@@ -87,7 +77,6 @@ describe("mds-sync simulate", () => {
     [["sh", "-c", "kill -9 $$"], 137, ""],
     [["no-such-program"], 127, "mds-sync: cannot run no-such-program (ENOENT): check its name and PATH\n"],
   ])("answers a command that ends without an exit code, as a shell does: %j", async (command, code, line) => {
-    const { result } = startProgram(["simulate", "--", ...command], { cwd: temporaryFolder() });
-    expect(await result).toEqual({ stdout: "", stderr: line, status: code });
+    expect(await simulate(...command).result).toEqual({ stdout: "", stderr: line, status: code });
   });
 });

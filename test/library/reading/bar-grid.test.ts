@@ -57,9 +57,3 @@ describe("a bar length", () => {
     expect(() => createBarGrid(every)).toThrow(/a bar cannot be .* long/);
   });
 });
-
-describe("a time zone", () => {
-  it("must exist", () => {
-    expect(() => findTimeZone("Berlin")).toThrow("there is no time zone Berlin");
-  });
-});

@@ -8,16 +8,18 @@ export const pythonClient = resolve(import.meta.dirname, "../../../clients/pytho
 interface PythonOptions {
   readonly input?: unknown;
   readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
 }
 
 /** Runs a script with the Python client, which must not complain; returns what it prints. */
 export function runPython(
   script: string,
   args: readonly string[] = [],
-  { input, env = {} }: PythonOptions = {},
+  { input, env = {}, cwd }: PythonOptions = {},
 ): string {
   const { stdout, stderr } = spawnSync(python, ["-W", "ignore", "-c", script, ...args], {
     encoding: "utf8",
+    cwd,
     ...(input === undefined ? {} : { input: JSON.stringify(input) }),
     env: { PYTHONPATH: pythonClient, PYTHONDONTWRITEBYTECODE: "1", ...env },
   });

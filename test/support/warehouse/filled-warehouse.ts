@@ -178,14 +178,19 @@ export function openFilledWarehouse(
 /** Creates a closed warehouse file; `first` is its only transaction. Each command opens it, so it has few views. */
 export function createWarehouse(
   first: (transaction: Transaction) => void = () => {},
-  { hasAllViews = false } = {},
+  { hasAllViews = false, atEnd = onTestFinished as AtEnd } = {},
 ): string {
-  const path = join(temporaryFolder(), "mds.sqlite");
+  const path = join(temporaryFolder(atEnd), "mds.sqlite");
   copyEmptyWarehouse(path, hasAllViews ? undefined : viewsBesideSync);
-  const warehouse = openForWriting(path);
-  warehouse.transaction(first);
-  warehouse.close();
+  commitTo(path, first);
   return path;
+}
+
+/** Commits to a closed warehouse file. */
+export function commitTo(path: string, work: (transaction: Transaction) => void): void {
+  const warehouse = openForWriting(path);
+  warehouse.transaction(work);
+  warehouse.close();
 }
 
 /** Opens the writer again, as a running daemon would. */

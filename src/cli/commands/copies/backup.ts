@@ -6,13 +6,8 @@ import { resolveSiblingModule, runChildProcess } from "../../../runtime/child-pr
 import { removePartialCopyOf } from "../../../warehouse/backup.ts";
 import { restoreWarehouse } from "../../../warehouse/restore.ts";
 import { formatBytes } from "../../output/text.ts";
-import type { CommandContext } from "../../support/context.ts";
+import type { CommandContext, CommonFlags } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
-
-interface BackupFlags {
-  force?: boolean;
-  json?: boolean;
-}
 
 export function addBackupCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("backup").argument("<file>", "the copy to write"), "warehouse")
@@ -22,42 +17,30 @@ export function addBackupCommand(program: Command, context: CommandContext): voi
     )
     .option("--force", "replace an existing file")
     .option("--json", "one JSON object: warehouse, file, bytes, seconds")
-    .action(async (given: string, flags: BackupFlags, command: Command) => {
-      const warehouse = resolve(
-        context.directory,
-        loadSettingsAndWarn(command, context).settings.warehouse.path,
-      );
+    .action(async (given: string, flags: CommonFlags & { readonly force?: boolean }, command: Command) => {
+      const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
+      const warehouse = resolve(context.directory, path);
       const file = resolve(context.directory, given);
       const startedAt = context.clock.monotonic();
-      const bytes = await copyInProcess(warehouse, file, flags.force ?? false, context.stopping);
+      const { result: bytes, pid } = await runChildProcess<number>(
+        resolveSiblingModule("./backup-process", import.meta.url),
+        [warehouse, file, ...(flags.force ? ["force"] : [])],
+        { signal: context.stopping },
+      );
+      if (bytes === undefined) {
+        if (pid !== undefined) removePartialCopyOf(file, pid);
+        throw new Failure(`the copy to ${file} was stopped before it was complete`, {
+          family: "retry",
+          code: "stopped",
+          remedy: "start it again",
+        });
+      }
       const seconds = Math.round(context.clock.monotonic() - startedAt) / 1000;
       if (flags.json) context.stdout.write(`${JSON.stringify({ warehouse, file, bytes, seconds })}\n`);
       context.stderr.write(
         `${warehouse} is copied to ${file}: ${formatBytes(bytes)} in ${seconds.toFixed(1)} s\n`,
       );
     });
-}
-
-async function copyInProcess(
-  warehouse: string,
-  file: string,
-  force: boolean,
-  stopping: AbortSignal,
-): Promise<number> {
-  const { result: bytes, pid } = await runChildProcess<number>(
-    resolveSiblingModule("./backup-process", import.meta.url),
-    [warehouse, file, ...(force ? ["force"] : [])],
-    { signal: stopping },
-  );
-  if (bytes === undefined) {
-    if (pid !== undefined) removePartialCopyOf(file, pid);
-    throw new Failure(`the copy to ${file} was stopped before it was complete`, {
-      family: "retry",
-      code: "stopped",
-      remedy: "start it again",
-    });
-  }
-  return bytes;
 }
 
 export function addRestoreCommand(program: Command, context: CommandContext): void {
@@ -71,7 +54,7 @@ export function addRestoreCommand(program: Command, context: CommandContext): vo
         "FILE itself stays as it is.",
     )
     .option("--json", "one JSON object: warehouse, file, bytes, set_aside, seconds")
-    .action((given: string, flags: { json?: boolean }, command: Command) => {
+    .action((given: string, flags: CommonFlags, command: Command) => {
       const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
       const file = resolve(context.directory, given);
       const startedAt = context.clock.monotonic();

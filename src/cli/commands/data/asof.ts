@@ -75,10 +75,10 @@ async function readInput(
       throw usageFailure("--at needs the days", "give the first with --from");
     return { at, from, ...(to !== undefined && { to }) };
   }
-  const lines = times === "-" && context.stdin ? await text(context.stdin) : readTimes(context, times);
-  const listed = lines
-    .split("\n")
-    .map((line) => line.trim())
+  const content = times === "-" && context.stdin ? await text(context.stdin) : readTimes(context, times);
+  const listed = content
+    .trim()
+    .split(/\s*\n\s*/)
     .filter((line) => line !== "");
   if (listed.length === 0) throw usageFailure("--times has no time", "give one time a line");
   return listed;

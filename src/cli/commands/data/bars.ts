@@ -4,9 +4,8 @@ import { readBars } from "../../../library/reading/bar-reader.ts";
 import { askFor } from "../../../library/reading/citation.ts";
 import { planReads } from "../../../library/reading/read-plan.ts";
 import { findTimeZone } from "../../../library/reading/time-zone.ts";
-import type { BarSource } from "../../../library/rows.ts";
-import { usageFailure } from "../../../model/failure.ts";
 import type { CommandContext } from "../../support/context.ts";
+import { readChoice } from "../../support/flags.ts";
 import { barOutput } from "./output-columns.ts";
 import { addSeriesFlags, noteMissingRows, type SeriesFlags, writeSeries } from "./series-command.ts";
 
@@ -34,7 +33,8 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     .option("--source <source>", "ticks or ohlcv (daily bars); default: ticks, if there are any");
   addSeriesFlags(command).action((names: string[], flags: BarsFlags) => {
     const grid = createBarGrid(flags.every, findTimeZone(flags.tz));
-    const source = readSource(flags.source);
+    const source =
+      flags.source === undefined ? undefined : readChoice("--source", flags.source, ["ticks", "ohlcv"]);
     return writeSeries(command, context, { columns: barOutput, figure: "close" }, (connection) => {
       const plans = planReads(connection, { ...flags, names, grid, source });
       noteMissingRows(connection, plans, context);
@@ -49,9 +49,4 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
       };
     });
   });
-}
-
-function readSource(text: string | undefined): BarSource | undefined {
-  if (text === undefined || text === "ticks" || text === "ohlcv") return text;
-  throw usageFailure(`--source cannot be ${text}`, "give ticks or ohlcv");
 }

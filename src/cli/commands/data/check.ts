@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { checkFile } from "../../../library/reading/check-citation.ts";
 import type { Difference } from "../../../library/rows.ts";
 import { formatNumber, pluralize } from "../../output/text.ts";
-import { type CommandContext, incompleteFailure } from "../../support/context.ts";
+import { type CommandContext, type CommonFlags, incompleteFailure } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsAndWarn } from "../../support/flags.ts";
 
 export function addCheckCommand(program: Command, context: CommandContext): void {
@@ -14,7 +14,7 @@ export function addCheckCommand(program: Command, context: CommandContext): void
     )
     .argument("<line...>", "the line, from mds1 on")
     .option("--json", "the result as JSON")
-    .action((line: readonly string[], flags: { readonly json?: boolean }, command: Command) => {
+    .action((line: readonly string[], flags: CommonFlags, command: Command) => {
       const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
       const result = checkFile(path, line.join(" "));
       const { equal, rows, cited_rows, is_complete, difference } = result;
@@ -32,19 +32,10 @@ export function addCheckCommand(program: Command, context: CommandContext): void
     });
 }
 
-function describe({
-  name,
-  from_ts,
-  to_ts,
-  from_time,
-  to_time,
-  cited,
-  here,
-  reason,
-  detail,
-}: Difference): string {
+function describe(difference: Difference): string {
+  const { name, from_ts, to_ts, from_time, to_time, cited, here, reason, detail } = difference;
   const place = to_ts - from_ts === 1 ? from_time : `within [${from_time}, ${to_time})`;
-  const values = [cited === null ? [] : [`cited ${cited}`], here === null ? [] : [`here ${here}`]].flat();
   const why = detail === null ? reason : `${reason} (${detail})`;
-  return `first difference: ${name} ${place}: ${[why, ...values].join("; ")}`;
+  const parts = [why, cited !== null && `cited ${cited}`, here !== null && `here ${here}`];
+  return `first difference: ${name} ${place}: ${parts.filter(Boolean).join("; ")}`;
 }

@@ -1,23 +1,21 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
 import { usageFailure } from "../../../model/failure.ts";
-import { hasBars, underBar } from "../../output/progress-bar.ts";
+import { underBar } from "../../output/progress-bar.ts";
 import { QUERY_FORMATS, readFormat, rowRenderers } from "../../output/row-formats.ts";
 import { formatElapsed, pluralize } from "../../output/text.ts";
 import { writeAtomically, writePieces, writeTextFile } from "../../output/write-output.ts";
-import type { CommandContext } from "../../support/context.ts";
+import { type CommandContext, type CommonFlags, hasBars } from "../../support/context.ts";
 import type { Cell, OutputColumn } from "./output-columns.ts";
 
 const DATA_FORMATS = [...QUERY_FORMATS, "parquet"] as const;
 type DataFormat = (typeof DATA_FORMATS)[number];
 
 /** Flags of every command that writes rows. */
-export interface OutputFlags {
+export interface OutputFlags extends CommonFlags {
   readonly format?: string;
-  readonly json?: boolean;
   readonly out?: string;
   readonly columns?: string;
-  readonly progress: boolean;
   readonly tz?: string;
 }
 

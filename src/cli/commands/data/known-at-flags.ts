@@ -7,10 +7,10 @@ import type { CommandContext } from "../../support/context.ts";
 
 /** Flags of every command that can read an earlier state. */
 export interface KnownAtFlags {
-  readonly knownAt?: string;
+  readonly knownAt?: string | undefined;
   readonly cite?: boolean;
   /** The zone of `knownAt`. */
-  readonly tz?: string;
+  readonly tz?: string | undefined;
 }
 
 /** `what`: what --cite writes. */

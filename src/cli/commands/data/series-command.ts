@@ -69,37 +69,20 @@ export async function writeSeries<Row extends TimedRow>(
   const flags = command.opts<SeriesFlags>();
   readDataFormat(flags);
   const chosen = selectColumns(columns, flags.columns ?? (flags.wide ? figure : undefined));
-  await readWarehouse(command, context, async (connection) => {
-    const { parts, countRows, question } = work(connection);
-    if (flags.wide) {
-      const hasCompleteness = columns.some(({ name }) => name === "is_complete");
-      const series = parts.map((part) => part.series);
-      const wide = wideColumns(series, chosen, hasCompleteness);
-      const merged = mergeByTime(parts.map(({ rows }) => rows[Symbol.iterator]()));
-      await writeData(context, flags, wide, merged, countRows);
-    } else {
-      const rows = (function* () {
-        for (const part of parts) yield* part.rows;
-      })();
-      await writeData(context, flags, chosen, rows, countRows);
-    }
-    if (question) context.stderr.write(`mds-sync: cite: ${cite(connection, question)}\n`);
-  });
-}
-
-/** Opens the warehouse of the settings, and reads the state that the flags name. */
-async function readWarehouse(
-  command: Command,
-  context: CommandContext,
-  work: (connection: Connection) => Promise<void>,
-): Promise<void> {
   const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
   const connection = openReader(path);
   try {
     await inSnapshot(connection, async () => {
-      // These commands cite their answer, not only the state.
-      showState(connection, { ...command.opts<KnownAtFlags>(), cite: false }, context);
-      await work(connection);
+      const { knownAt, tz } = flags;
+      showState(connection, { knownAt, tz }, context);
+      const { parts, countRows, question } = work(connection);
+      if (flags.wide) {
+        const hasCompleteness = columns.some(({ name }) => name === "is_complete");
+        const series = parts.map((part) => part.series);
+        const merged = mergeByTime(parts.map(({ rows }) => rows[Symbol.iterator]()));
+        await writeData(context, flags, wideColumns(series, chosen, hasCompleteness), merged, countRows);
+      } else await writeData(context, flags, chosen, inTurn(parts), countRows);
+      if (question) context.stderr.write(`mds-sync: cite: ${cite(connection, question)}\n`);
     });
   } catch (error) {
     if (error instanceof IncompleteFailure) listMissing(error, context);
@@ -107,6 +90,10 @@ async function readWarehouse(
   } finally {
     connection.close();
   }
+}
+
+function* inTurn<Row>(parts: SeriesAnswer<Row>["parts"]): Generator<Row> {
+  for (const { rows } of parts) yield* rows;
 }
 
 /** One line per missing range; the failure itself is reported last. */

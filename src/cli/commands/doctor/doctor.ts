@@ -1,19 +1,21 @@
 import type { Command } from "commander";
 import type { LoadedSettings } from "../../../config/load-settings.ts";
 import { requireServiceSettings, type ServiceSettings } from "../../../config/service-settings.ts";
-import { type ExitCode, exitCode, Failure } from "../../../model/failure.ts";
+import { exitCode, Failure } from "../../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
-import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
+import { withTimeout } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 import { pluralize, wrapText } from "../../output/text.ts";
-import type { CommandContext } from "../../support/context.ts";
+import type { CommandContext, CommonFlags } from "../../support/context.ts";
 import { addSettingsFlags, loadSettingsFromFlags } from "../../support/flags.ts";
 import { toSyncSettings } from "../../support/session.ts";
-import { type Finding, failureFinding, okFinding, warningFinding, worstExit } from "./finding.ts";
+import { Check, type Finding, type Probe, worstExit } from "./finding.ts";
 import { checkSelection } from "./selection-checks.ts";
 import { checkService } from "./service-checks.ts";
 import { checkSharedWarehouse } from "./shared-checks.ts";
 import { checkWarehouse } from "./warehouse-checks.ts";
+
+const CHECK_TIMEOUT_MS = 5_000;
 
 export function addDoctorCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("doctor"))
@@ -24,7 +26,7 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
         "or disk full, 4 scopes missing or names unknown. Warnings do not change the exit code.",
     )
     .option("--json", "one JSON object: generated_at, checks")
-    .action(async (options: { json?: boolean }, command: Command) => {
+    .action(async (flags: CommonFlags, command: Command) => {
       const findings = await runChecks(command, context);
       const generatedAt = formatTimestamp(Math.round(context.clock.now() * MICROS_PER_MS));
       const checks = findings.map(({ check, verdict, message, remedy = null }) => ({
@@ -33,46 +35,47 @@ export function addDoctorCommand(program: Command, context: CommandContext): voi
         message,
         remedy,
       }));
-      const text = options.json
+      const text = flags.json
         ? JSON.stringify({ generated_at: generatedAt, checks }, null, 2)
         : findings.map(formatFinding).join("\n");
       context.stdout.write(`${text}\n`);
       const exit = worstExit(findings);
-      if (exit !== exitCode.ok) throw problemsFailure(findings, exit);
+      if (exit === exitCode.ok) return;
+      const problems = findings.filter(({ verdict }) => verdict === "problem").length;
+      throw new Failure(`${pluralize(problems, "problem")} found`, {
+        code: "unwell",
+        remedy: "the report has a remedy for each",
+        exit,
+      });
     });
 }
 
 async function runChecks(command: Command, context: CommandContext): Promise<Finding[]> {
+  const check = new Check("settings");
   let loaded: LoadedSettings;
   try {
     loaded = loadSettingsFromFlags(command, context);
   } catch (error) {
-    return [failureFinding("settings", error)];
+    return [check.failure(error)];
   }
   const { settings, file } = loaded;
   const [service, settingsFindings] = checkServiceSettings(loaded);
-  const checkWithClient = (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) =>
-    checkSelection({
-      settings: toSyncSettings(loaded),
-      warehousePath: settings.warehouse.path,
-      client,
-      now: () => context.clock.now(),
-      runWithTimeout,
-    });
-  const offline: TimeoutRunner = (work) => work(context.stopping);
+  const { clock, stopping } = context;
+  const warehousePath = settings.warehouse.path;
+  const base: Probe = {
+    clock,
+    runWithTimeout: (work) => withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work),
+  };
+  const checkWithClient = (client: ServiceClient | undefined) =>
+    checkSelection({ ...base, settings: toSyncSettings(loaded), warehousePath, client });
   const [serviceFindings, warehouseFindings, sharedFindings] = await Promise.all([
-    service
-      ? checkService(service, settings.sync, context, checkWithClient)
-      : checkWithClient(undefined, offline),
-    checkWarehouse(settings.warehouse.path, context.clock),
-    checkSharedWarehouse(loaded, context.clock),
+    service ? checkService(service, settings.sync, base, checkWithClient) : checkWithClient(undefined),
+    checkWarehouse(warehousePath, clock),
+    checkSharedWarehouse(loaded, clock),
   ]);
   return [
-    okFinding(
-      "settings",
-      file ? `read from ${file}` : "no settings file: built-in defaults and the environment",
-    ),
-    ...loaded.warnings.map(({ message, remedy }) => warningFinding("settings", message, remedy)),
+    check.ok(file ? `read from ${file}` : "no settings file: built-in defaults and the environment"),
+    ...loaded.warnings.map(({ message, remedy }) => check.warning(message, remedy)),
     ...settingsFindings,
     ...serviceFindings,
     ...warehouseFindings,
@@ -85,9 +88,9 @@ function checkServiceSettings(loaded: LoadedSettings): [ServiceSettings | undefi
   try {
     const service = requireServiceSettings(loaded);
     loaded.secret.read();
-    return [service, [okFinding("secret", `from the ${loaded.secret.origin}`)]];
+    return [service, [new Check("secret").ok(`from the ${loaded.secret.origin}`)]];
   } catch (error) {
-    return [undefined, [failureFinding("service", error)]];
+    return [undefined, [new Check("service").failure(error)]];
   }
 }
 
@@ -96,13 +99,4 @@ function formatFinding({ check, verdict, message, remedy }: Finding): string {
   const lines = [wrapText(message, lead)];
   if (remedy !== undefined) lines.push(wrapText(remedy, `${" ".repeat(lead.length - 2)}→ `));
   return lines.join("\n");
-}
-
-function problemsFailure(findings: readonly Finding[], exit: ExitCode): Failure {
-  const problems = findings.filter(({ verdict }) => verdict === "problem").length;
-  return new Failure(`${pluralize(problems, "problem")} found`, {
-    code: "unwell",
-    remedy: "the report has a remedy for each",
-    exit,
-  });
 }

@@ -3,11 +3,14 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 
-/** The service, as the checks ask it: each question has a few seconds. */
-export interface ServiceProbe {
-  readonly client: ServiceClient;
+/** How the checks ask: each question has a few seconds. */
+export interface Probe {
   readonly clock: Clock;
   readonly runWithTimeout: TimeoutRunner;
+}
+
+export interface ServiceProbe extends Probe {
+  readonly client: ServiceClient;
 }
 
 /** The result of one check. A warning informs the operator; a problem keeps something from working. */
@@ -20,39 +23,29 @@ export interface Finding {
   readonly exit?: ExitCode;
 }
 
-export function okFinding(check: string, message: string): Finding {
-  return { check, verdict: "ok", message };
-}
+export class Check {
+  readonly #check: string;
 
-export function warningFinding(check: string, message: string, remedy: string): Finding {
-  return { check, verdict: "warning", message, remedy };
-}
+  constructor(check: string) {
+    this.#check = check;
+  }
 
-export function problemFinding(
-  check: string,
-  message: string,
-  remedy: string | undefined,
-  exit: ExitCode,
-): Finding {
-  return { check, verdict: "problem", message, remedy, exit };
-}
+  ok(message: string): Finding {
+    return { check: this.#check, verdict: "ok", message };
+  }
 
-/** Turns a Failure into a problem. Any other error is a bug and is thrown again. */
-export function failureFinding(check: string, error: unknown, defaultRemedy?: string): Finding {
-  if (!(error instanceof Failure)) throw error;
-  return problemFinding(check, error.message, error.remedy ?? defaultRemedy, error.exit);
-}
+  warning(message: string, remedy: string): Finding {
+    return { check: this.#check, verdict: "warning", message, remedy };
+  }
 
-/** What `work` has found out; its failure is a problem. */
-export async function runCheck(
-  check: string,
-  work: () => Promise<string>,
-  defaultRemedy?: string,
-): Promise<Finding> {
-  try {
-    return okFinding(check, await work());
-  } catch (error) {
-    return failureFinding(check, error, defaultRemedy);
+  problem(message: string, remedy: string | undefined, exit: ExitCode): Finding {
+    return { check: this.#check, verdict: "problem", message, remedy, exit };
+  }
+
+  /** Turns a Failure into a problem. Any other error is a bug and is thrown again. */
+  failure(error: unknown, defaultRemedy?: string): Finding {
+    if (!(error instanceof Failure)) throw error;
+    return this.problem(error.message, error.remedy ?? defaultRemedy, error.exit);
   }
 }
 

@@ -1,6 +1,5 @@
 import { exitCode } from "../../../model/failure.ts";
 import { MICROS_PER_MS } from "../../../model/time.ts";
-import type { TimeoutRunner } from "../../../runtime/timeouts.ts";
 import type { ServiceClient } from "../../../service/client/client.ts";
 import type { SyncSettings } from "../../../sync/context/context.ts";
 import { fetchAllRecords } from "../../../sync/fetch/fetch-records.ts";
@@ -14,23 +13,17 @@ import {
 } from "../../../warehouse/lookups/service-identity.ts";
 import { openReader } from "../../../warehouse/reader.ts";
 import type { Connection } from "../../../warehouse/sqlite/connection.ts";
-import {
-  type Finding,
-  failureFinding,
-  okFinding,
-  problemFinding,
-  unlessFailed,
-  warningFinding,
-} from "./finding.ts";
+import { Check, type Finding, type Probe, unlessFailed } from "./finding.ts";
 
-interface SelectionCheckOptions {
+interface SelectionCheckOptions extends Probe {
+  /** Undefined if the service is not configured or grants no token. */
+  readonly client: ServiceClient | undefined;
   readonly settings: SyncSettings;
   readonly warehousePath: string;
-  /** Undefined if the service is not configured or refuses a token. */
-  readonly client: ServiceClient | undefined;
-  readonly now: () => number;
-  readonly runWithTimeout: TimeoutRunner;
 }
+
+const identity = new Check("identity");
+const selectors = new Check("selectors");
 
 /** Checks that the warehouse belongs to the service, and that the selectors name what the service lists. */
 export async function checkSelection(options: SelectionCheckOptions): Promise<Finding[]> {
@@ -49,10 +42,7 @@ async function checkIdentity(
   if (!reader) return [];
   const known = readServiceIdentity(reader, "assets");
   if (known.ids.size === 0) return [];
-  const belongs = okFinding(
-    "identity",
-    `the data is from ${known.url ?? "a service whose address is unknown"}`,
-  );
+  const belongs = identity.ok(`the data is from ${known.url ?? "a service whose address is unknown"}`);
   const listed =
     client &&
     (await unlessFailed(() => runWithTimeout((signal) => fetchAllRecords(client, "assets", signal))));
@@ -61,14 +51,14 @@ async function checkIdentity(
   if (isSameService(known.ids, ids)) return [belongs];
   const evidence = `it lists ${countShared(known.ids, ids)} of ${known.ids.size} known assets`;
   const failure = otherServiceFailure(warehousePath, known.url, { url: client.address, evidence });
-  return [failureFinding("identity", failure)];
+  return [identity.failure(failure)];
 }
 
 async function checkSelectors(
-  { settings, client, now, runWithTimeout }: SelectionCheckOptions,
+  { settings, client, clock, runWithTimeout }: SelectionCheckOptions,
   reader: Connection | undefined,
 ): Promise<Finding[]> {
-  const at = () => Math.floor((client?.serverNow() ?? now()) * MICROS_PER_MS);
+  const at = () => Math.floor((client?.serverNow() ?? clock.now()) * MICROS_PER_MS);
   const directory = await unlessFailed(() =>
     runWithTimeout((signal) => fetchDirectory(settings, reader, client, at, signal)),
   );
@@ -76,13 +66,13 @@ async function checkSelectors(
   const notices = findNotices(settings, directory);
   return notices.length > 0
     ? notices.map((notice) => noticeFinding(notice, settings.streams))
-    : [okFinding("selectors", "the service lists every name under `sync`")];
+    : [selectors.ok("the service lists every name under `sync`")];
 }
 
 function noticeFinding(notice: SelectorNotice, { marketCap }: SyncSettings["streams"]): Finding {
   const message = describeNotice(notice);
   if (notice.kind === "shared")
-    return warningFinding("selectors", message, "give the id instead of the name to select one");
+    return selectors.warning(message, "give the id instead of the name to select one");
   const remedy =
     notice.kind === "unknown"
       ? "correct the name under `sync`: everything else is synced meanwhile"
@@ -91,5 +81,5 @@ function noticeFinding(notice: SelectorNotice, { marketCap }: SyncSettings["stre
           ? "run `mds-sync backfill` once without --from and --stream: it fetches the ranking"
           : "select `marketCap` too, or list the names"
         : "set it to `none` if the service has none; else it is asked again";
-  return problemFinding("selectors", message, remedy, exitCode.incomplete);
+  return selectors.problem(message, remedy, exitCode.incomplete);
 }

@@ -1,40 +1,34 @@
 import type { Settings } from "../../../config/option-table.ts";
 import type { ServiceSettings } from "../../../config/service-settings.ts";
-import { exitCode, Failure } from "../../../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../../../model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../model/response-body.ts";
-import { CLOCK_TOLERANCE_MS } from "../../../model/time.ts";
+import type { Selector } from "../../../model/selector.ts";
+import { indexTypes } from "../../../model/stream-columns.ts";
+import { type HistoryStream, type Stream, streamTable } from "../../../model/streams.ts";
+import { CLOCK_TOLERANCE_MS, formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
 import { silentLog } from "../../../runtime/log.ts";
-import { type TimeoutRunner, withTimeout } from "../../../runtime/timeouts.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
+import { findMissingScopes } from "../../../service/auth/parking.ts";
 import { createServiceClient, type ServiceClient } from "../../../service/client/client.ts";
+import { guessMissingScope, type ServiceRequest } from "../../../service/http/request.ts";
 import { followFeed } from "../../../service/live/feed.ts";
 import { SubscriptionStates } from "../../../service/live/subscription-states.ts";
 import { formatDuration } from "../../output/text.ts";
-import type { CommandContext } from "../../support/context.ts";
-import { type Finding, okFinding, runCheck, type ServiceProbe, warningFinding } from "./finding.ts";
-import { checkScopes } from "./scope-checks.ts";
+import { Check, type Finding, type Probe, type ServiceProbe } from "./finding.ts";
 
-const CHECK_TIMEOUT_MS = 5_000;
 const NETWORK_REMEDY = "check the address, the network, and any proxy or firewall";
 
 /** Checks tokens, scopes, clock, and whether REST and websocket can be reached. */
 export async function checkService(
   service: ServiceSettings,
   sync: Settings["sync"],
-  { clock, stopping }: Pick<CommandContext, "clock" | "stopping">,
+  base: Probe,
   /** More checks; without a client if the service grants no token. */
-  checkWithClient: (client: ServiceClient | undefined, runWithTimeout: TimeoutRunner) => Promise<Finding[]>,
+  checkWithClient: (client: ServiceClient | undefined) => Promise<Finding[]>,
 ): Promise<Finding[]> {
-  const client = createServiceClient({
-    ...service,
-    clock,
-    random: Math.random,
-    log: silentLog,
-    onEvent: () => {},
-  });
-  const runWithTimeout: TimeoutRunner = (work) =>
-    withTimeout({ clock, ms: CHECK_TIMEOUT_MS, stopping }, work);
-  const probe = { client, clock, runWithTimeout };
+  const options = { random: Math.random, log: silentLog, onEvent: () => {} };
+  const client = createServiceClient({ ...service, ...options, clock: base.clock });
+  const probe = { ...base, client };
   try {
     const [rest, feed] = await Promise.all([
       checkToken("REST token", service.baseUrl, probe),
@@ -44,7 +38,7 @@ export async function checkService(
       rest.token && checkRest(service.baseUrl, probe),
       rest.token && checkScopes(probe, sync, rest.token, feed.token),
       feed.token && checkFeed(service, probe),
-      checkWithClient(rest.token && client, runWithTimeout),
+      checkWithClient(rest.token && client),
     ]);
     return [
       rest.finding,
@@ -60,18 +54,27 @@ export async function checkService(
   }
 }
 
+/** What `ask` has found out; its failure is a problem. */
+async function reach(name: string, ask: () => Promise<string>): Promise<Finding> {
+  const check = new Check(name);
+  return ask().then(
+    (message) => check.ok(message),
+    (error: unknown) => check.failure(error, NETWORK_REMEDY),
+  );
+}
+
 async function checkToken(
   check: string,
   audience: string,
   { client, runWithTimeout }: ServiceProbe,
 ): Promise<{ finding: Finding; token: AccessToken | undefined }> {
   let token: AccessToken | undefined;
-  const ask = async () => {
+  const finding = await reach(check, async () => {
     token = await runWithTimeout((signal) => client.tokens.get(audience, signal));
     const seconds = (token.expiresAt - token.firstSeenAt) / 1000;
     return `granted for ${audience}, valid for ${formatDuration(seconds)}`;
-  };
-  return { finding: await runCheck(check, ask, NETWORK_REMEDY), token };
+  });
+  return { finding, token };
 }
 
 /** If the service granted a REST token, the credentials are right and the websocket's audience is wrong. */
@@ -82,11 +85,10 @@ function withAudienceRemedy(finding: Finding, restToken: AccessToken | undefined
 
 function checkRest(baseUrl: string, { client, runWithTimeout }: ServiceProbe): Promise<Finding> {
   const request = { endpoint: "/asset", query: { symbol: "BTC" }, maxAttempts: 1 };
-  const ask = async () => {
+  return reach("REST", async () => {
     await runWithTimeout((signal) => client.request({ ...request, signal }, assertList));
     return `${baseUrl} answers`;
-  };
-  return runCheck("REST", ask, NETWORK_REMEDY);
+  });
 }
 
 async function assertList(body: ResponseBody): Promise<void> {
@@ -128,7 +130,7 @@ function checkFeed(
     signal.throwIfAborted();
     throw noGreetingFailure(ending ?? "unknown");
   };
-  return runCheck("live feed", () => runWithTimeout(connect), NETWORK_REMEDY);
+  return reach("live feed", () => runWithTimeout(connect));
 }
 
 function noGreetingFailure(reason: string): Failure {
@@ -145,9 +147,109 @@ function checkClock(client: ServiceClient): Finding[] {
   const { skewMs } = client.health();
   if (skewMs === undefined) return [];
   const seconds = Math.abs(skewMs) / 1000;
-  if (Math.abs(skewMs) <= CLOCK_TOLERANCE_MS) return [okFinding("clock", "agrees with the service's")];
+  const check = new Check("clock");
+  if (Math.abs(skewMs) <= CLOCK_TOLERANCE_MS) return [check.ok("agrees with the service's")];
   const message = `this machine's clock is ${formatDuration(seconds)} ${skewMs > 0 ? "ahead of" : "behind"} the service's`;
+  return [check.warning(message, "synchronise it with NTP; the sync itself uses the service's clock")];
+}
+
+const scopeCheck = new Check("scopes");
+
+interface ScopeProbe {
+  readonly stream: Stream;
+  readonly request: ServiceRequest;
+  /** The websocket also carries the stream, if its token has the scope. */
+  readonly hasLiveFeed: boolean;
+}
+
+/**
+ * Checks for each selected stream that the service grants the scope. A probe is the cheapest possible request; any
+ * response except 403 passes.
+ */
+async function checkScopes(
+  probe: ServiceProbe,
+  sync: Settings["sync"],
+  rest: AccessToken,
+  feed: AccessToken | undefined,
+): Promise<Finding[]> {
+  const now = Math.floor(probe.client.serverNow() ?? 0) * MICROS_PER_MS;
+  const probes = probesFor(sync, formatTimestamp(now));
+  const refused = await Promise.all(
+    probes.map(async ({ request }) =>
+      (await isForbidden(probe, request)) ? guessMissingScope(request, rest.scopes) : [],
+    ),
+  );
+  const missing = new Map<Stream, Set<string>>();
+  for (const [at, { stream }] of probes.entries()) {
+    const scopes = missing.get(stream) ?? new Set();
+    for (const scope of refused[at] ?? []) missing.set(stream, scopes.add(scope));
+  }
+  const problems = [...missing].map(([stream, scopes]) =>
+    scopeCheck.problem(
+      `${stream} lacks ${[...scopes].join(" and ")}`,
+      "ask the provider to add it to the client's profile, or deselect the stream under `sync`",
+      exitCode.incomplete,
+    ),
+  );
+  if (problems.length > 0) return problems;
+  const withoutLive = probes.filter(
+    ({ request, hasLiveFeed }) => hasLiveFeed && findMissingScopes(request, feed?.scopes).length > 0,
+  );
+  const scopes = [...new Set(withoutLive.flatMap(({ request }) => findMissingScopes(request, feed?.scopes)))];
+  if (scopes.length > 0) {
+    const message = `the websocket token lacks ${scopes.join(" and ")}: the daemon polls these ticks instead`;
+    return [
+      scopeCheck.warning(message, "ask the provider to add the scope for the websocket's audience too"),
+    ];
+  }
+  return [scopeCheck.ok("the client may read everything that the settings select")];
+}
+
+async function isForbidden(
+  { client, runWithTimeout }: ServiceProbe,
+  request: ServiceRequest,
+): Promise<boolean> {
+  try {
+    await runWithTimeout((signal) => client.request({ ...request, maxAttempts: 1, signal }, async () => {}));
+    return false;
+  } catch (error) {
+    // The other checks report any other failure.
+    return failureCode(error) === "forbidden";
+  }
+}
+
+const isSelected = (selector: Selector) => selector.kind !== "none";
+
+function probesFor(sync: Settings["sync"], timestamp: string): ScopeProbe[] {
+  const probe = (stream: Stream, request: Omit<ServiceRequest, "endpoint">, asked = stream): ScopeProbe => ({
+    stream,
+    hasLiveFeed: streamTable[stream].event !== null,
+    request: { endpoint: streamTable[asked].endpoint, ...request },
+  });
+  const history = (stream: HistoryStream, chosen: Settings["sync"]["ohlcv"]): ScopeProbe[] => {
+    if (chosen === false) return [];
+    const types = indexTypes.filter((type) => isSelected(chosen[type]));
+    return types.map((indexType) => probe(stream, { query: { timestamp, size: 1, indexType } }));
+  };
+  const { exchangeTickers, marketCap, derivatives } = sync;
+  const unknownId = "00000000-0000-0000-0000-000000000000";
+  const snapshots = [
+    exchangeTickers !== false &&
+      isSelected(exchangeTickers.exchanges) &&
+      isSelected(exchangeTickers.markets) &&
+      probe("exchange_ticks", { query: { marketId: unknownId } }),
+    marketCap !== false && probe("market_caps", { query: { assetId: unknownId } }),
+    derivatives !== false &&
+      isSelected(derivatives.exchanges) &&
+      probe(
+        "derivative_ticks",
+        { params: { derivativeType: "futures" }, query: { exchangeId: unknownId } },
+        "derivative_contracts",
+      ),
+  ];
   return [
-    warningFinding("clock", message, "synchronise it with NTP; the sync itself uses the service's clock"),
+    ...history("ohlcv", sync.ohlcv),
+    ...history("index_ticks", sync.intraday),
+    ...snapshots.filter((each) => each !== false),
   ];
 }

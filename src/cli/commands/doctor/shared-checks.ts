@@ -5,9 +5,9 @@ import { isLoopback } from "../../../model/service-url.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { inspectServer, type ServerInspection } from "../../../share/server/inspect.ts";
 import { foreignSchemaFailure, pooledFailure } from "../../../share/server/postgres-errors.ts";
-import { type Finding, failureFinding, okFinding, problemFinding, warningFinding } from "./finding.ts";
+import { Check, type Finding } from "./finding.ts";
 
-const CHECK = "shared";
+const check = new Check("shared");
 
 /** Reachability, version, rights, TLS and durability of the shared warehouse; nothing if there is none. */
 export async function checkSharedWarehouse(loaded: LoadedSettings, clock: Clock): Promise<Finding[]> {
@@ -17,15 +17,15 @@ export async function checkSharedWarehouse(loaded: LoadedSettings, clock: Clock)
     const server = await inspectServer({ ...shared, clock });
     return [...judge(server), describeRole(shared, server)];
   } catch (error) {
-    return [failureFinding(CHECK, error)];
+    return [check.failure(error)];
   }
 }
 
 /** A daemon in role `alone` beside another would wait for ever. */
 function describeRole({ role, name }: SharedSettings, { forwardedBy }: ServerInspection): Finding {
   const message = `role ${role}, name ${name}; forwarded by ${forwardedBy ?? "nobody"} now`;
-  if (role !== "alone" || forwardedBy === undefined || forwardedBy === name) return okFinding(CHECK, message);
-  return warningFinding(CHECK, message, "set shared.role to pair in both daemons, or stop the other one");
+  if (role !== "alone" || forwardedBy === undefined || forwardedBy === name) return check.ok(message);
+  return check.warning(message, "set shared.role to pair in both daemons, or stop the other one");
 }
 
 function describeSchema({ schemaVersion, hasSchema }: ServerInspection): string {
@@ -40,20 +40,18 @@ function judge(found: ServerInspection): Finding[] {
   const { host, port } = server;
   const { user, database, tls } = address;
   const place = `PostgreSQL ${version} at ${host}:${port}/${database}`;
-  const warn = (message: string, remedy: string) => warningFinding(CHECK, message, remedy);
   const problem = (message: string, remedy: string, exit: ExitCode = exitCode.usage) =>
-    problemFinding(CHECK, message, remedy, exit);
+    check.problem(message, remedy, exit);
   const all: (Finding | false)[] = [
-    okFinding(CHECK, `${place} answers; ${describeSchema(found)}`),
+    check.ok(`${place} answers; ${describeSchema(found)}`),
     found.isTooOld && problem(`${place} is too old`, "PostgreSQL 14 or newer is needed"),
     schemaVersion > knownSchemaVersion &&
       problem(
         `schema mds was written by a newer mds-sync (${schemaVersion})`,
         "install that version here too",
       ),
-    found.foreignRelations.length > 0 &&
-      failureFinding(CHECK, foreignSchemaFailure(server, found.foreignRelations)),
-    found.isPooled && failureFinding(CHECK, pooledFailure(server)),
+    found.foreignRelations.length > 0 && check.failure(foreignSchemaFailure(server, found.foreignRelations)),
+    found.isPooled && check.failure(pooledFailure(server)),
     !found.hasRights &&
       found.hasSchema &&
       problem(
@@ -75,21 +73,21 @@ function judge(found: ServerInspection): Finding[] {
     !found.isEncrypted &&
       tls === "off" &&
       !isLoopback({ hostname: host }) &&
-      warn("the connection is not encrypted", "set sslmode=verify-full in shared.url"),
+      check.warning("the connection is not encrypted", "set sslmode=verify-full in shared.url"),
     tls === "unverified" &&
-      warn(
+      check.warning(
         "the server's certificate is not verified",
         "set sslmode=verify-full in shared.url, and sslrootcert if its authority is private",
       ),
     (synchronousCommit === "off" || !found.hasFsync) &&
-      warn(
+      check.warning(
         `a crash of the server may lose its last commits (synchronous_commit ${synchronousCommit}, fsync ${found.hasFsync ? "on" : "off"})`,
         "the ledger stays true and the daemon forwards them again; set both to on to lose none",
       ),
     // The first run turns it off where it can.
     found.isCompiling &&
       schemaVersion > 0 &&
-      warn(
+      check.warning(
         "PostgreSQL compiles the queries of readers (jit is on): bars_1m takes seconds instead of milliseconds",
         `let a superuser or the owner run ALTER DATABASE "${database}" SET jit = off`,
       ),

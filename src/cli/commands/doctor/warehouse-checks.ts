@@ -20,14 +20,7 @@ import {
   type SizeSample,
 } from "../../../warehouse/tables/size-history.ts";
 import { formatBytes } from "../../output/text.ts";
-import {
-  type Finding,
-  failureFinding,
-  okFinding,
-  problemFinding,
-  unlessFailed,
-  warningFinding,
-} from "./finding.ts";
+import { Check, type Finding, unlessFailed } from "./finding.ts";
 
 const QUICK_CHECK_TIMEOUT_MS = 5_000;
 /** The daemon still works, but a day of all streams may no longer fit. */
@@ -49,17 +42,17 @@ export async function checkWarehouse(
 }
 
 async function checkFile(warehousePath: string, clock: Clock): Promise<Finding[]> {
-  const check = "warehouse";
+  const check = new Check("warehouse");
   try {
     withReader(warehousePath, () => {});
   } catch (error) {
     if (failureCode(error) === "no_warehouse") {
-      return [okFinding(check, `${warehousePath} does not exist yet: the first backfill creates it`)];
+      return [check.ok(`${warehousePath} does not exist yet: the first backfill creates it`)];
     }
     if (error instanceof Failure && error.code === "older_warehouse") {
-      return [warningFinding(check, error.message, error.remedy ?? "")];
+      return [check.warning(error.message, error.remedy ?? "")];
     }
-    return [failureFinding(check, error)];
+    return [check.failure(error)];
   }
   const checked = await runQuickCheck(resolvePath(warehousePath), {
     clock,
@@ -68,52 +61,56 @@ async function checkFile(warehousePath: string, clock: Clock): Promise<Finding[]
   if (checked.outcome === "damaged") {
     const remedy = "`mds-sync backfill` quarantines the file, never deletes it, and fills a new one";
     const message = `${warehousePath} is damaged: ${checked.finding}`;
-    return [problemFinding(check, message, remedy, exitCode.unexpected)];
+    return [check.problem(message, remedy, exitCode.unexpected)];
   }
   const damage =
     checked.outcome === "sound"
       ? "no damage found"
       : `no damage found in ${QUICK_CHECK_TIMEOUT_MS / 1000} seconds`;
   const link = isSymbolicLink(warehousePath)
-    ? [warningFinding("link", `${warehousePath} is a symbolic link`, "set warehouse.path to the file itself")]
+    ? [
+        new Check("link").warning(
+          `${warehousePath} is a symbolic link`,
+          "set warehouse.path to the file itself",
+        ),
+      ]
     : [];
-  return [okFinding(check, `${warehousePath} has the current schema, ${damage}`), ...link];
+  return [check.ok(`${warehousePath} has the current schema, ${damage}`), ...link];
 }
 
 /** The directory must be writable: SQLite creates the WAL and the shared memory in it, the daemon its lock. */
 function checkDirectory(warehousePath: string, directory: string, fileSystem: FileSystemInfo): Finding[] {
-  const check = "directory";
+  const check = new Check("directory");
   try {
     assertLocalFileSystem(join(directory, "mds.sqlite"), fileSystem);
     for (const path of [directory, ...(existsSync(warehousePath) ? [warehousePath] : [])])
       accessSync(path, constants.W_OK);
   } catch (error) {
-    if (error instanceof Failure) return [failureFinding(check, error)];
+    if (error instanceof Failure) return [check.failure(error)];
     const message = `${existsSync(warehousePath) ? warehousePath : directory} cannot be written by this user`;
     const remedy = "run as its owner, or change the owner of the directory and its files";
-    return [problemFinding(check, message, remedy, exitCode.usage)];
+    return [check.problem(message, remedy, exitCode.usage)];
   }
-  return [okFinding(check, `${directory} is local and can be written`)];
+  return [check.ok(`${directory} is local and can be written`)];
 }
 
 function checkSpace(directory: string, fileSystem: FileSystemInfo, samples: readonly SizeSample[]): Finding {
-  const check = "disk";
+  const check = new Check("disk");
   const free = readFreeBytes(join(directory, "mds.sqlite"), fileSystem);
   const text = formatBytes(free);
   if (free < MIN_FREE_BYTES) {
     const remedy = "free some space; the sync resumes automatically";
-    return problemFinding(check, `only ${text} are free: nothing is written`, remedy, exitCode.tryLater);
+    return check.problem(`only ${text} are free: nothing is written`, remedy, exitCode.tryLater);
   }
   const days = estimateDaysUntilFull(samples, free);
   if (days !== undefined && days < DISK_FULL_WARNING_DAYS)
-    return warningFinding(
-      check,
+    return check.warning(
       `${text} are free, enough for ${days.toFixed(1)} days at the current growth`,
       "free some space, move the warehouse, or set retention",
     );
   return free < LOW_SPACE_BYTES
-    ? warningFinding(check, `only ${text} are free`, "free some space, or move the warehouse")
-    : okFinding(check, `${text} are free`);
+    ? check.warning(`only ${text} are free`, "free some space, or move the warehouse")
+    : check.ok(`${text} are free`);
 }
 
 function nearestDirectory(warehousePath: string): string {

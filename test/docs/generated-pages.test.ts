@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { dictionaryFile, dictionaryPage } from "../../scripts/dictionary-page.ts";
+import { findUndocumented, libraryFile, libraryPage } from "../../scripts/library-page.ts";
 import { relationDocs } from "../../src/warehouse/schema/column-docs.ts";
 import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
 
@@ -36,5 +37,15 @@ describe("the dictionary", () => {
 
   it("equals docs/dictionary.md", () => {
     expect(readFileSync(dictionaryFile, "utf8"), "run `npm run docs`").toBe(dictionaryPage());
+  });
+});
+
+describe("the page of the library", () => {
+  it("equals docs/library.md", () => {
+    expect(readFileSync(libraryFile, "utf8"), "run `npm run docs`").toBe(libraryPage());
+  });
+
+  it("has a comment for every declaration", () => {
+    expect(findUndocumented()).toEqual([]);
   });
 });
