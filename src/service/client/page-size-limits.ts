@@ -2,9 +2,10 @@ import { Failure, type FailureCode } from "../../model/failure.ts";
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { RequestQuery, ServiceRequest } from "../http/request.ts";
-import { RejectedFailure, ServerFailure } from "../http/status-errors.ts";
+import { StatusFailure } from "../http/status-errors.ts";
 import { GOOD_PAGES, MIN_PAGE_SIZE, REPEATED } from "../limits.ts";
 
+const TOO_LARGE = 413;
 /** Gateways answer so when the page behind them is too large or takes too long, and also in an outage. */
 const GATEWAY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 /** A broken connection, or a limit of the service or a proxy. */
@@ -41,10 +42,10 @@ export class PageSizeLimits {
 
   /** The size to try after a failure at `size`; the same: the size is not the cause. */
   nextSize(endpoint: string, size: number, error: unknown): number {
-    const isRefused = error instanceof RejectedFailure;
+    const isRefused = isRefusal(error);
     // A page of some ten kilobytes fails for another reason than its size, unless the service says that it is too large.
     const half = Math.max(Math.floor(size / 2), isRefused ? MIN_PAGE_SIZE : 5 * MIN_PAGE_SIZE);
-    if (!isRefused || error.isTooLarge) return Math.min(size, half);
+    if (!isRefused || error.status === TOO_LARGE) return Math.min(size, half);
     // A 400 may have any cause.
     if (this.#otherCauses.has(endpoint)) return Math.min(size, MIN_PAGE_SIZE);
     const accepted = this.#acceptedSizes.get(endpoint) ?? 0;
@@ -90,7 +91,7 @@ class SizedRequest {
   /** The last size that failed. */
   #failedSize: number | undefined;
   /** The first 400. */
-  #refusal: RejectedFailure | undefined;
+  #refusal: StatusFailure | undefined;
 
   constructor(limits: PageSizeLimits, request: ServiceRequest, maxSize = Number.POSITIVE_INFINITY) {
     this.#limits = limits;
@@ -116,7 +117,7 @@ class SizedRequest {
       if (this.#refusal) this.#limits.recordOtherCause(endpoint);
       return false;
     }
-    if (error instanceof RejectedFailure) this.#refusal ??= error;
+    if (isRefusal(error)) this.#refusal ??= error;
     this.#failedSize = this.#size;
     this.#size = size;
     this.#failures = 0;
@@ -130,17 +131,21 @@ class SizedRequest {
 
   /** The failure to report: if smaller pages are refused too, the first refusal. */
   explain(error: unknown): unknown {
-    return error instanceof RejectedFailure ? (this.#refusal ?? error) : error;
+    return isRefusal(error) ? (this.#refusal ?? error) : error;
   }
+}
+
+function isRefusal(error: unknown): error is StatusFailure {
+  return error instanceof StatusFailure && error.code === "rejected";
 }
 
 /** After so many failures of this kind in a row a smaller page is requested; undefined: its size is not the cause. */
 function failuresUntilSmaller(error: unknown): number | undefined {
-  if (error instanceof RejectedFailure)
-    return error.isTooLarge || error.fields.size === 0 || error.fields.has("size") ? 1 : undefined;
-  const isOfLargePages =
-    error instanceof ServerFailure
-      ? GATEWAY_STATUSES.has(error.status)
-      : error instanceof Failure && cutBodies.has(error.code);
-  return isOfLargePages ? REPEATED : undefined;
+  if (isRefusal(error)) {
+    const { status, fields } = error;
+    return status === TOO_LARGE || fields.size === 0 || fields.has("size") ? 1 : undefined;
+  }
+  const isOfGateway = error instanceof StatusFailure && GATEWAY_STATUSES.has(error.status);
+  const isCut = error instanceof Failure && cutBodies.has(error.code);
+  return isOfGateway || isCut ? REPEATED : undefined;
 }
