@@ -5,7 +5,7 @@ import { parseServiceUrl } from "../../model/service-url.ts";
 import type { Micros } from "../../model/time.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import type { AccessToken } from "../auth/access-tokens.ts";
+import type { AccessToken, AudienceTokens } from "../auth/access-tokens.ts";
 import type { ServiceClient } from "../client/client.ts";
 import { addressOf, findRoute } from "../http/network-failures.ts";
 import { percentEncode } from "../http/request.ts";
@@ -40,9 +40,9 @@ export interface UnknownMessage {
 }
 
 /** What the feed shares with REST. */
-export type FeedClient = Pick<ServiceClient, "server" | "bell" | "isDown" | "waitForTurn"> & {
-  readonly tokens: Pick<ServiceClient["tokens"], "get" | "refresh" | "reportRejected" | "reportAccepted">;
-};
+export interface FeedClient extends Pick<ServiceClient, "server" | "bell" | "isDown" | "waitForTurn"> {
+  tokensOf(audience: string): Pick<AudienceTokens, "get" | "refresh" | "reportRejected" | "reportAccepted">;
+}
 
 export interface FeedOptions {
   /** The websocket's address; also the audience of its tokens. */
@@ -209,7 +209,7 @@ class LiveFeed {
   ): Promise<{ closeReason: CloseReason; last: LiveConnection | undefined }> {
     const { clock, random, log, client, wsUrl, onEvent } = this.#options;
     onEvent({ kind: "feed", event: "attempt" });
-    const token = await client.tokens.get(wsUrl, signal).catch((error: unknown) => classifyTokenError(error));
+    const token = await client.tokensOf(wsUrl).get(signal).catch(classifyTokenError);
     if ("reason" in token) return { closeReason: token, last: undefined };
     let session = this.#connect(token, signal, true);
     let waitMs = connectionLifetimeMs(token, clock.boottime(), random());
@@ -240,10 +240,11 @@ class LiveFeed {
    */
   async #swapConnection(session: Session, signal: AbortSignal): Promise<Session | undefined> {
     const { wsUrl, onEvent } = this.#options;
-    const { tokens, server } = this.#options.client;
+    const { tokensOf, server } = this.#options.client;
+    const tokens = tokensOf(wsUrl);
     const token = await tokens
-      .refresh(wsUrl, signal)
-      .catch(() => tokens.get(wsUrl, signal))
+      .refresh(signal)
+      .catch(() => tokens.get(signal))
       .catch(() => undefined);
     if (!token || signal.aborted) return undefined;
     const successor = this.#connect(token, signal, false);
@@ -265,7 +266,8 @@ class LiveFeed {
 
   #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
     const { wsUrl, clock, random, log, onEvent } = this.#options;
-    const { tokens, server, bell } = this.#options.client;
+    const { tokensOf, server, bell } = this.#options.client;
+    const tokens = tokensOf(wsUrl);
     const subscriptions = this.#options.subscriptions.current;
     this.#redactor.addSecret(token.text);
     const ready = Promise.withResolvers<void>();
@@ -287,7 +289,7 @@ class LiveFeed {
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
           bell.emit("ring");
         },
-        onTokenAccepted: () => tokens.reportAccepted(wsUrl, token),
+        onTokenAccepted: () => tokens.reportAccepted(token),
         onTick: (source, text) => this.#handleTick(source, text),
         onUnexpectedMessage: (frame) => this.#handleUnexpected(frame),
         onSubscribing: (tracked) => this.#watchdog.restartTimer(tracked),
@@ -307,7 +309,7 @@ class LiveFeed {
         onClosed: (closeReason) => {
           this.#connections.delete(connection);
           if (closeReason.isTokenRejected) {
-            tokens.reportRejected(wsUrl, token);
+            tokens.reportRejected(token);
             // Whoever rejects a token answers: REST may do so too.
             bell.emit("ring");
           }

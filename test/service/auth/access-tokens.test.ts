@@ -183,11 +183,11 @@ describe("access tokens", () => {
     const { client, clock, stub } = await startServedClient();
     const ws = stub.baseUrl.replace("http", "ws");
     const [rest, feed] = await clock.runUntil(
-      Promise.all([client.tokens.get(stub.baseUrl), client.tokens.get(ws)]),
+      Promise.all([client.tokensOf(stub.baseUrl).get(), client.tokensOf(ws).get()]),
     );
     expect(rest.text).not.toBe(feed.text);
-    client.tokens.reportRejected(ws, rest);
-    expect(await client.tokens.get(ws)).toBe(feed);
+    client.tokensOf(ws).reportRejected(rest);
+    expect(await client.tokensOf(ws).get()).toBe(feed);
     expect(stub.tokenRequests.map(({ body }) => body.audience).sort()).toEqual([stub.baseUrl, ws].sort());
   });
 
@@ -199,11 +199,11 @@ describe("access tokens", () => {
           sendJson(response, { access_token: `token-${count}`, expires_in }),
       });
       for (let at = 0; at < 60; at++) {
-        await clock.runUntil(client.tokens.get(stub.baseUrl));
+        await clock.runUntil(client.tokensOf(stub.baseUrl).get());
         await clock.advance(1000);
       }
       expect(stub.tokenRequests.length).toBeLessThanOrEqual(2);
-      const { firstSeenAt, expiresAt } = await clock.runUntil(client.tokens.get(stub.baseUrl));
+      const { firstSeenAt, expiresAt } = await clock.runUntil(client.tokensOf(stub.baseUrl).get());
       expect(expiresAt - firstSeenAt).toBeGreaterThanOrEqual(30_000);
       expect(expiresAt - firstSeenAt).toBeLessThanOrEqual(86_400_000);
     },
@@ -218,7 +218,7 @@ describe("access tokens", () => {
         }),
     });
     for (let at = 0; at < 90; at++) {
-      const token = await clock.runUntil(client.tokens.get(stub.baseUrl));
+      const token = await clock.runUntil(client.tokensOf(stub.baseUrl).get());
       expect(token.firstSeenAt).toBe(0);
       await clock.advance(6000);
     }
@@ -301,13 +301,13 @@ describe("access tokens", () => {
 
   it("A9: a wall clock step of a day does not change the lifetime of a token", async () => {
     const { client, clock, stub } = await startServedClient();
-    const first = await clock.runUntil(client.tokens.get(stub.baseUrl));
+    const first = await clock.runUntil(client.tokensOf(stub.baseUrl).get());
     clock.stepWallClock(24 * hour);
-    expect(await client.tokens.get(stub.baseUrl)).toBe(first);
+    expect(await client.tokensOf(stub.baseUrl).get()).toBe(first);
     clock.stepWallClock(-48 * hour);
-    expect(await client.tokens.get(stub.baseUrl)).toBe(first);
+    expect(await client.tokensOf(stub.baseUrl).get()).toBe(first);
     await clock.advance(24 * hour);
-    expect((await clock.runUntil(client.tokens.get(stub.baseUrl))).text).toBe("token-2");
+    expect((await clock.runUntil(client.tokensOf(stub.baseUrl).get())).text).toBe("token-2");
   });
 
   it("A10: after 25 hours of suspension the old token is not sent any more", async () => {
@@ -327,9 +327,9 @@ describe("access tokens", () => {
           ...(count === 1 ? { scope: allScopes } : {}),
         }),
     });
-    const first = await clock.runUntil(client.tokens.get(stub.baseUrl));
+    const first = await clock.runUntil(client.tokensOf(stub.baseUrl).get());
     expect(first.scopes?.has("read:LX")).toBe(true);
-    client.tokens.reportRejected(stub.baseUrl, first);
-    expect((await clock.runUntil(client.tokens.get(stub.baseUrl))).scopes).toBeUndefined();
+    client.tokensOf(stub.baseUrl).reportRejected(first);
+    expect((await clock.runUntil(client.tokensOf(stub.baseUrl).get())).scopes).toBeUndefined();
   });
 });

@@ -195,8 +195,9 @@ describe("without a token", () => {
     });
     onTestFinished(() => stub.stop());
     const { client } = createTestClient(stub.baseUrl, clock, { readSecret: async () => secret });
-    const feed = new FeedHarness(await WebSocketTestServer.start(), clock, {
-      tokens: client.tokens,
+    const server = await WebSocketTestServer.start();
+    const feed = new FeedHarness(server, clock, {
+      tokens: client.tokensOf(server.url),
       bell: client.bell,
     });
     onTestFinished(() => feed.stop());

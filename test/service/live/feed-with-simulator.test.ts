@@ -21,6 +21,7 @@ class SimulatedFeed extends FeedReader {
       clientId,
       readSecret: async () => clientSecret,
     });
+    const issued = client.tokensOf(wsUrl);
     const tokens = new Set<string>();
     const record = async <T extends { text: string }>(token: Promise<T>) => {
       tokens.add((await token).text);
@@ -29,9 +30,10 @@ class SimulatedFeed extends FeedReader {
     super(clock, {
       wsUrl,
       tokens: {
-        ...client.tokens,
-        get: (audience, signal) => record(client.tokens.get(audience, signal)),
-        refresh: (audience, signal) => record(client.tokens.refresh(audience, signal)),
+        get: (signal) => record(issued.get(signal)),
+        refresh: (signal) => record(issued.refresh(signal)),
+        reportRejected: (token) => issued.reportRejected(token),
+        reportAccepted: (token) => issued.reportAccepted(token),
       },
       subscriptions: [
         { source: "index", indexType: "LX" },

@@ -23,7 +23,7 @@ export const gwa: Subscription = { source: "index", indexType: "GWA" };
 export const lx: Subscription = { source: "index", indexType: "LX" };
 export const kraken: Subscription = { source: "exchange", exchangeId: "kraken" };
 
-export type FeedTokens = FeedClient["tokens"];
+export type FeedTokens = ReturnType<FeedClient["tokensOf"]>;
 
 /** Issues tokens with characters that a URL must escape. */
 export class FakeTokens implements FeedTokens {
@@ -48,7 +48,7 @@ export class FakeTokens implements FeedTokens {
     return this.#token;
   }
 
-  reportRejected(_audience: string, token: AccessToken): void {
+  reportRejected(token: AccessToken): void {
     if (token === this.#token) this.#token = undefined;
   }
 
@@ -65,8 +65,8 @@ export class FakeTokens implements FeedTokens {
 }
 
 type FeedReaderOptions = Pick<FeedOptions, "wsUrl"> &
-  Pick<FeedClient, "tokens"> &
   Partial<Omit<FeedOptions, "subscriptions"> & FeedClient> & {
+    readonly tokens: FeedTokens;
     readonly subscriptions?: readonly Subscription[] | SubscriptionStates;
   };
 
@@ -89,6 +89,7 @@ export class FeedReader {
       bell: new EventEmitter<{ ring: [] }>(),
       isDown: () => false,
       waitForTurn: () => new Promise<void>(() => {}),
+      tokensOf: () => options.tokens,
       ...options,
     };
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);

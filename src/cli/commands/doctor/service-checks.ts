@@ -67,7 +67,7 @@ async function checkToken(
 ): Promise<{ finding: Finding; token: AccessToken | undefined }> {
   let token: AccessToken | undefined;
   const ask = async () => {
-    token = await runWithTimeout((signal) => client.tokens.get(audience, signal));
+    token = await runWithTimeout((signal) => client.tokensOf(audience).get(signal));
     const seconds = (token.expiresAt - token.firstSeenAt) / 1000;
     return `granted for ${audience}, valid for ${formatDuration(seconds)}`;
   };
