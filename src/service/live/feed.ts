@@ -8,19 +8,13 @@ import type { Log } from "../../runtime/log.ts";
 import type { AccessToken, AudienceTokens } from "../auth/access-tokens.ts";
 import type { ServiceClient } from "../client/client.ts";
 import { addressOf, findRoute } from "../http/network-failures.ts";
-import { percentEncode } from "../http/request.ts";
 import { HOUR_MS, TEN_MINUTES_MS, UNWANTED_BACKOFF } from "../limits.ts";
 import { type CloseReason, isUnwanted, reconnectDelayMs, remainingAttempts } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
-import { type Frame, parseTickIdentity } from "./frames.ts";
+import { type Frame, subscriptionKeysOfTick } from "./frames.ts";
 import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-queue.ts";
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
-import {
-  type FeedMessage,
-  type SubscriptionStates,
-  subscriptionKeysForTick,
-  type TrackedSubscription,
-} from "./subscription-states.ts";
+import type { FeedMessage, SubscriptionStates, TrackedSubscription } from "./subscription-states.ts";
 
 /** What the feed reports to the metrics. */
 export type FeedEvent =
@@ -93,13 +87,6 @@ export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMess
   }
 }
 
-interface Session {
-  readonly token: AccessToken;
-  readonly connection: LiveConnection;
-  readonly ready: Promise<void>;
-  readonly closed: Promise<CloseReason>;
-}
-
 class LiveFeed {
   readonly queue: MessageQueue;
   readonly #options: FeedOptions;
@@ -139,17 +126,16 @@ class LiveFeed {
 
   async run(signal: AbortSignal): Promise<void> {
     const { random, log, subscriptions, client } = this.#options;
-    const stop = () => {
-      for (const connection of this.#connections) connection.close({ reason: "stopped" });
+    const forEachConnection = (act: (connection: LiveConnection) => void) => () => {
+      for (const connection of this.#connections) act(connection);
     };
+    const stop = forEachConnection((connection) => connection.close({ reason: "stopped" }));
     signal.addEventListener("abort", stop, { once: true });
-    const retryUpgrades = () => {
-      for (const connection of this.#connections) connection.retryUpgrade();
-    };
+    const retryUpgrades = forEachConnection((connection) => connection.retryUpgrade());
     client.bell.on("ring", retryUpgrades);
-    const replaceSubscriptions = () => {
-      for (const connection of this.#connections) connection.replaceSubscriptions(subscriptions.current);
-    };
+    const replaceSubscriptions = forEachConnection((connection) =>
+      connection.replaceSubscriptions(subscriptions.current),
+    );
     subscriptions.on("change", replaceSubscriptions);
     const reportSilent = (tracked: TrackedSubscription, since: Micros) =>
       this.#watchdog.reportSilent(tracked, since);
@@ -166,7 +152,7 @@ class LiveFeed {
       // Exchange ticks have no history.
       const isUrgent = subscriptions.current.some(({ subscription }) => subscription.source === "exchange");
       const outcome = { attempts: attempt, rejections, end, isUrgent, isRestDown: client.isDown() };
-      const inMs = closeReason.isRecovered ? 0 : Math.max(retryAfterMs, reconnectDelayMs(outcome, random));
+      const inMs = Math.max(retryAfterMs, reconnectDelayMs(outcome, random));
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {
         subscriptions.disconnect();
@@ -211,19 +197,19 @@ class LiveFeed {
     onEvent({ kind: "feed", event: "attempt" });
     const token = await client.tokensOf(wsUrl).get(signal).catch(classifyTokenError);
     if ("reason" in token) return { closeReason: token, last: undefined };
-    let session = this.#connect(token, signal, true);
+    let connection = this.#connect(token, signal, true);
     let waitMs = connectionLifetimeMs(token, clock.boottime(), random());
     for (let failures = 0; ; ) {
       const timer = new AbortController();
-      await Promise.race([session.closed, clock.sleep(waitMs, timer.signal).catch(() => {})]);
-      const closeReason = await Promise.race([session.closed, undefined]);
+      await Promise.race([connection.closed, clock.sleep(waitMs, timer.signal).catch(() => {})]);
+      const closeReason = await Promise.race([connection.closed, undefined]);
       timer.abort();
-      if (closeReason) return { closeReason, last: session.connection };
-      const successor = await this.#swapConnection(session, signal);
+      if (closeReason) return { closeReason, last: connection };
+      const successor = await this.#swapConnection(connection, signal);
       if (successor) {
         failures = 0;
-        session = successor;
-        waitMs = connectionLifetimeMs(session.token, clock.boottime(), random());
+        connection = successor;
+        waitMs = connectionLifetimeMs(connection.token, clock.boottime(), random());
       } else {
         // The token lasts an hour longer: time for some attempts.
         waitMs = backoffDelay(failures++, { ...UNWANTED_BACKOFF, maxMs: TEN_MINUTES_MS }, random);
@@ -238,7 +224,7 @@ class LiveFeed {
    * Opens a second connection and, once it is ready, closes the first; undefined if either closes before
    * that.
    */
-  async #swapConnection(session: Session, signal: AbortSignal): Promise<Session | undefined> {
+  async #swapConnection(current: LiveConnection, signal: AbortSignal): Promise<LiveConnection | undefined> {
     const { wsUrl, onEvent } = this.#options;
     const { tokensOf, server } = this.#options.client;
     const tokens = tokensOf(wsUrl);
@@ -249,35 +235,33 @@ class LiveFeed {
     if (!token || signal.aborted) return undefined;
     const successor = this.#connect(token, signal, false);
     const first = await Promise.race([
-      successor.ready.then(() => "ready" as const),
+      successor.subscribed.then(() => "ready" as const),
       successor.closed,
-      session.closed,
+      current.closed,
     ]);
     if (first !== "ready") {
-      successor.connection.close({ reason: "not_needed" });
+      successor.close({ reason: "not_needed" });
       return undefined;
     }
-    this.#current = successor.connection;
-    session.connection.close({ reason: "superseded" });
+    this.#current = successor;
+    current.close({ reason: "superseded" });
     this.queue.push({ kind: "swapped", at: server.nowMicros() });
     onEvent({ kind: "feed", event: "swapped" });
     return successor;
   }
 
-  #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
+  #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): LiveConnection {
     const { wsUrl, clock, random, log, onEvent } = this.#options;
     const { tokensOf, server, bell } = this.#options.client;
     const tokens = tokensOf(wsUrl);
     const subscriptions = this.#options.subscriptions.current;
     this.#redactor.addSecret(token.text);
-    const ready = Promise.withResolvers<void>();
-    const closed = Promise.withResolvers<CloseReason>();
     const connection: LiveConnection = new LiveConnection({
-      url: buildFeedUrl(this.#url, token.text),
+      wsUrl: this.#url,
+      token,
       agent: this.#agent,
       redact: (text) => this.#redactor.redact(text),
       subscriptions,
-      isTokenFresh: () => clock.boottime() - token.firstSeenAt < TEN_MINUTES_MS,
       clock,
       random,
       server,
@@ -302,7 +286,6 @@ class LiveFeed {
           if (tracked.park(code, until)) this.queue.push({ kind: "parked", subscription, code, message });
         },
         onUnconfirmed: (tracked, reason) => this.#reportUnconfirmed(tracked, reason),
-        onAllAnswered: () => ready.resolve(),
         onHealthCheck: () => {
           if (connection === this.#current) void this.#watchdog.check();
         },
@@ -314,19 +297,18 @@ class LiveFeed {
             bell.emit("ring");
           }
           onEvent({ kind: "feed", event: "ended", reason: closeReason.reason });
-          closed.resolve(closeReason);
         },
       },
     });
     if (isFirst) this.#current = connection;
     this.#connections.add(connection);
     if (signal.aborted) connection.close({ reason: "stopped" });
-    return { token, connection, ready: ready.promise, closed: closed.promise };
+    return connection;
   }
 
   #handleTick(source: "index" | "exchange", text: string): void {
     // Report the recovery before the tick: the reader counts ticks as coverage only after it.
-    this.#watchdog.recordTick(subscriptionKeysForTick(parseTickIdentity(source, text)));
+    this.#watchdog.recordTick(subscriptionKeysOfTick(source, text));
     this.queue.pushTick(text);
     if (!this.queue.shouldPause || this.#isDroppingTicks) return;
     for (const connection of this.#connections)
@@ -386,15 +368,6 @@ class LiveFeed {
 function classifyTokenError(error: unknown): CloseReason {
   if (!(error instanceof Failure)) return { reason: "no_token" };
   return { reason: error.code, end: error.family === "operator" ? "denied" : "dropped", hasNoToken: true };
-}
-
-/** The URL contains the token: never log it. */
-export function buildFeedUrl(wsUrl: URL, token: string): string {
-  const url = new URL(wsUrl);
-  url.hash = "";
-  // Not URLSearchParams: it encodes differently, and the redactor would not find the token in texts.
-  url.search = `${url.search}${url.search === "" ? "?" : "&"}access_token=${percentEncode(token)}`;
-  return url.href;
 }
 
 /** Uses `HTTPS_PROXY` where the environment sets it; loopback addresses are always connected directly. */

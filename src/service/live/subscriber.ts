@@ -33,8 +33,6 @@ export interface SubscriberListener {
   ): void;
   /** No attempt succeeded; the subscriber requests the subscription again later. */
   onUnconfirmed(tracked: TrackedSubscription, reason: "no answer" | "refused"): void;
-  /** Every subscription was answered or has timed out. */
-  onAllAnswered(): void;
 }
 
 interface SubscriberOptions {
@@ -52,6 +50,9 @@ interface SubscriberOptions {
 export class Subscriber {
   readonly #options: SubscriberOptions;
   readonly #requests = new Map<TrackedSubscription, SubscribeRequest>();
+  readonly #answering = Promise.withResolvers<void>();
+  /** Resolves when every subscription was answered or has timed out. */
+  readonly allAnswered = this.#answering.promise;
   #toUnsubscribe: Subscription[] = [];
   #isUnsubscribing = false;
   #inFlight: SubscribeRequest | undefined;
@@ -89,7 +90,7 @@ export class Subscriber {
       if (next) this.#sendSubscribe(next);
       return;
     }
-    if (requests.every(({ isAnswered }) => isAnswered)) this.#options.listener.onAllAnswered();
+    if (requests.every(({ isAnswered }) => isAnswered)) this.#answering.resolve();
     if (soonest < Number.POSITIVE_INFINITY) this.#setTimer(soonest - now, () => this.sendNext());
   }
 
@@ -133,7 +134,7 @@ export class Subscriber {
     const { clock, random, listener } = this.#options;
     const now = clock.monotonic();
     // What was confirmed before is asked again: a service that restarts may deny it for a moment.
-    const isDoubtful = request.tracked.watch !== undefined && request.attempts < REPEATED;
+    const isDoubtful = request.tracked.watch.isConfirmed && request.attempts < REPEATED;
     if (PERMANENT_ERROR_CODES.has(code) && !isDoubtful) {
       const until = now + parkings["refused subscription"].retry.baseMs;
       this.#markAnswered(request, until);

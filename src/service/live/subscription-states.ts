@@ -35,24 +35,32 @@ function nextState(state: SubscriptionState, event: SubscriptionEvent): Subscrip
   return event === "recovered" ? "live" : event;
 }
 
-/** When ticks of a confirmed subscription arrived, and what was done about a silence. */
-export interface TickWatch {
+/** When ticks of a subscription arrived, and what was done about a silence. */
+export class TickWatch {
+  /** Not since it was parked or removed: then none is due. */
+  isConfirmed = false;
   /** When a silence counts as stale, on the monotonic clock; infinite until the feed requests it again. */
-  staleAt: number;
+  staleAt = Number.POSITIVE_INFINITY;
   lastTickTs: Micros | undefined;
   /** REST had no newer tick up to this timestamp, so none is missing before it. */
   quietUntil: Micros | undefined;
-  remediesTried: number;
+  remediesTried = 0;
   /** An exchange was silent for too long, and REST has not shown whether its market was quiet. */
-  hasUnverifiedSilence: boolean;
+  hasUnverifiedSilence = false;
+
+  /** The timestamp up to which no tick is missing; undefined if unknown. */
+  get missingSince(): Micros | undefined {
+    const { lastTickTs, quietUntil } = this;
+    if (lastTickTs === undefined || quietUntil === undefined) return lastTickTs ?? quietUntil;
+    return Math.max(lastTickTs, quietUntil);
+  }
 }
 
 /** One subscription and what is known about it across connections. */
 export class TrackedSubscription {
   readonly subscription: Subscription;
   readonly key: string;
-  /** Undefined while no ticks are due: never confirmed, parked or removed. */
-  watch: TickWatch | undefined;
+  watch = new TickWatch();
   /** A 401 may be about this subscription and not about the token: the next connection requests it last. */
   isSuspect = false;
   state: SubscriptionState = "requested";
@@ -76,7 +84,7 @@ export class TrackedSubscription {
   park(code: string, until: number): boolean {
     this.parkedUntil = until;
     this.isSuspect ||= code === "401";
-    this.watch = undefined;
+    this.watch = new TickWatch();
     const isSameCode = this.#parkedCode === code;
     this.#parkedCode = code;
     return this.apply("parked") || !isSameCode;
@@ -123,7 +131,7 @@ export class SubscriptionStates extends EventEmitter<{
       this.#tracked.set(key, before.get(key) ?? new TrackedSubscription(subscription));
     }
     const removed = [...before.values()].filter(({ key }) => !this.#tracked.has(key));
-    for (const tracked of removed) tracked.watch = undefined;
+    for (const tracked of removed) tracked.watch = new TickWatch();
     if (removed.length === 0 && this.#tracked.size === before.size) return;
     this.emit("change");
   }
@@ -238,23 +246,4 @@ function describeSubscription(action: "SUBSCRIBE" | "UNSUBSCRIBE", subscription:
   const event = `${action}_INDEX_TICKER`;
   // The service expects an index id without its type.
   return indexId === undefined ? { event, indexType } : { event, indexId };
-}
-
-/** The keys of all subscriptions that may have caused a tick. */
-export function subscriptionKeysForTick(tick: {
-  readonly source: "index" | "exchange";
-  readonly typeOrExchange: string | undefined;
-  readonly indexOrMarket: string | undefined;
-}): string[] {
-  const { source, typeOrExchange, indexOrMarket } = tick;
-  if (source === "index")
-    return [
-      subscriptionKey({ source, indexId: indexOrMarket }),
-      subscriptionKey({ source, indexType: typeOrExchange }),
-    ];
-  return [
-    subscriptionKey({ source, exchangeId: typeOrExchange, marketId: indexOrMarket }),
-    subscriptionKey({ source, exchangeId: typeOrExchange }),
-    subscriptionKey({ source, marketId: indexOrMarket }),
-  ];
 }

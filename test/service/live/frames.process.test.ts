@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseTickIdentity, readFrame } from "../../../src/service/live/frames.ts";
+import { readFrame, subscriptionKeysOfTick } from "../../../src/service/live/frames.ts";
 import { type startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
 describe("E8: frames that no service should send", () => {
@@ -102,16 +102,14 @@ describe("reading a frame", () => {
   });
 
   it("finds the ids of a tick in its text", () => {
-    expect(parseTickIdentity("index", '{"indexId" : "b\\u0074c","indexType":"GWA"}')).toEqual({
-      source: "index",
-      typeOrExchange: "GWA",
-      indexOrMarket: "btc",
-    });
-    expect(parseTickIdentity("exchange", '{"exchangeId":17,"x":"\\"marketId\\":\\"no\\""}')).toEqual({
-      source: "exchange",
-      typeOrExchange: "17",
-      indexOrMarket: undefined,
-    });
+    expect(subscriptionKeysOfTick("index", '{"indexId" : "b\\u0074c","indexType":"GWA"}')).toEqual([
+      "index btc",
+      "type GWA",
+    ]);
+    const ofExchange = '{"exchangeId":17,"x":"\\"marketId\\":\\"no\\""}';
+    expect(new Set(subscriptionKeysOfTick("exchange", ofExchange))).toEqual(
+      new Set(["exchange 17", "market undefined"]),
+    );
   });
 
   it("never throws", () => {
@@ -135,7 +133,7 @@ describe("reading a frame", () => {
     fc.assert(
       fc.property(bytes, fc.boolean(), (data, isBinary) => {
         const frame = readFrame(data, isBinary);
-        if (frame.kind === "tick") parseTickIdentity(frame.source, frame.text);
+        if (frame.kind === "tick") subscriptionKeysOfTick(frame.source, frame.text);
         expect(frame.kind).toBeTypeOf("string");
       }),
       { numRuns: 1_000 },

@@ -8,7 +8,7 @@ import {
 import type { FeedMessage } from "../../../src/service/live/subscription-states.ts";
 import { startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
-const tight: QueueLimits = { pauseAtTicks: 100, pauseAtBytes: 1_000_000, maxTicks: 200, maxBytes: 2_000_000 };
+const tight: QueueLimits = { ticks: 100, bytes: 1_000_000 };
 const tick = (n: number) => ({ indexType: "GWA", indexId: "btc", n });
 
 describe("E12: more ticks than the reader can handle", () => {
@@ -26,7 +26,7 @@ describe("E12: more ticks than the reader can handle", () => {
   });
 
   it("the socket pauses before a tick is dropped, and resumes when the reader has caught up", async () => {
-    const feed = await startSubscribedFeed({}, { limits: { ...tight, maxTicks: 20_000 } });
+    const feed = await startSubscribedFeed({}, { limits: { ...tight, ticks: 10_000 } });
     feed.isReading = false;
     feed.server.lastConnection.sendEvent("INDEX_TICKER", { ...tick(0) });
     await feed.waitUntil(() => feed.ticks.length === 1);
@@ -73,7 +73,7 @@ describe("the queue", () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 400 }), (actions) => {
         let now = 0;
-        const queue = new MessageQueue({ ...tight, maxTicks: 30 }, () => now);
+        const queue = new MessageQueue({ ...tight, ticks: 15 }, () => now);
         const sent: number[] = [];
         const read: FeedMessage[] = [];
         for (const next of actions) {
