@@ -59,7 +59,7 @@ export function createTokenEndpoint(
     });
   }
 
-  async function sendTokenRequest(audience: string, secret: string): Promise<TransportResponse> {
+  function sendTokenRequest(audience: string, secret: string): Promise<TransportResponse> {
     return transport.send({
       method: "POST",
       origin: authUrl.origin,
@@ -143,7 +143,13 @@ export function createTokenEndpoint(
 function failureFromTokenStatus({ status }: TransportResponse, address: string): Failure | undefined {
   if (status === 200) return undefined;
   // No other status says anything about the credentials.
-  if ([400, 401, 403].includes(status)) return credentialsRejected(status);
+  if ([400, 401, 403].includes(status))
+    return new Failure(`the token endpoint rejected the credentials (${status})`, {
+      code: "credentials_rejected",
+      remedy:
+        "check the client id and the secret; a running daemon reads a changed secret file without a restart",
+      exit: exitCode.credentials,
+    });
   if (status >= 300 && status < 400)
     return new Failure(
       `the token endpoint ${address} redirects (${status}); following would send the secret to another address`,
@@ -205,15 +211,6 @@ export function authMalformed(reason: string): Failure {
     code: "auth_malformed",
     remedy: "check service.authUrl, and whether a proxy or captive portal answers instead",
     exit: exitCode.tryLater,
-  });
-}
-
-function credentialsRejected(status: number): Failure {
-  return new Failure(`the token endpoint rejected the credentials (${status})`, {
-    code: "credentials_rejected",
-    remedy:
-      "check the client id and the secret; a running daemon reads a changed secret file without a restart",
-    exit: exitCode.credentials,
   });
 }
 

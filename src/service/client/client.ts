@@ -98,12 +98,7 @@ export function createServiceClient(options: ServiceClientOptions) {
     random,
     log,
     requestToken: createTokenEndpoint({
-      transport,
-      outage,
-      clock,
-      random,
-      onEvent,
-      authUrl,
+      ...{ transport, outage, clock, random, onEvent, authUrl },
       clientId: options.clientId,
       readSecret: options.readSecret,
       addSecret: (text) => redactor.addSecret(text),
@@ -117,18 +112,9 @@ export function createServiceClient(options: ServiceClientOptions) {
   // The configured address, unmodified: the token's audience must match it character by character.
   const tokens = tokensOf(options.baseUrl);
   const context: AttemptContext = {
-    clock,
-    onEvent,
-    baseUrl,
-    tokens,
-    transport,
-    outage,
-    bulkhead,
-    parking,
+    ...{ clock, onEvent, baseUrl, tokens, transport, outage, bulkhead, parking, failures, redactor },
     pageSizes: new PageSizeLimits(log),
     budget: new RetryBudget(random),
-    failures,
-    redactor,
     asked: new Map(),
   };
 

@@ -5,6 +5,7 @@ import { parseServiceUrl } from "../../model/service-url.ts";
 import type { Micros } from "../../model/time.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
+import { finishesWithin } from "../../runtime/timeouts.ts";
 import type { AccessToken, AudienceTokens } from "../auth/access-tokens.ts";
 import type { ServiceClient } from "../client/client.ts";
 import { addressOf, findRoute } from "../http/network-failures.ts";
@@ -200,11 +201,8 @@ class LiveFeed {
     let connection = this.#connect(token, signal, true);
     let waitMs = connectionLifetimeMs(token, clock.boottime(), random());
     for (let failures = 0; ; ) {
-      const timer = new AbortController();
-      await Promise.race([connection.closed, clock.sleep(waitMs, timer.signal).catch(() => {})]);
-      const closeReason = await Promise.race([connection.closed, undefined]);
-      timer.abort();
-      if (closeReason) return { closeReason, last: connection };
+      if (await finishesWithin(clock, waitMs, connection.closed))
+        return { closeReason: await connection.closed, last: connection };
       const successor = await this.#swapConnection(connection, signal);
       if (successor) {
         failures = 0;
@@ -350,11 +348,9 @@ class LiveFeed {
 
   #handleStale(stale: readonly StaleSubscription[]): void {
     const { log, onEvent } = this.#options;
-    const [{ tracked, remedy } = {}] = stale;
-    log.warn(
-      { subscriptions: stale.length, subscription: tracked?.subscription, remedy },
-      "live ticks stopped",
-    );
+    const [first] = stale;
+    const fields = { subscription: first?.tracked.subscription, remedy: first?.remedy };
+    log.warn({ subscriptions: stale.length, ...fields }, "live ticks stopped");
     for (const { tracked, remedy, missingSince } of stale) {
       onEvent({ kind: "feed", event: "silent", reason: remedy });
       // Whichever remedy helps, ticks are missing, and REST has to fetch them.

@@ -3,8 +3,13 @@ import type { Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import type { WalkAnomaly } from "../http/client-events.ts";
 import { MAX_FRUITLESS_PAGES, REPEATED } from "../limits.ts";
-import type { PageSummary } from "./page.ts";
-import { anchorForRow, CursorTrail, ceilToMillisecond, paginationCycleFailure } from "./page.ts";
+import {
+  anchorForRow,
+  CursorTrail,
+  ceilToMillisecond,
+  type PageSummary,
+  paginationCycleFailure,
+} from "./page.ts";
 
 interface WalkStateOptions {
   readonly endpoint: HistoryEndpoint;
