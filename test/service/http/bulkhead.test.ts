@@ -122,7 +122,7 @@ describe("bulkhead", () => {
 
   it("H8: requests that an open breaker holds back take no turn from the others", async () => {
     const { client, clock, stub, send, pass } = await startServedClient(
-      { respond: ({ path }, response) => reply(response, path === "/v3/market" ? 500 : 200) },
+      { respond: ({ path }) => (path === "/v3/market" ? 500 : 200) },
       { maxRequestsPerSecond: 4 },
     );
     // All wait for the rate when the breaker opens; those left over must not be counted as started.

@@ -35,10 +35,7 @@ describe("E8: frames that no service should send", () => {
     feed.server.lastConnection.socket.send(huge, { binary: false });
     await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
     expect(process.memoryUsage().arrayBuffers - before - huge.length).toBeLessThan(20_000_000);
-    expect(feed.unknown[0]).toMatchObject({
-      event: "(frame)",
-      reason: "ws_err_unsupported_message_length",
-    });
+    expect(feed.unknown[0]).toMatchObject({ event: "(frame)", reason: "ws_err_unsupported_message_length" });
     await expectRecovery(feed);
   });
 
