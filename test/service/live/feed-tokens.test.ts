@@ -67,7 +67,7 @@ describe("E14: a connection that outlives its token", () => {
     expect(feed.kinds).toEqual(["connected", "subscribed"]);
     expect(feed.server.connections[0]?.isClosed).toBe(false);
     isRefusing = false;
-    await feed.advanceUntil(() => feed.messagesOf("swapped").length === 1, HOUR);
+    await feed.advanceUntil(() => feed.count("swapped") === 1, HOUR);
   });
 
   it("E5: a subscription that its successor is refused once is asked for again, not parked", async () => {
@@ -80,18 +80,18 @@ describe("E14: a connection that outlives its token", () => {
     };
     const feed = await startSubscribedFeed({ handleMessage }, { tokenLifetimeMs: 3 * HOUR });
     isSwapping = true;
-    await feed.advanceUntil(() => feed.messagesOf("swapped").length === 1, 3 * HOUR);
+    await feed.advanceUntil(() => feed.count("swapped") === 1, 3 * HOUR);
     expect([refusals, feed.messagesOf("parked")]).toEqual([1, []]);
   });
 
   it("reconnects with a valid token after it outlived several tokens", async () => {
     const feed = await startSubscribedFeed({}, { tokenLifetimeMs: 3 * HOUR });
     await feed.clock.advance(5 * HOUR);
-    expect(feed.messagesOf("swapped").length).toBe(2);
+    expect(feed.count("swapped")).toBe(2);
     expect(feed.messagesOf("disconnected")).toEqual([]);
-    feed.server.lastConnection.socket.terminate();
-    await feed.advanceUntil(() => feed.messagesOf("connected").length === 2, 5_000);
-    expect(feed.server.lastConnection.token).toBe("canary+/=&?#%-3");
+    feed.connection.socket.terminate();
+    await feed.advanceUntil(() => feed.count("connected") === 2, 5_000);
+    expect(feed.connection.token).toBe("canary+/=&?#%-3");
   });
 
   it("lives for at least ten minutes, even if tokens live for one", () => {
@@ -105,7 +105,7 @@ describe("E14: a connection that outlives its token", () => {
 describe("E15: a token with special characters", () => {
   it("arrives unchanged and is reported as accepted", async () => {
     const feed = await startSubscribedFeed();
-    expect(feed.server.lastConnection.token).toBe("canary+/=&?#%-1");
+    expect(feed.connection.token).toBe("canary+/=&?#%-1");
     expect(feed.tokens.acceptedCount).toBe(1);
   });
 
@@ -119,7 +119,7 @@ describe("E15: a token with special characters", () => {
     connection.socket.send(`nonsense ${connection.token}`);
     await feed.waitUntil(() => feed.unknown.length === 2);
     connection.socket.close(4000, `${connection.token}`);
-    await feed.advanceUntil(() => feed.messagesOf("connected").length === 2, 5_000);
+    await feed.advanceUntil(() => feed.count("connected") === 2, 5_000);
     const everything = JSON.stringify([feed.messages, feed.unknown, feed.logLines, feed.events]);
     expect(everything).toContain("[secret]");
     expect(everything).not.toContain("canary");
@@ -142,7 +142,7 @@ describe("E15: a token with special characters", () => {
     process.env.HTTPS_PROXY = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
     try {
       const feed = await startFeed({}, { wsUrl: "wss://feed.invalid/v3" });
-      await feed.waitUntil(() => feed.messagesOf("retrying").length === 1);
+      await feed.waitUntil(() => feed.count("retrying") === 1);
       expect(connectRequests).toHaveLength(1);
       expect(connectRequests[0]).toMatch(/^feed\.invalid:443 /);
       expect(JSON.stringify([connectRequests, feed.messages])).not.toContain("canary");
@@ -180,7 +180,7 @@ describe("without a token", () => {
     );
     await feed.clock.advance(3 * HOUR);
     expect(feed.server.upgrades).toBe(0);
-    expect(feed.messagesOf("retrying").length).toBeLessThan(20);
+    expect(feed.count("retrying")).toBeLessThan(20);
     expect(feed.messagesOf("retrying")[0]).toMatchObject({ reason: "credentials_rejected", attempt: 1 });
   });
 
@@ -210,7 +210,7 @@ describe("without a token", () => {
     secret = "the-new-one";
     const before = clock.monotonic();
     await clock.runUntil(client.request({ endpoint: "/asset" }, readPage));
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 1);
+    await feed.waitUntil(() => feed.count("subscribed") === 1);
     expect(clock.monotonic()).toBe(before);
   });
 });
@@ -223,10 +223,10 @@ describe("E18: how connections close", () => {
     [4000, "closed_4000"],
   ])("close code %i leads to a quick reconnect with the same token", async (code, reason) => {
     const feed = await startSubscribedFeed();
-    feed.server.lastConnection.socket.close(code);
-    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
+    feed.connection.socket.close(code);
+    await feed.waitUntil(() => feed.count("disconnected") === 1);
     expect(feed.messagesOf("disconnected")[0]?.reason).toBe(reason);
-    await feed.advanceUntil(() => feed.messagesOf("connected").length === 2, 2_000);
+    await feed.advanceUntil(() => feed.count("connected") === 2, 2_000);
     expect(feed.tokens.issuedCount).toBe(1);
   });
 
@@ -235,33 +235,33 @@ describe("E18: how connections close", () => {
       greet: (connection) =>
         connection.token?.endsWith("1") ? connection.socket.close(code) : connection.sendEvent("CONNECTED"),
     });
-    await feed.advanceUntil(() => feed.messagesOf("connected").length === 1, 5_000);
+    await feed.advanceUntil(() => feed.count("connected") === 1, 5_000);
     expect(feed.tokens.issuedCount).toBe(2);
   });
 
   it("close code 1008 after CONNECTED leads to a slow reconnect", async () => {
     const feed = await startSubscribedFeed();
-    feed.server.lastConnection.socket.close(1008);
-    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
+    feed.connection.socket.close(1008);
+    await feed.waitUntil(() => feed.count("disconnected") === 1);
     expect(feed.tokens.issuedCount).toBe(1);
-    expect(await feed.advanceUntil(() => feed.messagesOf("connected").length === 2)).toBeGreaterThan(60_000);
+    expect(await feed.advanceUntil(() => feed.count("connected") === 2)).toBeGreaterThan(60_000);
   });
 
   it("close code 1008 after a long outage waits like the first one", async () => {
     const feed = await startFeed({
       rejectUpgrade: (upgrades) => (upgrades <= 12 ? { status: 503 } : undefined),
     });
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 1);
-    feed.server.lastConnection.socket.close(1008);
-    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
-    expect(await feed.advanceUntil(() => feed.messagesOf("connected").length === 2)).toBeLessThan(125_000);
+    await feed.advanceUntil(() => feed.count("subscribed") === 1);
+    feed.connection.socket.close(1008);
+    await feed.waitUntil(() => feed.count("disconnected") === 1);
+    expect(await feed.advanceUntil(() => feed.count("connected") === 2)).toBeLessThan(125_000);
   });
 
   it("401 on the upgrade leads to one new token", async () => {
     const feed = await startFeed({
       rejectUpgrade: (upgrades) => (upgrades === 1 ? { status: 401 } : undefined),
     });
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 1, 5_000);
+    await feed.advanceUntil(() => feed.count("subscribed") === 1, 5_000);
     expect(feed.messagesOf("retrying")).toMatchObject([{ reason: "http_401", attempt: 1 }]);
     expect(feed.tokens.issuedCount).toBe(2);
   });
@@ -279,7 +279,7 @@ describe("E18: how connections close", () => {
     const feed = await startFeed({
       rejectUpgrade: (upgrades) => (upgrades === 1 ? { status: 429, headers } : undefined),
     });
-    await feed.advanceUntil(() => feed.messagesOf("connected").length === 1);
+    await feed.advanceUntil(() => feed.count("connected") === 1);
     const [retry] = feed.messagesOf("retrying");
     expect(retry?.reason).toBe("http_429");
     expect(retry?.inMs).toBeGreaterThanOrEqual(minMs);
@@ -291,7 +291,7 @@ describe("E18: how connections close", () => {
     let rings = 0;
     bell.on("ring", () => void rings++);
     const feed = await startFeed({ rejectUpgrade: () => ({ status: 401 }) }, { bell });
-    await feed.waitUntil(() => feed.messagesOf("retrying").length === 1);
+    await feed.waitUntil(() => feed.count("retrying") === 1);
     expect(rings).toBe(1);
   });
 
@@ -300,7 +300,7 @@ describe("E18: how connections close", () => {
     const feed = await startFeed({ stallsUpgrade: (upgrades) => upgrades === 1 }, { bell });
     await feed.waitUntil(() => feed.server.upgrades === 1);
     bell.emit("ring");
-    await feed.advanceUntil(() => feed.messagesOf("connected").length === 1, 100);
+    await feed.advanceUntil(() => feed.count("connected") === 1, 100);
     expect(feed.server.upgrades).toBe(2);
   });
 
@@ -315,13 +315,13 @@ describe("E18: how connections close", () => {
         waitForTurn: (signal) => once(signal, "abort", { signal }).then(() => {}),
       },
     );
-    await feed.waitUntil(() => feed.messagesOf("retrying").length === 1);
+    await feed.waitUntil(() => feed.count("retrying") === 1);
     bell.emit("ring");
     expect(await feed.advanceUntil(() => feed.server.upgrades === 2, 10_000)).toBeGreaterThanOrEqual(5_000);
     await feed.clock.advance(10_000);
     expect(feed.server.upgrades).toBe(2);
     bell.emit("ring");
-    await feed.advanceUntil(() => feed.messagesOf("connected").length === 1, 1_000);
+    await feed.advanceUntil(() => feed.count("connected") === 1, 1_000);
   });
 
   it.each([403, 404, 307])("%i on the upgrade is retried with growing delays", async (status) => {
@@ -337,7 +337,7 @@ describe("E18: how connections close", () => {
 
   it("a closed port is an ordinary failure", async () => {
     const feed = await startFeed({}, { wsUrl: "ws://127.0.0.1:9/feed" });
-    await feed.waitUntil(() => feed.messagesOf("retrying").length === 1);
+    await feed.waitUntil(() => feed.count("retrying") === 1);
     expect(feed.messagesOf("retrying")[0]?.reason).toBe("econnrefused");
   });
 });

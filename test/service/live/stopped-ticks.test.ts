@@ -20,19 +20,16 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     expect(checks).toBeGreaterThanOrEqual(3);
     expect(checks).toBeLessThanOrEqual(5);
     expect(feed.kinds).toEqual(["connected", "subscribed"]);
-    expect(feed.server.lastConnection.receivedEvents("SUBSCRIBE_EXCHANGE_TICKER")).toHaveLength(1);
+    expect(feed.connection.receivedEvents("SUBSCRIBE_EXCHANGE_TICKER")).toHaveLength(1);
   });
 
   it("lead to a resubscribe, then a reconnect, then polling, until they return", async () => {
     const feed = await startSilent(async () => false);
-    await feed.advanceUntil(
-      () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_EXCHANGE_TICKER").length === 2,
-      85_000,
-    );
+    await feed.advanceUntil(() => feed.received("SUBSCRIBE_EXCHANGE_TICKER") === 2, 85_000);
     expect(feed.server.upgrades).toBe(1);
     await feed.advanceUntil(() => feed.server.upgrades === 2, 90_000);
     expect(feed.messagesOf("disconnected")[0]?.reason).toBe("no_ticks");
-    await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 90_000);
+    await feed.advanceUntil(() => feed.count("unconfirmed") === 1, 90_000);
     expect(feed.messagesOf("unconfirmed")[0]).toEqual({
       kind: "unconfirmed",
       subscription: kraken,
@@ -42,9 +39,9 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     await feed.clock.advance(3_600_000);
     expect(feed.server.upgrades).toBeGreaterThan(2);
     expect(feed.server.upgrades).toBeLessThanOrEqual(8);
-    const before = feed.messagesOf("subscribed").length;
-    feed.server.lastConnection.sendEvent("EXCHANGE_TICKER", { exchangeId: "kraken", marketId: "m" });
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === before + 1);
+    const before = feed.count("subscribed");
+    feed.sendTick({ exchangeId: "kraken", marketId: "m" });
+    await feed.waitUntil(() => feed.count("subscribed") === before + 1);
   });
 
   it("of one subscription are noticed although others have ticks", async () => {
@@ -60,7 +57,7 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
       },
     );
     for (let second = 0; second < 90; second += 15) {
-      feed.server.lastConnection.sendEvent("EXCHANGE_TICKER", { exchangeId: "kraken", marketId: "m" });
+      feed.sendTick({ exchangeId: "kraken", marketId: "m" });
       await feed.clock.advance(15_000);
     }
     expect(checks).toEqual([market]);
@@ -79,19 +76,17 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     );
     const pass = async (seconds: number) => {
       for (let second = 0; second < seconds; second += 5) {
-        feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+        feed.sendTick({ indexType: "LX", indexId: "blx" });
         await feed.clock.advance(5_000);
       }
     };
     await pass(85);
     expect(feed.messagesOf("unconfirmed")).toHaveLength(300);
     expect(checks).toBeLessThan(10);
-    await feed.waitUntil(
-      () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_EXCHANGE_TICKER").length === 600,
-    );
+    await feed.waitUntil(() => feed.received("SUBSCRIBE_EXCHANGE_TICKER") === 600);
     expect(feed.server.upgrades).toBe(1);
-    feed.server.lastConnection.sendEvent("EXCHANGE_TICKER", { exchangeId: "kraken", marketId: "silent-7" });
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 302);
+    feed.sendTick({ exchangeId: "kraken", marketId: "silent-7" });
+    await feed.waitUntil(() => feed.count("subscribed") === 302);
   });
 
   it("of markets that REST called quiet are missing since that check, not since the last tick", async () => {
@@ -108,7 +103,7 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     const feed = await startSubscribedFeed({}, { isMarketQuiet, subscriptions: [...markets, lx] });
     const pass = async (seconds: number) => {
       for (let second = 0; second < seconds; second += 30) {
-        feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "LX", indexId: "blx" });
+        feed.sendTick({ indexType: "LX", indexId: "blx" });
         await feed.clock.advance(30_000);
       }
     };
@@ -120,7 +115,7 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     };
     const tickAll = async () => {
       for (const [n] of markets.entries())
-        feed.server.lastConnection.sendEvent("EXCHANGE_TICKER", {
+        feed.connection.sendEvent("EXCHANGE_TICKER", {
           exchangeId: "kraken",
           marketId: `quiet-${n}`,
         });
@@ -130,7 +125,7 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     await pass(1_500);
     expect([...lastTicks]).toEqual([undefined]);
     await tickAll();
-    expect(feed.messagesOf("unconfirmed").length).toBeGreaterThan(0);
+    expect(feed.count("unconfirmed")).toBeGreaterThan(0);
     expect(reportedTooOld()).toEqual([]);
 
     feed.messages.length = 0;
@@ -165,7 +160,7 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
       return true;
     };
     server.lastConnection.socket.terminate();
-    await feed.advanceUntil(() => feed.messagesOf("connected").length === 2, 10_000);
+    await feed.advanceUntil(() => feed.count("connected") === 2, 10_000);
     for (let second = 0; second < 150; second += 5) {
       for (const marketId of served)
         server.lastConnection.sendEvent("EXCHANGE_TICKER", { exchangeId: "kraken", marketId });
@@ -182,10 +177,7 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     let checks = 0;
     const feed = await startSilent(() => (++checks === 1 ? new Promise(() => {}) : Promise.resolve(false)));
     await feed.advanceUntil(() => checks === 2, 200_000);
-    await feed.advanceUntil(
-      () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_EXCHANGE_TICKER").length === 2,
-      1_000,
-    );
+    await feed.advanceUntil(() => feed.received("SUBSCRIBE_EXCHANGE_TICKER") === 2, 1_000);
   });
 
   it("have no effect while REST cannot answer", async () => {
@@ -205,9 +197,8 @@ describe("E13: index ticks that stop, as the head poller reports it", () => {
     const feed = await startSubscribedFeed({}, { isMarketQuiet, subscriptions });
     const since = feed.messagesOf("subscribed").at(-1)?.at ?? 0;
     const report = () => subscriptions.reportSilent(gwa, since);
-    const tick = () =>
-      feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA", indexId: "eth" });
-    const requests = () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_INDEX_TICKER").length;
+    const tick = () => feed.sendTick({ indexType: "GWA", indexId: "eth" });
+    const requests = () => feed.received("SUBSCRIBE_INDEX_TICKER");
     return { feed, report, tick, requests };
   };
 
@@ -240,13 +231,13 @@ describe("E13: index ticks that stop, as the head poller reports it", () => {
     expect(feed.server.upgrades).toBeLessThanOrEqual(8);
     expect(feed.messagesOf("subscribed")).toHaveLength(1);
     tick();
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 2);
+    await feed.waitUntil(() => feed.count("subscribed") === 2);
   });
 
   it("while no subscription gets any: all are reported at once", async () => {
     const { feed, report } = await startWatched(new SubscriptionStates([gwa, lx, kraken]));
     await feed.clock.advance(80_000);
     report();
-    await feed.waitUntil(() => feed.messagesOf("unconfirmed").length === 3);
+    await feed.waitUntil(() => feed.count("unconfirmed") === 3);
   });
 });

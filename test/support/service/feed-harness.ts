@@ -17,7 +17,12 @@ import {
 import { ManualClock } from "../manual-clock.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { timeLimit } from "../time-limit.ts";
-import { type ServerBehaviour, WebSocketTestServer } from "./websocket-server.ts";
+import {
+  type Json,
+  type ServerBehaviour,
+  type ServerConnection,
+  WebSocketTestServer,
+} from "./websocket-server.ts";
 
 export const gwa: Subscription = { source: "index", indexType: "GWA" };
 export const lx: Subscription = { source: "index", indexType: "LX" };
@@ -111,6 +116,10 @@ export class FeedReader {
     );
   }
 
+  count(kind: FeedMessage["kind"]): number {
+    return this.messagesOf(kind).length;
+  }
+
   messagesOf<K extends FeedMessage["kind"]>(kind: K): Extract<FeedMessage, { kind: K }>[] {
     return this.messages.filter(
       (message): message is Extract<FeedMessage, { kind: K }> => message.kind === kind,
@@ -151,6 +160,22 @@ export class FeedHarness extends FeedReader {
     super(clock, { wsUrl: server.url, tokens, ...options });
     this.server = server;
     this.tokens = tokens;
+  }
+
+  get connection(): ServerConnection {
+    return this.server.lastConnection;
+  }
+
+  /** How many messages of this event the last connection has received. */
+  received(event: string): number {
+    return this.connection.receivedEvents(event).length;
+  }
+
+  /** The last connection sends a tick of an index or an exchange. */
+  sendTick(fields: Json = {}): void {
+    const isExchange = "exchangeId" in fields;
+    const ids = isExchange ? { marketId: "m" } : { indexType: "GWA", indexId: "btc" };
+    this.connection.sendEvent(isExchange ? "EXCHANGE_TICKER" : "INDEX_TICKER", { ...ids, ...fields });
   }
 
   /** Waits in turns of the event loop; the manual clock stands still. */
