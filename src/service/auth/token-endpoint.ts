@@ -3,7 +3,6 @@ import { decodeBody } from "../../model/response-body.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
-import { addressOf } from "../http/network-failures.ts";
 import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { documentedScopes } from "../http/request.ts";
 import { isServerFailure, unreachableFailure } from "../http/status-errors.ts";
@@ -89,12 +88,7 @@ export function createTokenEndpoint(
       outage.tryStart(TOKEN_ENDPOINT) ? { isStarted: true } : undefined,
     );
     if (typeof started === "string")
-      throw unreachableFailure({
-        setting: "service.authUrl",
-        address: addressOf(authUrl),
-        waitedMs: MAX_SILENCE_MS,
-        lastFailure,
-      });
+      throw unreachableFailure("service.authUrl", authUrl, MAX_SILENCE_MS, lastFailure);
     const startedAt = clock.monotonic();
     let response: TransportResponse | undefined;
     let outcome = "ok";

@@ -176,9 +176,11 @@ async function attemptOnce<T>(
   );
   if (outcomeOfWait === "dead") return { error: deadEndpointFailure(path), next: "never" };
   if (outcomeOfWait === "timeout") {
-    const cause = { waitedMs: MAX_REQUEST_WAIT_MS, lastFailure: context.failures.last };
-    const where = { setting: "service.baseUrl", address: addressOf(baseUrl) } as const;
-    return { error: unreachableFailure({ ...where, ...cause }), next: "never" };
+    const { last } = context.failures;
+    return {
+      error: unreachableFailure("service.baseUrl", baseUrl, MAX_REQUEST_WAIT_MS, last),
+      next: "never",
+    };
   }
   const { sent, answer } = outcomeOfWait;
   let outcome = "unexpected";

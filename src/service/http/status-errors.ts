@@ -1,6 +1,7 @@
 import { exitCode, Failure, type FailureOptions } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { SecretRedactor } from "../../model/secret-redactor.ts";
+import { addressOf } from "./network-failures.ts";
 import type { TransportResponse } from "./transport.ts";
 
 const MAX_EXPLANATION_LENGTH = 300;
@@ -102,19 +103,16 @@ export function withdrawnFailure(endpoint: string, cause: Failure): Failure {
   });
 }
 
-interface UnreachableOptions {
-  readonly setting: "service.baseUrl" | "service.authUrl";
-  /** `host:port` */
-  readonly address: string;
-  readonly waitedMs: number;
-  /** The last failure of any request, which has the cause. */
-  readonly lastFailure: Failure | undefined;
-}
-
 /** The circuit breaker stayed open for as long as a request may wait. */
-export function unreachableFailure({ setting, address, waitedMs, lastFailure }: UnreachableOptions): Failure {
+export function unreachableFailure(
+  setting: "service.baseUrl" | "service.authUrl",
+  url: URL,
+  waitedMs: number,
+  /** Of any request: it has the cause. */
+  lastFailure: Failure | undefined,
+): Failure {
   const isData = setting === "service.baseUrl";
-  const who = isData ? `the service at ${address}` : `the token endpoint at ${address}`;
+  const who = `${isData ? "the service" : "the token endpoint"} at ${addressOf(url)}`;
   const why = lastFailure ? `; last failure: ${lastFailure.message}` : "";
   return new Failure(`${who} has not responded for ${waitedMs / 60_000} minutes${why}`, {
     code: isData ? "service_unreachable" : "auth_unreachable",

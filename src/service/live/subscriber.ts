@@ -1,12 +1,7 @@
 import { backoffDelay, type Cancel, type Clock, type Random } from "../../runtime/clock.ts";
 import { ANSWER_TIMEOUT_MS, LATE_MS, parkings, REPEATED, SECOND_MS, SLOW_BACKOFF } from "../limits.ts";
 import type { FrameFields } from "./frames.ts";
-import {
-  type Subscription,
-  subscribeMessage,
-  type TrackedSubscription,
-  unsubscribeMessage,
-} from "./subscription-states.ts";
+import { type Subscription, subscriptionMessage, type TrackedSubscription } from "./subscription-states.ts";
 
 /** The service would reject the same request again. */
 const PERMANENT_ERROR_CODES: ReadonlySet<string> = new Set(["400", "401", "403", "404"]);
@@ -165,7 +160,8 @@ export class Subscriber {
 
   /** The service does not confirm an unsubscribe: wait as long as it may still send an ERROR about it. */
   #sendUnsubscribes(): void {
-    for (const subscription of this.#toUnsubscribe) this.#options.send(unsubscribeMessage(subscription));
+    for (const subscription of this.#toUnsubscribe)
+      this.#options.send(subscriptionMessage("UNSUBSCRIBE", subscription));
     this.#toUnsubscribe = [];
     this.#isUnsubscribing = true;
     this.#setTimer(SECOND_MS, () => {
@@ -187,7 +183,7 @@ export class Subscriber {
       this.sendNext();
     });
     listener.onSubscribing(request.tracked);
-    send(subscribeMessage(request.tracked.subscription, request.requestId));
+    send(subscriptionMessage("SUBSCRIBE", request.tracked.subscription, request.requestId));
   }
 
   #retry(request: SubscribeRequest, reason: "no answer" | "refused", at: number): void {
@@ -197,10 +193,8 @@ export class Subscriber {
       return;
     }
     request.attempts = 0;
-    this.#markAnswered(
-      request,
-      this.#options.clock.monotonic() + parkings["unanswered subscription"].retry.baseMs,
-    );
+    const { baseMs } = parkings["unanswered subscription"].retry;
+    this.#markAnswered(request, this.#options.clock.monotonic() + baseMs);
     if (this.#isCurrent(request)) this.#options.listener.onUnconfirmed(request.tracked, reason);
   }
 

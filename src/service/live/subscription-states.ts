@@ -18,14 +18,11 @@ export type SubscriptionState =
   | "parked";
 
 type SubscriptionEvent =
+  | Extract<SubscriptionState, "no answer" | "refused" | "silent" | "parked">
   /** SUBSCRIBED arrived. */
   | "confirmed"
   /** A tick arrived after a silence. */
   | "recovered"
-  | "no answer"
-  | "refused"
-  | "silent"
-  | "parked"
   | "disconnected";
 
 function nextState(state: SubscriptionState, event: SubscriptionEvent): SubscriptionState {
@@ -226,24 +223,19 @@ export function subscriptionKey(subscription: Subscription): string {
     : `both ${exchangeId.length} ${exchangeId} ${marketId}`;
 }
 
-export function subscribeMessage(subscription: Subscription, requestId: number): string {
-  // The confirmation of an exchange subscription does not repeat its request's id.
-  const id = subscription.source === "index" ? { requestId } : {};
-  return JSON.stringify({ ...describeSubscription("SUBSCRIBE", subscription), ...id });
-}
-
-/** The service identifies the subscription by the fields of its subscribe message. */
-export function unsubscribeMessage(subscription: Subscription): string {
-  return JSON.stringify(describeSubscription("UNSUBSCRIBE", subscription));
-}
-
-function describeSubscription(action: "SUBSCRIBE" | "UNSUBSCRIBE", subscription: Subscription) {
+/** The service identifies a subscription by these fields, also when it unsubscribes. */
+export function subscriptionMessage(
+  action: "SUBSCRIBE" | "UNSUBSCRIBE",
+  subscription: Subscription,
+  requestId?: number,
+): string {
   if (subscription.source === "exchange") {
     const { exchangeId, marketId } = subscription;
-    return { event: `${action}_EXCHANGE_TICKER`, exchangeId, marketId };
+    // The confirmation does not repeat the request's id.
+    return JSON.stringify({ event: `${action}_EXCHANGE_TICKER`, exchangeId, marketId });
   }
   const { indexId, indexType } = subscription;
-  const event = `${action}_INDEX_TICKER`;
   // The service expects an index id without its type.
-  return indexId === undefined ? { event, indexType } : { event, indexId };
+  const fields = indexId === undefined ? { indexType } : { indexId };
+  return JSON.stringify({ event: `${action}_INDEX_TICKER`, ...fields, requestId });
 }
