@@ -35,9 +35,7 @@ describe("credentials", () => {
   it("A6: a rotated secret is used at once, without a restart", async () => {
     let secret = "the-old-secret";
     const { client, clock, failureOf } = await startServedClient(
-      {
-        respondToTokenRequest: ({ body }) => (body.client_secret === "the-new-secret" ? 200 : 401),
-      },
+      { respondToTokenRequest: ({ body }) => (body.client_secret === "the-new-secret" ? 200 : 401) },
       { readSecret: async () => `${secret}\n` },
     );
     expect((await failureOf(asset))?.code).toBe("credentials_rejected");

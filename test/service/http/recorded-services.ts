@@ -18,10 +18,7 @@ const limit = (
   window: "fixed" | "sliding" | "bucket",
   more: RecordedBehaviour = {},
   ms = 1_000,
-) => ({
-  limit: { requests, ms, window },
-  ...more,
-});
+) => ({ limit: { requests, ms, window }, ...more });
 const drawn = (status: 429 | 500, share: number) => ({ random: { status, share } });
 const after1s = { retryAfterMs: 1_000 };
 const from = (fromMs: number, behaviour: RecordedBehaviour = {}) => ({ fromMs, ...behaviour });

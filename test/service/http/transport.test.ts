@@ -4,7 +4,6 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
-import { UNUSED_PORT } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage, startServedClient } from "../../support/service/client-harness.ts";
 import { reply, type StubServiceOptions, sendJson } from "../../support/service/stub-service.ts";
@@ -169,14 +168,6 @@ describe("connections", () => {
     expect(ended).toBeGreaterThanOrEqual(endsAt);
     expect(ended).toBeLessThan(endsAt + 30_000);
     expect(stub.requests).toHaveLength(chunks === 18 ? 1 : 2);
-  });
-
-  it("B13: a refused connection is reported and retried with backoff", async () => {
-    const clock = new ManualClock();
-    const { client } = createTestClient(`http://127.0.0.1:${UNUSED_PORT}`, clock);
-    const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
-    expect(failure).toMatchObject({ code: "connection_refused", family: "retry", exit: exitCode.tryLater });
-    expect(clock.monotonic()).toBeGreaterThan(1_000);
   });
 
   it("B13: an https address is never requested in plain text", async () => {

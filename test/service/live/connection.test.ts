@@ -148,15 +148,6 @@ describe("E3: the greeting", () => {
     expect(feed.server.connections[0]?.received).toEqual([]);
   });
 
-  it("that comes late delays the subscriptions", async () => {
-    const feed = await startFeed({ greet: () => {} });
-    await feed.waitUntil(() => feed.server.connections.length === 1);
-    await feed.clock.advance(9_000);
-    expect(feed.connection.received).toEqual([]);
-    feed.connection.sendEvent("CONNECTED");
-    await feed.waitUntil(() => feed.count("subscribed") === 1);
-  });
-
   it("that comes twice changes nothing", async () => {
     const feed = await startSubscribedFeed({
       greet: (connection) => {
@@ -186,16 +177,6 @@ describe("E6 and E7: PINGs from the service", () => {
       { event: "PONG" },
       { event: "PONG", requestId: "abc" },
     ]);
-  });
-
-  it("are answered while the reader is busy", async () => {
-    const feed = await startSubscribedFeed();
-    feed.isReading = false;
-    for (let n = 0; n < 100; n++) {
-      feed.sendTick(tick(n));
-      feed.connection.sendEvent("PING", { requestId: n });
-    }
-    await feed.waitUntil(() => feed.received("PONG") === 100);
   });
 
   it("are answered on the protocol level too", async () => {

@@ -13,9 +13,7 @@ describe("E8: frames that no service should send", () => {
 
   it("JSON in a binary frame is read", async () => {
     const feed = await startSubscribedFeed();
-    feed.connection.socket.send(Buffer.from('{"event":"INDEX_TICKER","indexType":"GWA"}'), {
-      binary: true,
-    });
+    feed.connection.socket.send(Buffer.from('{"event":"INDEX_TICKER","indexType":"GWA"}'), { binary: true });
     await feed.waitUntil(() => feed.ticks.length === 1);
   });
 

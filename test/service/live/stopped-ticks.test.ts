@@ -1,11 +1,31 @@
 import { describe, expect, it } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
-import { type Subscription, SubscriptionStates } from "../../../src/service/live/subscription-states.ts";
-import { gwa, kraken, lx, startSubscribedFeed } from "../../support/service/feed-harness.ts";
+import {
+  type ExchangeSubscription,
+  type Subscription,
+  SubscriptionStates,
+} from "../../../src/service/live/subscription-states.ts";
+import {
+  type FeedHarness,
+  gwa,
+  kraken,
+  lx,
+  startSubscribedFeed,
+} from "../../support/service/feed-harness.ts";
 import { type Json, sendDefaultAnswer } from "../../support/service/websocket-server.ts";
 
 const isSubscribe = ({ event }: Json) => String(event).startsWith("SUBSCRIBE_");
 const market: Subscription = { source: "exchange", exchangeId: "kraken", marketId: "btc-usd" };
+const listMarkets = (count: number): ExchangeSubscription[] =>
+  Array.from({ length: count }, (_, n) => ({ source: "exchange", marketId: `market-${n}` }));
+/** Passes the time; the index LX ticks every `step` seconds. */
+async function passWithTicks(feed: FeedHarness, seconds: number, step: number, tick: Json = blx) {
+  for (let second = 0; second < seconds; second += step) {
+    feed.sendTick(tick);
+    await feed.clock.advance(step * 1000);
+  }
+}
+const blx = { indexType: "LX", indexId: "blx" };
 
 describe("E13: exchange tickers that stop while the socket is alive", () => {
   const startSilent = (isMarketQuiet: () => Promise<boolean>, subscriptions: Subscription[] = [kraken]) =>
@@ -30,11 +50,8 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     await feed.advanceUntil(() => feed.server.upgrades === 2, 90_000);
     expect(feed.messagesOf("disconnected")[0]?.reason).toBe("no_ticks");
     await feed.advanceUntil(() => feed.count("unconfirmed") === 1, 90_000);
-    expect(feed.messagesOf("unconfirmed")[0]).toEqual({
-      kind: "unconfirmed",
-      subscription: kraken,
-      reason: "silent",
-    });
+    const [unconfirmed] = feed.messagesOf("unconfirmed");
+    expect(unconfirmed).toEqual({ kind: "unconfirmed", subscription: kraken, reason: "silent" });
     // No other ticks come either, so an occasional reconnect costs nothing.
     await feed.clock.advance(3_600_000);
     expect(feed.server.upgrades).toBeGreaterThan(2);
@@ -46,54 +63,27 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
 
   it("of one subscription are noticed although others have ticks", async () => {
     const checks: Subscription[] = [];
-    const feed = await startSubscribedFeed(
-      {},
-      {
-        isMarketQuiet: async (subscription) => {
-          checks.push(subscription);
-          return true;
-        },
-        subscriptions: [gwa, market, kraken],
-      },
-    );
-    for (let second = 0; second < 90; second += 15) {
-      feed.sendTick({ exchangeId: "kraken", marketId: "m" });
-      await feed.clock.advance(15_000);
-    }
+    const isMarketQuiet = async (subscription: Subscription) => checks.push(subscription) > 0;
+    const subscriptions = [gwa, market, kraken];
+    const feed = await startSubscribedFeed({}, { isMarketQuiet, subscriptions });
+    await passWithTicks(feed, 90, 15, { exchangeId: "kraken" });
     expect(checks).toEqual([market]);
   });
 
   it("of hundreds of subscriptions are all reported at once and resubscribed one by one", async () => {
-    const silentSubscriptions = Array.from(
-      { length: 300 },
-      (_, n): Subscription => ({ source: "exchange", marketId: `silent-${n}` }),
-    );
     let checks = 0;
-    const isMarketQuiet = async () => ++checks < 0;
-    const feed = await startSubscribedFeed(
-      {},
-      { isMarketQuiet, subscriptions: [lx, ...silentSubscriptions] },
-    );
-    const pass = async (seconds: number) => {
-      for (let second = 0; second < seconds; second += 5) {
-        feed.sendTick({ indexType: "LX", indexId: "blx" });
-        await feed.clock.advance(5_000);
-      }
-    };
-    await pass(85);
+    const feed = await startSilent(async () => ++checks < 0, [lx, ...listMarkets(300)]);
+    await passWithTicks(feed, 85, 5);
     expect(feed.messagesOf("unconfirmed")).toHaveLength(300);
     expect(checks).toBeLessThan(10);
     await feed.waitUntil(() => feed.received("SUBSCRIBE_EXCHANGE_TICKER") === 600);
     expect(feed.server.upgrades).toBe(1);
-    feed.sendTick({ exchangeId: "kraken", marketId: "silent-7" });
+    feed.sendTick({ exchangeId: "kraken", marketId: "market-7" });
     await feed.waitUntil(() => feed.count("subscribed") === 302);
   });
 
   it("of markets that REST called quiet are missing since that check, not since the last tick", async () => {
-    const markets = Array.from(
-      { length: 200 },
-      (_, n): Subscription => ({ source: "exchange", marketId: `quiet-${n}` }),
-    );
+    const markets = listMarkets(200);
     const lastTicks = new Set<number | undefined>();
     let staleMarket: Subscription | undefined;
     const isMarketQuiet = async (subscription: Subscription, lastTick: number | undefined) => {
@@ -101,12 +91,6 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
       return subscription !== staleMarket;
     };
     const feed = await startSubscribedFeed({}, { isMarketQuiet, subscriptions: [...markets, lx] });
-    const pass = async (seconds: number) => {
-      for (let second = 0; second < seconds; second += 30) {
-        feed.sendTick({ indexType: "LX", indexId: "blx" });
-        await feed.clock.advance(30_000);
-      }
-    };
     // One round of REST checks takes two minutes, and REST may lag by a period.
     const maxAge = 240 * MICROS_PER_SECOND;
     const reportedTooOld = () => {
@@ -114,24 +98,20 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
       return feed.messagesOf("unconfirmed").filter(({ missingSince = 0 }) => now - missingSince > maxAge);
     };
     const tickAll = async () => {
-      for (const [n] of markets.entries())
-        feed.connection.sendEvent("EXCHANGE_TICKER", {
-          exchangeId: "kraken",
-          marketId: `quiet-${n}`,
-        });
+      for (const { marketId } of markets) feed.sendTick({ exchangeId: "kraken", marketId });
       const before = feed.ticks.length;
       await feed.waitUntil(() => feed.ticks.length >= before + markets.length);
     };
-    await pass(1_500);
+    await passWithTicks(feed, 1_500, 30);
     expect([...lastTicks]).toEqual([undefined]);
     await tickAll();
     expect(feed.count("unconfirmed")).toBeGreaterThan(0);
     expect(reportedTooOld()).toEqual([]);
 
     feed.messages.length = 0;
-    await pass(1_500);
+    await passWithTicks(feed, 1_500, 30);
     staleMarket = markets[7];
-    await pass(210);
+    await passWithTicks(feed, 210, 30);
     expect(feed.messagesOf("unconfirmed").map(({ subscription }) => subscription)).toContainEqual(
       staleMarket,
     );
@@ -142,13 +122,9 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
   });
 
   it("are not due for a subscription that waits for its turn on a new connection", async () => {
-    const subscriptions = Array.from(
-      { length: 14 },
-      (_, n): Subscription => ({ source: "exchange", marketId: `${n}` }),
-    );
     const checks: unknown[] = [];
     const isMarketQuiet = async (subscription: Subscription) => checks.push(subscription) < 0;
-    const feed = await startSubscribedFeed({}, { isMarketQuiet, subscriptions });
+    const feed = await startSubscribedFeed({}, { isMarketQuiet, subscriptions: listMarkets(14) });
     const { clock, server } = feed;
     const served: unknown[] = [];
     server.behaviour.handleMessage = (connection, message) => {
@@ -162,8 +138,7 @@ describe("E13: exchange tickers that stop while the socket is alive", () => {
     server.lastConnection.socket.terminate();
     await feed.advanceUntil(() => feed.count("connected") === 2, 10_000);
     for (let second = 0; second < 150; second += 5) {
-      for (const marketId of served)
-        server.lastConnection.sendEvent("EXCHANGE_TICKER", { exchangeId: "kraken", marketId });
+      for (const marketId of served) feed.sendTick({ exchangeId: "kraken", marketId });
       await clock.advance(5_000);
     }
     expect(served).toHaveLength(14);
@@ -203,11 +178,8 @@ describe("E13: index ticks that stop, as the head poller reports it", () => {
   };
 
   it("H6: of one index renew the subscription, while the others of its type speak", async () => {
-    const { feed, report, tick, requests } = await startWatched();
-    for (let second = 0; second < 90; second += 30) {
-      tick();
-      await feed.clock.advance(30_000);
-    }
+    const { feed, report, requests } = await startWatched();
+    await passWithTicks(feed, 90, 30, { indexType: "GWA", indexId: "eth" });
     report();
     await feed.waitUntil(() => requests() === 2);
     expect(feed.messagesOf("unconfirmed")).toEqual([]);
