@@ -28,13 +28,7 @@ import {
 } from "./option-types.ts";
 
 /** A group of settings that may be `false`: that stream is not synced. */
-interface ToggleGroup<T> {
-  readonly toggleGroup: T;
-}
-
-function toggleGroup<T>(options: T): ToggleGroup<T> {
-  return { toggleGroup: options };
-}
+const toggleGroup = <T>(options: T) => ({ toggleGroup: options });
 
 const seconds = (text: string) => parseDuration(text) ?? 0;
 const port = integer(0, 65_535);
@@ -224,7 +218,7 @@ export const optionNames = {
 type SettingValue<T> =
   T extends Option<infer V>
     ? V
-    : T extends ToggleGroup<infer Inner>
+    : T extends { readonly toggleGroup: infer Inner }
       ? { readonly [K in keyof Inner]: SettingValue<Inner[K]> } | false
       : { readonly [K in keyof T]: SettingValue<T[K]> };
 

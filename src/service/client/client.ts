@@ -98,9 +98,8 @@ export function createServiceClient(options: ServiceClientOptions) {
     random,
     log,
     requestToken: createTokenEndpoint({
-      ...{ transport, outage, clock, random, onEvent, authUrl },
-      clientId: options.clientId,
-      readSecret: options.readSecret,
+      ...options,
+      ...{ transport, outage, authUrl },
       addSecret: (text) => redactor.addSecret(text),
     }),
     onStateChange: (audience, state, previousState) => {

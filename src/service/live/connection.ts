@@ -13,7 +13,7 @@ import {
   classifyUpgradeStatus,
   isProtocolError,
 } from "./close-reason.ts";
-import { type Frame, readFrame } from "./frames.ts";
+import { readFrame, type UnknownFrame } from "./frames.ts";
 import { Subscriber, type SubscriberListener } from "./subscriber.ts";
 import type { TrackedSubscription } from "./subscription-states.ts";
 
@@ -27,7 +27,9 @@ interface ConnectionListener extends SubscriberListener {
   /** The first tick or confirmation: CONNECTED alone does not prove that the token is valid. */
   onTokenAccepted(): void;
   onTick(source: "index" | "exchange", text: string): void;
-  onUnexpectedMessage(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
+  onUnknown(message: Pick<UnknownFrame, "event" | "reason" | "text">): void;
+  /** An ERROR that answers nothing. */
+  onError(code: string, message: string): void;
   onHealthCheck(): void;
   onClosed(reason: CloseReason): void;
 }
@@ -176,12 +178,7 @@ export class LiveConnection {
       if (this.#isClosed) return;
       const closeReason = classifySocketError(error, this.#options.wsUrl);
       if (isProtocolError(error))
-        this.#options.listener.onUnexpectedMessage({
-          kind: "unknown",
-          event: "(frame)",
-          reason: closeReason.reason,
-          text: "",
-        });
+        this.#options.listener.onUnknown({ event: "(frame)", reason: closeReason.reason, text: "" });
       this.close(closeReason);
     });
     this.#socket.on("close", (code) => this.close(classifyCloseCode(code, this.hasReceivedGreeting)));
@@ -229,7 +226,7 @@ export class LiveConnection {
         this.#handleError(frame.code, redact(frame.message));
         break;
       case "unknown":
-        listener.onUnexpectedMessage({ ...frame, event: redact(frame.event), text: redact(frame.text) });
+        listener.onUnknown({ ...frame, event: redact(frame.event), text: redact(frame.text) });
     }
   }
 
@@ -242,7 +239,7 @@ export class LiveConnection {
     if (code === "401") {
       this.#subscriber.markInFlightSuspect();
       this.close({ reason: "error_401", isTokenRejected: true });
-    } else this.#options.listener.onUnexpectedMessage({ kind: "error", code, message });
+    } else this.#options.listener.onError(code, message);
   }
 
   #acceptToken(): void {

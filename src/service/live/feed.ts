@@ -12,7 +12,7 @@ import { addressOf, findRoute } from "../http/network-failures.ts";
 import { HOUR_MS, TEN_MINUTES_MS, UNWANTED_BACKOFF } from "../limits.ts";
 import { type CloseReason, isUnwanted, reconnectDelayMs, remainingAttempts } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
-import { type Frame, subscriptionKeysOfTick } from "./frames.ts";
+import { subscriptionKeysOfTick } from "./frames.ts";
 import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-queue.ts";
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
 import type { FeedMessage, SubscriptionStates, TrackedSubscription } from "./subscription-states.ts";
@@ -249,7 +249,7 @@ class LiveFeed {
   }
 
   #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): LiveConnection {
-    const { wsUrl, clock, random, log, onEvent } = this.#options;
+    const { wsUrl, clock, random, log, onEvent, onUnknown } = this.#options;
     const { tokensOf, server, bell } = this.#options.client;
     const tokens = tokensOf(wsUrl);
     const subscriptions = this.#options.subscriptions.current;
@@ -273,7 +273,11 @@ class LiveFeed {
         },
         onTokenAccepted: () => tokens.reportAccepted(token),
         onTick: (source, text) => this.#handleTick(source, text),
-        onUnexpectedMessage: (frame) => this.#handleUnexpected(frame),
+        onUnknown: ({ event, reason, text }) => {
+          onEvent({ kind: "unknown_event" });
+          onUnknown?.({ event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS) });
+        },
+        onError: (code, message) => log.warn({ code, message }, "unexpected error from live feed"),
         onSubscribing: (tracked) => this.#watchdog.restartTimer(tracked),
         onConfirmed: (tracked) => {
           if (tracked.confirm()) this.#reportSubscribed(tracked);
@@ -318,17 +322,6 @@ class LiveFeed {
   #resumeSockets(): void {
     this.#isDroppingTicks = false;
     for (const connection of this.#connections) connection.resume();
-  }
-
-  #handleUnexpected(frame: Extract<Frame, { kind: "unknown" | "error" }>): void {
-    if (frame.kind === "error") {
-      const { code, message } = frame;
-      this.#options.log.warn({ code, message }, "unexpected error from live feed");
-      return;
-    }
-    const { event, reason, text } = frame;
-    this.#options.onEvent({ kind: "unknown_event" });
-    this.#options.onUnknown?.({ event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS) });
   }
 
   #reportSubscribed({ subscription }: TrackedSubscription): void {

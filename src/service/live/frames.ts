@@ -8,7 +8,14 @@ export type Frame =
   | { readonly kind: "ping"; readonly requestId: unknown }
   | { readonly kind: "subscribed"; readonly source: "index" | "exchange"; readonly fields: FrameFields }
   | { readonly kind: "error"; readonly code: string; readonly message: string }
-  | { readonly kind: "unknown"; readonly event: string; readonly reason: string; readonly text: string };
+  | UnknownFrame;
+
+export interface UnknownFrame {
+  readonly kind: "unknown";
+  readonly event: string;
+  readonly reason: string;
+  readonly text: string;
+}
 
 export type FrameFields = Readonly<Record<string, unknown>>;
 
