@@ -7,9 +7,8 @@ import type { RecoveryBell } from "../../../src/service/http/client-events.ts";
 import { buildFeedUrl } from "../../../src/service/live/connection.ts";
 import { connectionLifetimeMs, createProxyAgent } from "../../../src/service/live/feed.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
+import { startServedClient } from "../../support/service/client-harness.ts";
 import { FeedHarness, gwa, lx, startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
-import { grantToken, reply, startStubService } from "../../support/service/stub-service.ts";
 import {
   type Json,
   type ServerConnection,
@@ -162,22 +161,14 @@ describe("E15: a token with special characters", () => {
 
 describe("without a token", () => {
   it("the feed waits and reports why", async () => {
-    const feed = await startFeed(
-      {},
-      {
-        tokens: {
-          get: async () => {
-            throw new Failure("the credentials were refused", {
-              family: "operator",
-              code: "credentials_rejected",
-            });
-          },
-          refresh: async () => Promise.reject(new Error("unexpected refresh")),
-          reportRejected: () => {},
-          reportAccepted: () => {},
-        },
-      },
-    );
+    const refused = new Failure("the credentials were refused", { code: "credentials_rejected" });
+    const tokens = {
+      get: () => Promise.reject(refused),
+      refresh: () => Promise.reject(new Error("unexpected refresh")),
+      reportRejected: () => {},
+      reportAccepted: () => {},
+    };
+    const feed = await startFeed({}, { tokens });
     await feed.clock.advance(3 * HOUR);
     expect(feed.server.upgrades).toBe(0);
     expect(feed.count("retrying")).toBeLessThan(20);
@@ -187,26 +178,20 @@ describe("without a token", () => {
   it("the feed cuts its wait short as soon as REST has a token", async () => {
     const clock = new ManualClock();
     let secret = "the-old-one";
-    const stub = await startStubService({
+    const { client, send } = await startServedClient(
+      { respondToTokenRequest: ({ body }) => (body.client_secret === "the-new-one" ? 200 : 401) },
+      { readSecret: async () => secret },
       clock,
-      respondToTokenRequest: (request, response, count) =>
-        request.body.client_secret === "the-new-one"
-          ? grantToken(request, response, count)
-          : reply(response, 401),
-    });
-    onTestFinished(() => stub.stop());
-    const { client } = createTestClient(stub.baseUrl, clock, { readSecret: async () => secret });
+    );
     const server = await WebSocketTestServer.start();
     const feed = new FeedHarness(server, clock, { tokens: client.tokensOf(server.url), bell: client.bell });
     onTestFinished(() => feed.stop());
-    await expect(clock.runUntil(client.request({ endpoint: "/asset" }, readPage))).rejects.toThrow(
-      "rejected",
-    );
+    await expect(send({ endpoint: "/asset" })).rejects.toThrow("rejected");
     await clock.runUntil(clock.sleep(5 * HOUR));
     expect(feed.messagesOf("retrying").at(-1)?.inMs).toBeGreaterThan(0.2 * HOUR);
     secret = "the-new-one";
     const before = clock.monotonic();
-    await clock.runUntil(client.request({ endpoint: "/asset" }, readPage));
+    await send({ endpoint: "/asset" });
     await feed.waitUntil(() => feed.count("subscribed") === 1);
     expect(clock.monotonic()).toBe(before);
   });

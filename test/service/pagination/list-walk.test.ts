@@ -3,7 +3,7 @@ import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import { walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import { readPage, startServedClient } from "../../support/service/client-harness.ts";
-import { type ReceivedRequest, reply, sendGzip } from "../../support/service/stub-service.ts";
+import { type ReceivedRequest, sendGzip } from "../../support/service/stub-service.ts";
 
 const rows = Array.from({ length: 25 }, (_, at) => ({ id: `id/${at}` }));
 
@@ -21,18 +21,13 @@ const correctPage: PageHandler = ({ query }) => {
 };
 
 async function walkList(handler: PageHandler = correctPage) {
-  const {
-    client,
-    clock,
-    stub,
-    events: observed,
-  } = await startServedClient({
+  const served = await startServedClient({
     respond: (request, response, count) => {
       const page = handler(request, count);
-      if (typeof page === "number") reply(response, page);
-      else sendGzip(response, page);
+      return typeof page === "number" ? page : sendGzip(response, page);
     },
   });
+  const { client, clock, stub } = served;
   const ids: string[] = [];
   const pages: number[] = [];
   const list = { endpoint: "/exchange-ticker", filters: { exchangeId: "x" } };
@@ -42,13 +37,8 @@ async function walkList(handler: PageHandler = correctPage) {
       pages.push(content.length);
     }
   };
-  const failure = await clock.runUntil(
-    run().then(
-      () => undefined,
-      (error: unknown) => error,
-    ),
-  );
-  const events = observed.flatMap((each) => (each.kind === "walk" ? [each.event] : []));
+  const failure = await clock.runUntil(run().catch((error: unknown) => error));
+  const events = served.events.flatMap((each) => (each.kind === "walk" ? [each.event] : []));
   return { ids, pages, failure, events, queries: stub.requests.map(({ query }) => query) };
 }
 
@@ -74,11 +64,8 @@ describe("a list", () => {
 
   it("C2: ends where a cursor shows only its own record", async () => {
     const { ids, failure } = await walkList(({ query }) => {
-      const at = Math.max(
-        0,
-        rows.findIndex(({ id }) => id === query.startAfter),
-      );
-      const content = rows.slice(at, at + 10);
+      const first = rows.findIndex(({ id }) => id === query.startAfter);
+      const content = rows.slice(Math.max(0, first)).slice(0, 10);
       return { content, nextId: content.at(-1)?.id ?? null };
     });
     expect(failure).toBeUndefined();
