@@ -5,9 +5,8 @@ import { parseDuration } from "../model/time.ts";
 import {
   anyText,
   boolean,
-  choice,
   cronTimes,
-  duration,
+  durationValue,
   exportTarget,
   hostValue,
   httpUrl,
@@ -15,6 +14,7 @@ import {
   lxIndexIds,
   type Option,
   type OptionNames,
+  oneOf,
   option,
   optionalText,
   postgresUrl,
@@ -60,7 +60,7 @@ export const optionTable = {
   },
   sync: {
     lookups: toggleGroup({
-      every: option(duration("1m"), "how often to refresh assets, markets and exchanges", seconds("1h")),
+      every: option(durationValue("1m"), "how often to refresh assets, markets and exchanges", seconds("1h")),
     }),
     ohlcv: toggleGroup({
       GWA: option(selector("assets"), "daily bars of assets, in USD", all),
@@ -83,7 +83,7 @@ export const optionTable = {
     }),
     marketCap: toggleGroup({
       every: option(
-        duration("30s"),
+        durationValue("30s"),
         "how often to fetch market caps; the service refreshes them every 5 minutes",
         seconds("5m"),
       ),
@@ -91,15 +91,15 @@ export const optionTable = {
     derivatives: toggleGroup({
       exchanges: option(selector("exchanges"), "exchanges whose derivatives to sync", all),
       types: option(wordList(derivativeTypes), "types of derivatives to sync", derivativeTypes),
-      every: option(duration("10s"), "how often to fetch derivative tickers", seconds("1m")),
+      every: option(durationValue("10s"), "how often to fetch derivative tickers", seconds("1m")),
     }),
     quietMargin: option(
-      duration("1m"),
+      durationValue("1m"),
       "an index without new records counts as complete up to this long before now",
       seconds("1h"),
     ),
     confirmEvery: option(
-      duration("1m"),
+      durationValue("1m"),
       "how often REST confirms the ticks that arrived live; less often if the requests do not suffice",
       seconds("10m"),
     ),
@@ -110,7 +110,7 @@ export const optionTable = {
         3,
       ),
       over: option(
-        duration("1s"),
+        durationValue("1s"),
         "the time over which it must give these answers, also those about an end or a 404",
         seconds("10m"),
       ),
@@ -166,7 +166,7 @@ export const optionTable = {
   telemetry: {
     heartbeatUrl: option(httpUrl, "requested with GET after each healthy minute", ""),
     unhealthyAfter: option(
-      duration("1m"),
+      durationValue("1m"),
       "how long requests may only fail before the daemon counts as unhealthy",
       seconds("5m"),
     ),
@@ -182,7 +182,7 @@ export const optionTable = {
       "the file that holds its password (or set MDS_SHARED_PASSWORD to the password itself)",
     ),
     role: option(
-      choice(shareRoles, {
+      oneOf(shareRoles, {
         split:
           "pair, with which each daemon syncs everything and one of them forwards, or alone; split is gone",
       }),

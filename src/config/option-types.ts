@@ -34,6 +34,7 @@ export interface Option<T> extends OptionNames, ValueType<T> {
   readonly defaultValue: T;
 }
 
+/** A setting that may be undefined is so by default; any other needs a default. */
 export function option<T>(
   type: ValueType<T>,
   help: string,
@@ -42,6 +43,7 @@ export function option<T>(
   return { option: true, ...type, help, defaultValue: defaultValue as T };
 }
 
+/** What to give in place of a value that the option does not parse. */
 export function describeExpected({ expected }: Pick<Option<unknown>, "expected">, raw: RawValue): string {
   return typeof expected === "string" ? expected : expected(raw);
 }
@@ -147,7 +149,7 @@ export function serviceUrl(scheme: "http" | "ws"): ValueType<string | undefined>
 }
 
 /** One of a few words. `removed`: words of earlier versions, with what to give instead. */
-export function choice<const Choice extends string>(
+export function oneOf<const Choice extends string>(
   choices: readonly Choice[],
   removed: Readonly<Record<string, string>> = {},
 ): ValueType<Choice> {
@@ -173,7 +175,7 @@ function formatDuration(seconds: number): string {
 }
 
 /** A duration, in seconds. */
-export function duration(min: string): ValueType<number> {
+export function durationValue(min: string): ValueType<number> {
   const minSeconds = parseDuration(min) ?? 0;
   const parse = (text: string) => {
     const seconds = parseDuration(text);

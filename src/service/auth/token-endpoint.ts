@@ -1,9 +1,8 @@
 import { exitCode, Failure } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
-import { backoffDelay } from "../../runtime/clock.ts";
+import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
-import type { ServiceClientOptions } from "../client/client.ts";
-import { requestEvent } from "../http/client-events.ts";
+import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
 import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { documentedScopes } from "../http/request.ts";
 import { isServerFailure, unreachableFailure } from "../http/status-errors.ts";
@@ -18,11 +17,15 @@ import {
   SMALL_ANSWER_TIMEOUT_MS,
 } from "../limits.ts";
 
-interface TokenEndpointOptions
-  extends Pick<ServiceClientOptions, "clock" | "random" | "onEvent" | "clientId" | "readSecret"> {
+interface TokenEndpointOptions {
   readonly transport: Transport;
   readonly outage: Outage;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly onEvent: ClientEventListener;
   readonly authUrl: URL;
+  readonly clientId: string;
+  readonly readSecret: () => Promise<string>;
   /** Receives every secret before its first use, so that logs and errors can redact it. */
   readonly addSecret: (text: string) => void;
 }

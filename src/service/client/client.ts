@@ -98,8 +98,9 @@ export function createServiceClient(options: ServiceClientOptions) {
     random,
     log,
     requestToken: createTokenEndpoint({
-      ...options,
-      ...{ transport, outage, authUrl },
+      ...{ transport, outage, clock, random, onEvent, authUrl },
+      clientId: options.clientId,
+      readSecret: options.readSecret,
       addSecret: (text) => redactor.addSecret(text),
     }),
     onStateChange: (audience, state, previousState) => {
