@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Document, LineCounter, parseDocument } from "yaml";
+import { LineCounter, parseDocument } from "yaml";
 import { findClosestWord } from "../model/did-you-mean.ts";
 import { errorCode, Failure } from "../model/failure.ts";
 import { optionEntries, type Settings, toggleGroupPaths } from "./option-table.ts";
-import type { RawValue } from "./option-types.ts";
+import { describeExpected, type RawValue } from "./option-types.ts";
 import { clientSecret, createSecretSource, type SettingsWarning, sharedPassword } from "./secret.ts";
 
 export interface SettingsSources {
@@ -20,11 +20,6 @@ export interface SettingsSources {
 
 export type LoadedSettings = Readonly<ReturnType<typeof loadSettings>>;
 
-interface GivenValue {
-  raw: RawValue;
-  origin: string;
-}
-
 const secretEnvName = clientSecret.variable;
 const otherEnvNames = [secretEnvName, sharedPassword.variable, "MDS_CONFIG"];
 
@@ -33,53 +28,52 @@ type Mistake = SettingsWarning;
 
 /** Flags override the environment, which overrides the file. Throws if any value is invalid, naming all (exit code 2). */
 export function loadSettings(sources: SettingsSources) {
-  const { env, directory } = sources;
+  const { env, directory, flags = {} } = sources;
   const explicitPath = sources.file ?? (env.MDS_CONFIG || undefined);
   const file = directory === undefined ? undefined : findSettingsFile(explicitPath, directory);
-  // In ascending order of precedence: the last one counts, but a mistake in any of them is reported.
-  const givenValues = new Map<string, GivenValue[]>();
-  const disabledGroups = new Map<string, string>();
-  const mistakes: Mistake[] = file ? readSettingsFile(file, givenValues, disabledGroups) : [];
-  for (const { path, option } of optionEntries) {
-    const values = givenValues.get(path) ?? [];
-    const fromEnvironment = option.env ? sources.env[option.env] : undefined;
-    if (fromEnvironment) values.push({ raw: fromEnvironment, origin: option.env ?? "" });
-    const fromFlag = sources.flags?.[path];
-    // Without the placeholder of the flag.
-    if (fromFlag !== undefined) values.push({ raw: fromFlag, origin: option.flag?.split(" ")[0] ?? "" });
-    givenValues.set(path, values);
-  }
-
+  const { values, disabledGroups, mistakes } = readSettingsFile(file);
   const settings: Record<string, unknown> = {};
   /** Where each value comes from: `default`, a file's path, a variable's name or a flag. */
   const origins = new Map<string, string>();
   for (const { path, option } of optionEntries) {
-    const group = toggleGroupPaths.find((candidate) => path.startsWith(`${candidate}.`));
-    const disabledBy = group === undefined ? undefined : disabledGroups.get(group);
-    if (group !== undefined && disabledBy !== undefined) {
+    const group = disabledGroups.find((candidate) => path.startsWith(`${candidate}.`));
+    if (group !== undefined) {
       setAtPath(settings, group, false);
-      origins.set(group, disabledBy);
+      origins.set(group, file?.path ?? "");
       continue;
     }
     setAtPath(settings, path, option.defaultValue);
     origins.set(path, "default");
-    for (const given of givenValues.get(path) ?? []) {
-      const parsed = option.parse(given.raw);
-      if ("expected" in parsed) mistakes.push(describeWrongValue(path, given, parsed.expected));
-      else setAtPath(settings, path, parsed.value);
-      origins.set(path, given.origin);
+    const { env: variable = "", flag = "" } = option;
+    // In ascending order of precedence: the last one counts, but a mistake in any of them is reported.
+    const given: readonly [origin: string | undefined, raw: RawValue | undefined][] = [
+      [file?.path, values.get(path)],
+      [variable, env[variable] || undefined],
+      // Without the placeholder of the flag.
+      [flag.split(" ")[0], flags[path]],
+    ];
+    for (const [origin = "", raw] of given) {
+      if (raw === undefined) continue;
+      const parsed = option.parse(raw);
+      if (parsed) setAtPath(settings, path, parsed.value);
+      else
+        mistakes.push({
+          message: `${origin}: ${path} cannot be ${formatRawValue(raw)}`,
+          remedy: `give ${describeExpected(option, raw)}`,
+        });
+      origins.set(path, origin);
     }
   }
   if (mistakes.length > 0) throw settingsFailure(mistakes);
 
   const loaded = settings as Settings;
   // A flag overrides the environment, even if the flag names a file and the variable holds the secret itself.
-  const hasSecretFileFlag = sources.flags?.["service.clientSecretFile"] !== undefined;
-  const fromEnvironment = hasSecretFileFlag ? undefined : sources.env[secretEnvName];
+  const hasSecretFileFlag = flags["service.clientSecretFile"] !== undefined;
+  const fromEnvironment = hasSecretFileFlag ? undefined : env[secretEnvName];
   const secret = createSecretSource(loaded.service.clientSecretFile, fromEnvironment);
   const password = createSecretSource(
     loaded.shared.passwordFile,
-    sources.env[sharedPassword.variable],
+    env[sharedPassword.variable],
     sharedPassword,
   );
   return {
@@ -89,7 +83,7 @@ export function loadSettings(sources: SettingsSources) {
     sharedPassword: password,
     origins,
     file: file?.path,
-    warnings: [...secret.warnings, ...password.warnings, ...unknownVariableWarnings(sources.env)],
+    warnings: [...secret.warnings, ...password.warnings, ...unknownVariableWarnings(env)],
   };
 }
 
@@ -98,36 +92,34 @@ export function isSectionSet({ origins }: Pick<LoadedSettings, "origins">, secti
   return [...origins].some(([path, origin]) => path.startsWith(`${section}.`) && origin !== "default");
 }
 
-/** Adds the file's values to `givenValues` and `disabledGroups`; returns its mistakes. */
-function readSettingsFile(
-  file: SettingsFile,
-  givenValues: Map<string, GivenValue[]>,
-  disabledGroups: Map<string, string>,
-): Mistake[] {
+/** The values of the file by path, the groups that it turns off, and its mistakes. */
+function readSettingsFile(file: SettingsFile | undefined) {
+  const values = new Map<string, RawValue>();
+  const disabledGroups: string[] = [];
   const mistakes: Mistake[] = [];
   const optionPaths = new Set(optionEntries.map(({ path }) => path));
   const groupPaths = new Set([...optionPaths].flatMap((path) => groupPathsOf(path)));
   const known = [...optionPaths, ...groupPaths];
 
-  const visit = (node: { readonly [key: string]: RawValue }, prefix: string) => {
+  const visit = (where: string, node: SettingsFile["content"], prefix: string) => {
     for (const [key, raw] of Object.entries(node)) {
       const path = prefix + key;
-      if (looksSecret(key)) mistakes.push(describeSecret(file, path));
-      else if (optionPaths.has(path)) givenValues.set(path, [{ raw, origin: file.path }]);
-      else if (!groupPaths.has(path)) mistakes.push(describeUnknownSetting(file, path, known));
-      else if (raw === "false" && toggleGroupPaths.includes(path)) disabledGroups.set(path, file.path);
+      const mayBeFalse = toggleGroupPaths.includes(path);
+      if (looksSecret(key)) mistakes.push(describeSecret(where, path));
+      else if (optionPaths.has(path)) values.set(path, raw);
+      else if (!groupPaths.has(path)) mistakes.push(describeUnknownSetting(where, path, known));
+      else if (raw === "false" && mayBeFalse) disabledGroups.push(path);
       else if (typeof raw === "object" && !Array.isArray(raw))
-        visit(raw as { [key: string]: RawValue }, `${path}.`);
-      else if (raw !== "") {
-        const expected = toggleGroupPaths.includes(path)
-          ? "a mapping of settings, or false"
-          : "a mapping of settings";
-        mistakes.push({ message: `${file.path}: ${path} is a single value`, remedy: `give ${expected}` });
-      }
+        visit(where, raw as SettingsFile["content"], `${path}.`);
+      else if (raw !== "")
+        mistakes.push({
+          message: `${where}: ${path} is a single value`,
+          remedy: `give a mapping of settings${mayBeFalse ? ", or false" : ""}`,
+        });
     }
   };
-  visit(file.content, "");
-  return mistakes;
+  if (file) visit(file.path, file.content, "");
+  return { values, disabledGroups, mistakes };
 }
 
 function groupPathsOf(path: string): string[] {
@@ -139,9 +131,9 @@ function looksSecret(key: string): boolean {
   return /secret|password|passwd|token|api_?key/i.test(key) && !/^(clientSecret|password)File$/.test(key);
 }
 
-function describeSecret(file: SettingsFile, path: string): Mistake {
+function describeSecret(where: string, path: string): Mistake {
   return {
-    message: `${file.path}: ${path} looks like a secret, which does not belong in this file`,
+    message: `${where}: ${path} looks like a secret, which does not belong in this file`,
     remedy: path.startsWith("shared.")
       ? `remove it and name a file in ${sharedPassword.setting}, or set ${sharedPassword.variable}`
       : `remove it and name a file in ${clientSecret.setting}, or set ${secretEnvName}`,
@@ -154,18 +146,14 @@ const removedSettings: Readonly<Record<string, string>> = {
     "remove it: the warehouse keeps all index ticks; an export keeps its own copy, and a month of the shared warehouse can be detached",
 };
 
-function describeUnknownSetting(file: SettingsFile, path: string, known: readonly string[]): Mistake {
+function describeUnknownSetting(where: string, path: string, known: readonly string[]): Mistake {
   const instead = removedSettings[path];
-  if (instead !== undefined) return { message: `${file.path}: ${path} is gone`, remedy: instead };
+  if (instead !== undefined) return { message: `${where}: ${path} is gone`, remedy: instead };
   const lastPart = (name: string) => name.slice(name.lastIndexOf(".") + 1);
   const sameName = known.filter((name) => lastPart(name).toLowerCase() === lastPart(path).toLowerCase());
   const suggestion = sameName.length === 1 ? sameName[0] : findClosestWord(path, known);
   const remedy = suggestion ? `did you mean ${suggestion}?` : "mds-sync settings lists all settings";
-  return { message: `${file.path}: ${path} is not a setting`, remedy };
-}
-
-function describeWrongValue(path: string, { raw, origin }: GivenValue, expected: string): Mistake {
-  return { message: `${origin}: ${path} cannot be ${formatRawValue(raw)}`, remedy: `give ${expected}` };
+  return { message: `${where}: ${path} is not a setting`, remedy };
 }
 
 /** Short, on one line, and without a password or key inside a URL. */
@@ -263,26 +251,18 @@ function parseSettingsFile(path: string, text: string): SettingsFile {
       problem.code === "BAD_ALIAS" ? "put a value that begins with * into quotes" : "fix the YAML there";
     throw settingsFileFailure(`${path}:${line}:${col} is not YAML (${problem.code})`, hint);
   }
-  const content = toPlainContent(document);
-  if (content === undefined) throw settingsFileFailure(`${path} uses YAML aliases`, "write each value out");
-  if (content === null || content === "") return { path, content: {} };
-  if (typeof content !== "object" || Array.isArray(content)) {
-    throw settingsFileFailure(
-      `${path} is not a mapping of settings`,
-      "begin with a section such as service:",
-    );
-  }
-  return { path, content: content as SettingsFile["content"] };
-}
-
-/** Undefined if the document has aliases: ten lines of them can expand to gigabytes. */
-function toPlainContent(document: Document): unknown {
+  let content: unknown;
   try {
-    return document.toJS({ maxAliasCount: 0 });
+    // Ten lines of aliases can expand to gigabytes.
+    content = document.toJS({ maxAliasCount: 0 });
   } catch (error) {
-    if (error instanceof ReferenceError) return undefined;
-    throw error;
+    if (!(error instanceof ReferenceError)) throw error;
+    throw settingsFileFailure(`${path} uses YAML aliases`, "write each value out");
   }
+  if (content === null || content === "") return { path, content: {} };
+  if (typeof content === "object" && !Array.isArray(content))
+    return { path, content: content as SettingsFile["content"] };
+  throw settingsFileFailure(`${path} is not a mapping of settings`, "begin with a section such as service:");
 }
 
 function settingsFileFailure(message: string, remedy: string): Failure {

@@ -1,239 +1,224 @@
+import type { Selector } from "../model/selector.ts";
 import { shareRoles } from "../model/status/share-status.ts";
-import { INTRADAY_DAYS } from "../model/streams.ts";
+import { derivativeTypes, INTRADAY_DAYS } from "../model/streams.ts";
+import { parseDuration } from "../model/time.ts";
 import {
-  anyTextOption,
-  choiceOption,
-  cronOption,
-  derivativeTypesOption,
-  durationOption,
-  exportTargetOption,
-  flagOption,
-  hostOption,
-  httpUrlOption,
-  integerOption,
-  lxIndexIdsOption,
+  anyText,
+  boolean,
+  cronTimes,
+  durationValue,
+  exportTarget,
+  hostValue,
+  httpUrl,
+  integer,
+  lxIndexIds,
   type Option,
-  optionalTextOption,
-  portOption,
-  postgresUrlOption,
-  retentionOption,
-  selectorOption,
-  serveClientsOption,
-  serviceUrlOption,
-  textListOption,
-  textOption,
+  type OptionNames,
+  oneOf,
+  option,
+  optionalText,
+  postgresUrl,
+  retention,
+  selector,
+  serveClients,
+  serviceUrl,
+  textList,
+  textValue,
+  wordList,
 } from "./option-types.ts";
 
 /** A group of settings that may be `false`: that stream is not synced. */
-interface ToggleGroup<T> {
-  readonly toggleGroup: T;
-}
+const toggleGroup = <T>(options: T) => ({ toggleGroup: options });
 
-function toggleGroup<T>(options: T): ToggleGroup<T> {
-  return { toggleGroup: options };
-}
+const seconds = (text: string) => parseDuration(text) ?? 0;
+const port = integer(0, 65_535);
+const all: Selector = { kind: "all" };
+const top50: Selector = { kind: "top", count: 50 };
 
 /** Every setting. The loader, the flags, the environment variables, the help and the types derive from it. */
 export const optionTable = {
   service: {
-    baseUrl: serviceUrlOption(
-      {
-        env: "MDS_BASE_URL",
-        flag: "--base-url <url>",
-        help: "the REST address, without /v3; also the REST token's audience",
-      },
-      "http",
+    baseUrl: option(serviceUrl("http"), "the REST address, without /v3; also the REST token's audience"),
+    authUrl: option(serviceUrl("http"), "the address that issues tokens, without /v3; default: baseUrl"),
+    wsUrl: option(serviceUrl("ws"), "the websocket address; also the websocket token's audience"),
+    clientId: option(optionalText, "the client id that the service issued"),
+    clientSecretFile: option(
+      optionalText,
+      "the file that holds the client secret (or set MDS_CLIENT_SECRET to the secret itself)",
     ),
-    authUrl: serviceUrlOption(
-      {
-        env: "MDS_AUTH_URL",
-        flag: "--auth-url <url>",
-        help: "the address that issues tokens, without /v3; default: baseUrl",
-      },
-      "http",
+    refreshSeconds: option(integer(1, 3600), "the service's intraday cadence, in seconds", 30),
+    lxIndexIds: option(
+      lxIndexIds,
+      "index ids of BLX, ELX and XRPLX; default: discovered from the service",
+      {},
     ),
-    wsUrl: serviceUrlOption(
-      {
-        env: "MDS_WS_URL",
-        flag: "--ws-url <url>",
-        help: "the websocket address; also the websocket token's audience",
-      },
-      "ws",
-    ),
-    clientId: optionalTextOption({
-      env: "MDS_CLIENT_ID",
-      flag: "--client-id <id>",
-      help: "the client id that the service issued",
-    }),
-    clientSecretFile: optionalTextOption({
-      env: "MDS_CLIENT_SECRET_FILE",
-      flag: "--client-secret-file <file>",
-      help: "the file that holds the client secret (or set MDS_CLIENT_SECRET to the secret itself)",
-    }),
-    refreshSeconds: integerOption("the service's intraday cadence, in seconds", 30, 1, 3600),
-    lxIndexIds: lxIndexIdsOption("index ids of BLX, ELX and XRPLX; default: discovered from the service"),
-    concurrency: integerOption(
-      { flag: "--concurrency <n>", help: "maximum number of concurrent requests" },
-      8,
-      1,
-      64,
-    ),
-    maxRequestsPerSecond: integerOption("maximum request rate; 0: adaptive", 0, 0, 10_000),
+    concurrency: option(integer(1, 64), "maximum number of concurrent requests", 8),
+    maxRequestsPerSecond: option(integer(0, 10_000), "maximum request rate; 0: adaptive", 0),
   },
   warehouse: {
-    path: textOption(
-      { env: "MDS_WAREHOUSE", flag: "--warehouse <file>", help: "the SQLite file" },
-      "data/mds.sqlite",
-    ),
+    path: option(textValue, "the SQLite file", "data/mds.sqlite"),
   },
   sync: {
     lookups: toggleGroup({
-      every: durationOption("how often to refresh assets, markets and exchanges", "1h", "1m"),
+      every: option(durationValue("1m"), "how often to refresh assets, markets and exchanges", seconds("1h")),
     }),
     ohlcv: toggleGroup({
-      GWA: selectorOption("daily bars of assets, in USD", { kind: "all" }, "assets"),
-      MWA: selectorOption("daily bars of market pairs", { kind: "all" }, "pairs"),
-      LX: selectorOption("daily bars of the liquid indices", { kind: "all" }, "indices"),
+      GWA: option(selector("assets"), "daily bars of assets, in USD", all),
+      MWA: option(selector("pairs"), "daily bars of market pairs", all),
+      LX: option(selector("indices"), "daily bars of the liquid indices", all),
     }),
     intraday: toggleGroup({
-      GWA: selectorOption("intraday ticks of assets, in USD", { kind: "top", count: 50 }, "assets"),
-      MWA: selectorOption("intraday ticks of market pairs", { kind: "none" }, "pairs"),
-      LX: selectorOption("intraday ticks of the liquid indices", { kind: "all" }, "indices"),
-      days: integerOption(
+      GWA: option(selector("assets"), "intraday ticks of assets, in USD", top50),
+      MWA: option(selector("pairs"), "intraday ticks of market pairs", { kind: "none" }),
+      LX: option(selector("indices"), "intraday ticks of the liquid indices", all),
+      days: option(
+        integer(1, INTRADAY_DAYS),
         `how many days back to sync; the service has ${INTRADAY_DAYS}`,
-        INTRADAY_DAYS,
-        1,
         INTRADAY_DAYS,
       ),
     }),
     exchangeTickers: toggleGroup({
-      exchanges: selectorOption("exchanges whose tickers to sync", { kind: "all" }, "exchanges"),
-      markets: selectorOption("markets whose tickers to sync", { kind: "top", count: 50 }, "pairs"),
+      exchanges: option(selector("exchanges"), "exchanges whose tickers to sync", all),
+      markets: option(selector("pairs"), "markets whose tickers to sync", top50),
     }),
     marketCap: toggleGroup({
-      every: durationOption(
+      every: option(
+        durationValue("30s"),
         "how often to fetch market caps; the service refreshes them every 5 minutes",
-        "5m",
-        "30s",
+        seconds("5m"),
       ),
     }),
     derivatives: toggleGroup({
-      exchanges: selectorOption("exchanges whose derivatives to sync", { kind: "all" }, "exchanges"),
-      types: derivativeTypesOption("types of derivatives to sync"),
-      every: durationOption("how often to fetch derivative tickers", "1m", "10s"),
+      exchanges: option(selector("exchanges"), "exchanges whose derivatives to sync", all),
+      types: option(wordList(derivativeTypes), "types of derivatives to sync", derivativeTypes),
+      every: option(durationValue("10s"), "how often to fetch derivative tickers", seconds("1m")),
     }),
-    quietMargin: durationOption(
+    quietMargin: option(
+      durationValue("1m"),
       "an index without new records counts as complete up to this long before now",
-      "1h",
-      "1m",
+      seconds("1h"),
     ),
-    confirmEvery: durationOption(
+    confirmEvery: option(
+      durationValue("1m"),
       "how often REST confirms the ticks that arrived live; less often if the requests do not suffice",
-      "10m",
-      "1m",
+      seconds("10m"),
     ),
     withdrawals: {
-      answers: integerOption(
+      answers: option(
+        integer(1, 1000),
         "how many equal answers show that the service has withdrawn many rows; for an end or a 404 two are enough",
         3,
-        1,
-        1000,
       ),
-      over: durationOption(
+      over: option(
+        durationValue("1s"),
         "the time over which it must give these answers, also those about an end or a 404",
-        "10m",
-        "1s",
+        seconds("10m"),
       ),
     },
   },
   retention: {
-    exchangeTicks: retentionOption(
+    exchangeTicks: option(
+      retention,
       "how long to store exchange ticks; deleted ranges become `lost`, reason `retention`",
     ),
-    derivativeTicks: retentionOption("how long to store derivative ticks"),
+    derivativeTicks: option(retention, "how long to store derivative ticks"),
   },
   schedule: {
-    nightly: cronOption("the nightly backfill and audit: cron, UTC", "10 0 * * *"),
-    export: cronOption("the Parquet export: cron, UTC; empty: never", ""),
-    exportTo: exportTargetOption(
+    nightly: option(cronTimes, "the nightly backfill and audit: cron, UTC", "10 0 * * *"),
+    export: option(cronTimes, "the Parquet export: cron, UTC; empty: never", ""),
+    exportTo: option(
+      exportTarget,
       "where it goes: a folder or s3://BUCKET/PREFIX; empty: the folder `export` beside the warehouse",
+      "",
     ),
   },
   http: {
-    host: hostOption(
-      {
-        env: "MDS_HTTP_HOST",
-        flag: "--http-host <host>",
-        help: "the address on which dashboard and metrics listen",
-      },
-      "127.0.0.1",
+    host: option(hostValue, "the address on which dashboard and metrics listen", "127.0.0.1"),
+    port: option(port, "the port of dashboard and metrics; 0: any free port", 9464),
+    allowedHosts: option(
+      textList,
+      "host names accepted in the Host header besides localhost and IP addresses",
+      [],
     ),
-    port: portOption("MDS_HTTP_PORT", "--http-port <port>", "the port of dashboard and metrics", 9464),
-    allowedHosts: textListOption("host names accepted in the Host header besides localhost and IP addresses"),
   },
   serve: {
-    host: hostOption(
-      {
-        env: "MDS_SERVE_HOST",
-        flag: "--serve-host <host>",
-        help: "the address on which `mds-sync serve` listens, and `run` if this section is set",
-      },
+    host: option(
+      hostValue,
+      "the address on which `mds-sync serve` listens, and `run` if this section is set",
       "127.0.0.1",
     ),
-    port: portOption(
-      "MDS_SERVE_PORT",
-      "--serve-port <port>",
-      "the port of the service's own API from the warehouse",
-      9465,
-    ),
-    clients: serveClientsOption(
+    port: option(port, "the port of the service's own API from the warehouse; 0: any free port", 9465),
+    clients: option(
+      serveClients,
       "who may request tokens: { id, secretHashFile, scopes }; none: no token is needed, on loopback only",
+      [],
     ),
     tls: {
-      certFile: optionalTextOption("the certificate (PEM); without one, plain HTTP"),
-      keyFile: optionalTextOption("the private key of the certificate (PEM)"),
+      certFile: option(optionalText, "the certificate (PEM); without one, plain HTTP"),
+      keyFile: option(optionalText, "the private key of the certificate (PEM)"),
     },
-    behindProxy: flagOption("true: a proxy in front speaks TLS, so plain HTTP is allowed beyond loopback"),
+    behindProxy: option(
+      boolean,
+      "true: a proxy in front speaks TLS, so plain HTTP is allowed beyond loopback",
+      false,
+    ),
   },
   telemetry: {
-    heartbeatUrl: httpUrlOption("requested with GET after each healthy minute"),
-    unhealthyAfter: durationOption(
+    heartbeatUrl: option(httpUrl, "requested with GET after each healthy minute", ""),
+    unhealthyAfter: option(
+      durationValue("1m"),
       "how long requests may only fail before the daemon counts as unhealthy",
-      "5m",
-      "1m",
+      seconds("5m"),
     ),
   },
   shared: {
-    url: postgresUrlOption({
-      env: "MDS_SHARED_URL",
-      help: "the PostgreSQL database that the warehouse is forwarded to, without the password; empty: none",
-    }),
-    passwordFile: optionalTextOption({
-      env: "MDS_SHARED_PASSWORD_FILE",
-      help: "the file that holds its password (or set MDS_SHARED_PASSWORD to the password itself)",
-    }),
-    role: choiceOption(
-      "alone: this daemon alone forwards; pair: one of several that sync everything",
-      shareRoles,
-      {
+    url: option(
+      postgresUrl,
+      "the PostgreSQL database that the warehouse is forwarded to, without the password; empty: none",
+      "",
+    ),
+    passwordFile: option(
+      optionalText,
+      "the file that holds its password (or set MDS_SHARED_PASSWORD to the password itself)",
+    ),
+    role: option(
+      oneOf(shareRoles, {
         split:
           "pair, with which each daemon syncs everything and one of them forwards, or alone; split is gone",
-      },
+      }),
+      "alone: this daemon alone forwards; pair: one of several that sync everything",
+      "alone",
     ),
-    name: anyTextOption("the name of this daemon there; empty: the host's name"),
-    leaseSeconds: integerOption(
+    name: option(anyText, "the name of this daemon there; empty: the host's name", ""),
+    leaseSeconds: option(
+      integer(3, 3600),
       "after this many seconds without a sign of life another daemon may take over",
       15,
-      3,
-      3600,
     ),
   },
 };
 
+/** The settings that the environment and flags may give too. */
+export const optionNames = {
+  "service.baseUrl": { env: "MDS_BASE_URL", flag: "--base-url <url>" },
+  "service.authUrl": { env: "MDS_AUTH_URL", flag: "--auth-url <url>" },
+  "service.wsUrl": { env: "MDS_WS_URL", flag: "--ws-url <url>" },
+  "service.clientId": { env: "MDS_CLIENT_ID", flag: "--client-id <id>" },
+  "service.clientSecretFile": { env: "MDS_CLIENT_SECRET_FILE", flag: "--client-secret-file <file>" },
+  "service.concurrency": { flag: "--concurrency <n>" },
+  "warehouse.path": { env: "MDS_WAREHOUSE", flag: "--warehouse <file>" },
+  "http.host": { env: "MDS_HTTP_HOST", flag: "--http-host <host>" },
+  "http.port": { env: "MDS_HTTP_PORT", flag: "--http-port <port>" },
+  "serve.host": { env: "MDS_SERVE_HOST", flag: "--serve-host <host>" },
+  "serve.port": { env: "MDS_SERVE_PORT", flag: "--serve-port <port>" },
+  "shared.url": { env: "MDS_SHARED_URL" },
+  "shared.passwordFile": { env: "MDS_SHARED_PASSWORD_FILE" },
+} as const satisfies Readonly<Record<string, OptionNames>>;
+
 type SettingValue<T> =
   T extends Option<infer V>
     ? V
-    : T extends ToggleGroup<infer Inner>
+    : T extends { readonly toggleGroup: infer Inner }
       ? { readonly [K in keyof Inner]: SettingValue<Inner[K]> } | false
       : { readonly [K in keyof T]: SettingValue<T[K]> };
 
@@ -245,8 +230,10 @@ interface OptionEntry {
   readonly option: Option<unknown>;
 }
 
+const names: Readonly<Record<string, OptionNames>> = optionNames;
+
 function* walkOptions(node: object, path: string): Generator<OptionEntry | { groupPath: string }> {
-  if ("option" in node) yield { path, option: node as Option<unknown> };
+  if ("option" in node) yield { path, option: { ...(node as Option<unknown>), ...names[path] } };
   else if ("toggleGroup" in node) {
     yield { groupPath: path };
     yield* walkOptions(node.toggleGroup as object, path);

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { Failure } from "../model/failure.ts";
 import type { LoadedSettings } from "./load-settings.ts";
-import { optionTable } from "./option-table.ts";
+import { optionNames } from "./option-table.ts";
 
 export type ServiceSettings = ReturnType<typeof requireServiceSettings>;
 
@@ -13,7 +13,7 @@ export function requireServiceSettings({ settings, secret }: LoadedSettings) {
   if (baseUrl === undefined || authUrl === undefined || wsUrl === undefined || !clientId || !isSecretSet)
     throw unsetFailure([
       ...(["baseUrl", "wsUrl", "clientId"] as const).flatMap((name) =>
-        settings.service[name] ? [] : [{ name: `service.${name}`, env: optionTable.service[name].env ?? "" }],
+        settings.service[name] ? [] : [{ name: `service.${name}`, env: optionNames[`service.${name}`].env }],
       ),
       ...(isSecretSet ? [] : [{ name: "the client secret", env: "MDS_CLIENT_SECRET_FILE" }]),
     ]);

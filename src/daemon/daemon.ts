@@ -214,7 +214,10 @@ class Daemon {
     onServing?.(address);
 
     // Request the token while the warehouse opens; the first request that needs it reports a failure.
-    client.tokens.get(this.#service.baseUrl, signal).catch(() => {});
+    client
+      .tokensOf(this.#service.baseUrl)
+      .get(signal)
+      .catch(() => {});
     this.#setActivity("opening the warehouse");
     const ingest = await IngestThread.start({
       path,

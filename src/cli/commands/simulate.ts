@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { constants } from "node:os";
 import type { Command } from "commander";
-import { integerOption } from "../../config/option-types.ts";
+import { integer, option } from "../../config/option-types.ts";
 import { errorCode, failureCode, usageFailure } from "../../model/failure.ts";
 import { startSimulator } from "../../simulator/simulator.ts";
 import { ChildExit, type CommandContext } from "../support/context.ts";
@@ -10,8 +10,8 @@ import { readChoice, readFlag } from "../support/flags.ts";
 
 type SimulateFlags = Readonly<Record<"port" | "size" | "refreshSeconds", string>>;
 
-const PORT = integerOption("port to listen on; 0: any free port", 0, 0, 65_535);
-const REFRESH_SECONDS = integerOption("how often the market moves", 30, 1, 3600);
+const PORT = option(integer(0, 65_535), "port to listen on; 0: any free port", 0);
+const REFRESH_SECONDS = option(integer(1, 3600), "how often the market moves", 30);
 
 /** A daemon takes up to five seconds to stop. */
 const GROUP_STOP_TIMEOUT_MS = 5_000;

@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { integerOption } from "../../config/option-types.ts";
+import { integer, option } from "../../config/option-types.ts";
 import { usageFailure } from "../../model/failure.ts";
 import { type Confirmations, describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, formatToSecond, MICROS_PER_MS } from "../../model/time.ts";
@@ -27,7 +27,7 @@ interface VerifyFlags extends CommonFlags {
   readonly repair?: boolean;
 }
 
-const SAMPLE_OPTION = integerOption("how many ranges are compared", 20, 1, 1_000_000);
+const SAMPLE_OPTION = option(integer(1, 1_000_000), "how many ranges are compared", 20);
 
 export function addVerifyCommand(program: Command, context: CommandContext): void {
   addSettingsFlags(program.command("verify"), "service", "warehouse")

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { type LoadedSettings, loadSettings } from "../../config/load-settings.ts";
 import { optionEntries } from "../../config/option-table.ts";
-import type { Option as Setting } from "../../config/option-types.ts";
+import { describeExpected, type Option as Setting } from "../../config/option-types.ts";
 import { usageFailure } from "../../model/failure.ts";
 import { MICROS_PER_SECOND } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -28,10 +28,10 @@ export function createCommandLogger(level: string, stderr: TextOutput): Log {
 }
 
 /** Reads the value of a flag that no setting has. */
-export function readFlag<T>(flag: string, text: string, option: Pick<Setting<T>, "parse">): T {
+export function readFlag<T>(flag: string, text: string, option: Pick<Setting<T>, "parse" | "expected">): T {
   const result = option.parse(text);
-  if ("value" in result) return result.value;
-  throw usageFailure(`${flag} cannot be ${text}`, `give ${result.expected}`);
+  if (result) return result.value;
+  throw usageFailure(`${flag} cannot be ${text}`, `give ${describeExpected(option, text)}`);
 }
 
 /** Reads the value of a flag that takes one of a few words. */

@@ -21,8 +21,6 @@ export interface AccessToken {
   readonly expiresAt: number;
 }
 
-export type AccessTokens = ReturnType<typeof createAccessTokens>;
-
 interface AccessTokensOptions {
   readonly clock: Clock;
   readonly random: Random;
@@ -32,25 +30,18 @@ interface AccessTokensOptions {
   readonly onStateChange: (audience: string, state: AuthState, previousState: AuthState) => void;
 }
 
-export function createAccessTokens(options: AccessTokensOptions) {
+/** Returns the tokens of an audience, always the same ones. */
+export function createAccessTokens(options: AccessTokensOptions): (audience: string) => AudienceTokens {
   const audiences = new Map<string, AudienceTokens>();
-  const tokensOf = (audience: string) => {
+  return (audience) => {
     const known = audiences.get(audience) ?? new AudienceTokens(audience, options);
     audiences.set(audience, known);
     return known;
   };
-  return {
-    get: (audience: string, signal?: AbortSignal) => tokensOf(audience).get(signal),
-    reportRejected: (audience: string, token: AccessToken) => tokensOf(audience).reportRejected(token),
-    mayHaveExpired: (audience: string, token: AccessToken) => tokensOf(audience).mayHaveExpired(token),
-    reportAccepted: (audience: string, token: AccessToken) => tokensOf(audience).reportAccepted(token),
-    refresh: (audience: string, signal?: AbortSignal) => tokensOf(audience).refresh(signal),
-    state: (audience: string) => tokensOf(audience).state,
-  };
 }
 
 /** The token of one audience. Audiences share nothing. */
-class AudienceTokens {
+export class AudienceTokens {
   readonly #audience: string;
   readonly #options: AccessTokensOptions;
   readonly #requestShared: () => Promise<AccessToken>;

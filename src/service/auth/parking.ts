@@ -41,6 +41,10 @@ function indexKey(request: ServiceRequest): string | undefined {
   return id === undefined ? undefined : `${accessKey(request)} ${id}`;
 }
 
+function parkingKeys(request: ServiceRequest): readonly string[] {
+  return [accessKey(request), indexKey(request) ?? "", endpointKey(request)];
+}
+
 /** Index and derivative types count as different kinds: one may be broken while the others are served. */
 function listKey({ endpoint, params, query }: ServiceRequest): string {
   return `list ${endpoint} ${query?.indexType ?? params?.derivativeType ?? ""}`;
@@ -158,7 +162,7 @@ export class Parking {
   }
 
   #find(request: ServiceRequest): Parked | undefined {
-    return [accessKey(request), indexKey(request) ?? "", endpointKey(request)]
+    return parkingKeys(request)
       .map((key) => this.#parked.get(key))
       .find((parked) => parked !== undefined);
   }
@@ -168,14 +172,13 @@ export class Parking {
   }
 
   recordSuccess(request: ServiceRequest): void {
-    const family = accessKey(request);
-    for (const key of [family, indexKey(request) ?? "", endpointKey(request)]) this.#parked.delete(key);
+    for (const key of parkingKeys(request)) this.#parked.delete(key);
     this.#missingEndpoints.clear();
     this.#missingRecords.delete(request.endpoint);
     // A cursor may expire, so sending such a request again proves nothing.
     if (request.query?.startAfter !== undefined) return;
-    this.#good.delete(family);
-    this.#good.set(family, request);
+    this.#good.delete(accessKey(request));
+    this.#good.set(accessKey(request), request);
   }
 
   /**

@@ -3,7 +3,6 @@ import { decodeBody } from "../../model/response-body.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
-import { addressOf } from "../http/network-failures.ts";
 import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
 import { documentedScopes } from "../http/request.ts";
 import { isServerFailure, unreachableFailure } from "../http/status-errors.ts";
@@ -59,7 +58,7 @@ export function createTokenEndpoint(
     });
   }
 
-  async function sendTokenRequest(audience: string, secret: string): Promise<TransportResponse> {
+  function sendTokenRequest(audience: string, secret: string): Promise<TransportResponse> {
     return transport.send({
       method: "POST",
       origin: authUrl.origin,
@@ -89,12 +88,7 @@ export function createTokenEndpoint(
       outage.tryStart(TOKEN_ENDPOINT) ? { isStarted: true } : undefined,
     );
     if (typeof started === "string")
-      throw unreachableFailure({
-        setting: "service.authUrl",
-        address: addressOf(authUrl),
-        waitedMs: MAX_SILENCE_MS,
-        lastFailure,
-      });
+      throw unreachableFailure("service.authUrl", authUrl, MAX_SILENCE_MS, lastFailure);
     const startedAt = clock.monotonic();
     let response: TransportResponse | undefined;
     let outcome = "ok";
@@ -143,7 +137,13 @@ export function createTokenEndpoint(
 function failureFromTokenStatus({ status }: TransportResponse, address: string): Failure | undefined {
   if (status === 200) return undefined;
   // No other status says anything about the credentials.
-  if ([400, 401, 403].includes(status)) return credentialsRejected(status);
+  if ([400, 401, 403].includes(status))
+    return new Failure(`the token endpoint rejected the credentials (${status})`, {
+      code: "credentials_rejected",
+      remedy:
+        "check the client id and the secret; a running daemon reads a changed secret file without a restart",
+      exit: exitCode.credentials,
+    });
   if (status >= 300 && status < 400)
     return new Failure(
       `the token endpoint ${address} redirects (${status}); following would send the secret to another address`,
@@ -205,15 +205,6 @@ export function authMalformed(reason: string): Failure {
     code: "auth_malformed",
     remedy: "check service.authUrl, and whether a proxy or captive portal answers instead",
     exit: exitCode.tryLater,
-  });
-}
-
-function credentialsRejected(status: number): Failure {
-  return new Failure(`the token endpoint rejected the credentials (${status})`, {
-    code: "credentials_rejected",
-    remedy:
-      "check the client id and the secret; a running daemon reads a changed secret file without a restart",
-    exit: exitCode.credentials,
   });
 }
 

@@ -5,7 +5,7 @@ import { MICROS_PER_MS } from "../../model/time.ts";
 import { countAnswer, isEnough, pauseOf, requiredFor, type Tally } from "../../rule/repetition.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { finishesWithin, raceAbort } from "../../runtime/timeouts.ts";
-import type { AccessToken, AccessTokens } from "../auth/access-tokens.ts";
+import type { AccessToken, AudienceTokens } from "../auth/access-tokens.ts";
 import { forbiddenFailure, type Parking } from "../auth/parking.ts";
 import { authFailed } from "../auth/token-endpoint.ts";
 import type { Bulkhead } from "../http/bulkhead.ts";
@@ -42,9 +42,7 @@ export interface AttemptContext {
   readonly clock: Clock;
   readonly onEvent: ClientEventListener;
   readonly baseUrl: URL;
-  /** The configured address, unmodified: the token's audience must match it character by character. */
-  readonly audience: string;
-  readonly tokens: AccessTokens;
+  readonly tokens: AudienceTokens;
   readonly transport: Transport;
   readonly outage: Outage;
   readonly bulkhead: Bulkhead;
@@ -73,6 +71,21 @@ interface FailedAttempt {
 
 /** How long a request waits for an outage to end, over all attempts: longer than a pause that the service asks for. */
 const MAX_REQUEST_WAIT_MS = MAX_SILENCE_MS + TEN_MINUTES_MS / 2;
+
+interface SentRequest extends AttemptContext {
+  readonly request: ServiceRequest;
+  /** Without ids. */
+  readonly path: string;
+  readonly token: AccessToken;
+  /** Monotonic. */
+  readonly startedAt: number;
+}
+
+interface SentAttempt extends SentRequest {
+  readonly memory: RequestMemory;
+}
+
+type Answer = TransportResponse | { readonly failure: unknown; readonly sign?: FailureSign };
 
 /** What one request remembers from attempt to attempt. */
 class RequestMemory {
@@ -150,70 +163,69 @@ async function attemptOnce<T>(
   }
   const path = describePath(request);
   // Waits for the endpoint before it queues for a slot, so that the queue orders requests by priority alone.
-  const sent = await outage.enter(path, until, signal, () =>
+  const outcomeOfWait = await outage.enter(path, until, signal, () =>
     bulkhead.run(
       priority,
       signal,
       async () => {
-        const startedAt = clock.monotonic();
-        return { startedAt, answer: await sendInTime(context, request, token, startedAt) };
+        const sent = { ...context, request, path, token, memory, startedAt: clock.monotonic() };
+        return { sent, answer: await sendInTime(sent) };
       },
       () => outage.tryStart(path),
     ),
   );
-  if (sent === "dead") return { error: deadEndpointFailure(path), next: "never" };
-  if (sent === "timeout") {
-    const cause = { waitedMs: MAX_REQUEST_WAIT_MS, lastFailure: context.failures.last };
-    const where = { setting: "service.baseUrl", address: addressOf(baseUrl) } as const;
-    return { error: unreachableFailure({ ...where, ...cause }), next: "never" };
+  if (outcomeOfWait === "dead") return { error: deadEndpointFailure(path), next: "never" };
+  if (outcomeOfWait === "timeout") {
+    const { last } = context.failures;
+    return {
+      error: unreachableFailure("service.baseUrl", baseUrl, MAX_REQUEST_WAIT_MS, last),
+      next: "never",
+    };
   }
-  const { startedAt, answer } = sent;
-  const response = "status" in answer ? answer : undefined;
-  const state = { request, token, memory, startedAt };
+  const { sent, answer } = outcomeOfWait;
   let outcome = "unexpected";
   try {
     const result =
-      "status" in answer
-        ? await judgeResponse(context, state, read, answer)
-        : judgeNetworkFailure(context, state, answer);
+      "status" in answer ? await judgeResponse(sent, read, answer) : judgeNetworkFailure(sent, answer);
     outcome = "page" in result ? "ok" : signal?.aborted ? "aborted" : failureCode(result.error);
     return result;
   } finally {
-    const timed = { endpoint: request.endpoint, ms: clock.monotonic() - startedAt };
-    context.onEvent(requestEvent({ ...timed, outcome, attempt }, response));
+    reportRequest(sent, answer, outcome, attempt);
   }
+}
+
+function reportRequest(
+  { clock, onEvent, request: { endpoint }, startedAt }: SentRequest,
+  answer: Answer,
+  outcome: string,
+  attempt: number,
+): void {
+  const ms = clock.monotonic() - startedAt;
+  onEvent(requestEvent({ endpoint, outcome, ms, attempt }, "status" in answer ? answer : undefined));
 }
 
 /**
  * Returns a token. Throws while the request is parked. A scope that the token does not list may be granted all the same:
  * only a 403 shows that it is missing.
  */
-async function acquireToken(context: AttemptContext, request: ServiceRequest): Promise<AccessToken> {
-  const { tokens, audience, parking } = context;
+async function acquireToken(
+  { tokens, parking }: AttemptContext,
+  request: ServiceRequest,
+): Promise<AccessToken> {
   const parkedBy = parking.claimRetry(request);
-  const token = await tokens.get(audience, request.signal);
+  const token = await tokens.get(request.signal);
   if (parkedBy === undefined) return token;
-  const refreshed = tokens.refresh(audience, request.signal);
+  const refreshed = tokens.refresh(request.signal);
   // Only a new token has newly granted scopes. If the refresh fails after a 403, throw instead of parking the request for another
   // hour: nothing is known about its scopes. After a 401, try with the old token.
   return parkedBy === "401" ? refreshed.catch(() => token) : refreshed;
 }
 
-type Answer = TransportResponse | { readonly failure: unknown; readonly sign?: FailureSign };
-
 /** If nothing answers, nobody waits longer than a probe may take. But if the service is only slow, its answer ends the outage. */
-async function sendInTime(
-  context: AttemptContext,
-  request: ServiceRequest,
-  token: AccessToken,
-  startedAt: number,
-): Promise<Answer> {
-  const { clock, outage, baseUrl } = context;
-  const path = describePath(request);
+async function sendInTime(sent: SentRequest): Promise<Answer> {
+  const { clock, outage, baseUrl, request, path, startedAt } = sent;
   const isPoll = (request.priority ?? requestPriority.history) >= requestPriority.head;
-  const answer: Promise<Answer> = send(context, request, token, startedAt).catch((failure: unknown) => ({
-    failure,
-  }));
+  const answer: Promise<Answer> = send(sent).catch((failure: unknown) => ({ failure }));
   if (await finishesWithin(clock, MAX_PROBE_MS, answer)) return answer;
   if (!outage.isHanging(path, startedAt, isPoll)) return answer;
   void answer.then((late) => {
@@ -223,12 +235,8 @@ async function sendInTime(
   return { failure: timeoutFailure(MAX_PROBE_MS, { address: addressOf(baseUrl) }), sign: "failed" };
 }
 
-async function send(
-  { transport, bulkhead, outage, baseUrl }: AttemptContext,
-  request: ServiceRequest,
-  token: AccessToken,
-  startedAt: number,
-): Promise<TransportResponse> {
+async function send(sent: SentRequest): Promise<TransportResponse> {
+  const { transport, bulkhead, outage, baseUrl, request, path, token, startedAt } = sent;
   const response = await transport.send({
     method: "GET",
     origin: baseUrl.origin,
@@ -242,23 +250,13 @@ async function send(
   const { status, retryAfterMs } = response;
   const sign = toLoadSign(status);
   // One endpoint that asks for silence gets it alone, from the outage; a second one within that time speaks for all.
-  const isOneEndpoint = sign === "rejected" && retryAfterMs > 0 && !outage.isAnyPaused(describePath(request));
+  const isOneEndpoint = sign === "rejected" && retryAfterMs > 0 && !outage.isAnyPaused(path);
   if (!isOneEndpoint) bulkhead.recordSign(sign, startedAt, retryAfterMs);
   return response;
 }
 
-/** An attempt that was sent. */
-interface SentAttempt {
-  readonly request: ServiceRequest;
-  readonly token: AccessToken;
-  readonly memory: RequestMemory;
-  /** Monotonic. */
-  readonly startedAt: number;
-}
-
 function judgeNetworkFailure(
-  { outage, bulkhead }: AttemptContext,
-  { request, memory, startedAt }: SentAttempt,
+  { outage, bulkhead, request, path, memory, startedAt }: SentAttempt,
   { failure: error, sign: knownSign }: Exclude<Answer, TransportResponse>,
 ): FailedAttempt {
   if (!(error instanceof Failure) || request.signal?.aborted) return { error, next: "never" };
@@ -266,24 +264,21 @@ function judgeNetworkFailure(
   if (error.code === "connection_lost" && memory.mayRetry("connection_lost") && outage.claimResend())
     return { error, next: "now" };
   const sign = knownSign ?? networkSign(error.code);
-  outage.recordFailure(describePath(request), sign);
+  outage.recordFailure(path, sign);
   bulkhead.recordSign(sign === "timeout" ? "overloaded" : "failure", startedAt);
   return { error, next: LATER };
 }
 
 async function judgeResponse<T>(
-  context: AttemptContext,
-  state: SentAttempt,
+  sent: SentAttempt,
   read: Read<T>,
   response: TransportResponse,
 ): Promise<{ readonly page: T } | FailedAttempt> {
-  const { outage, parking, tokens, clock } = context;
-  const { request, token, memory, startedAt } = state;
+  const { outage, parking, tokens, clock, request, path, token, memory, startedAt } = sent;
   const { status, body, retryAfterMs } = response;
-  const path = describePath(request);
   const recordAnswer = () => outage.recordAnswer(path, clock.monotonic() - startedAt);
   if (status === 200 || status === 204) {
-    tokens.reportAccepted(context.audience, token);
+    tokens.reportAccepted(token);
     parking.recordSuccess(request);
     try {
       // A new buffer each time, because the reader may transfer it to another thread.
@@ -302,7 +297,7 @@ async function judgeResponse<T>(
   }
   if (status === 401) {
     recordAnswer();
-    return judgeUnauthorized(context, state);
+    return judgeUnauthorized(sent);
   }
   if (status === 403) {
     recordAnswer();
@@ -313,12 +308,12 @@ async function judgeResponse<T>(
     if (next === "never") return { error: parking.parkForbidden(request, scopes, isLacking), next };
     return { error: forbiddenFailure(request, scopes, { isFinal: false }), next };
   }
-  const error = failureFromStatus(request.endpoint, response, context.redactor);
+  const error = failureFromStatus(request.endpoint, response, sent.redactor);
   if (error.family === "operator" || error.code === "conflict") {
     recordAnswer();
     if (error.code === "conflict") return { error, next: memory.mayRetry("conflict") ? LATER : "never" };
     if (error.code !== "not_found" || request.mayBeMissing) return { error, next: "never" };
-    return { error: await judgeNotFound(context, state, error), next: "never" };
+    return { error: await judgeNotFound(sent, error), next: "never" };
   }
   outage.recordFailure(path, status === 429 ? "go_away" : "failed", retryAfterMs);
   return { error, next: LATER };
@@ -333,42 +328,37 @@ function repeat(clock: Clock, { tallies }: RequestMemory, what: "no list" | "den
 }
 
 /** A 401: one new token; then others are asked, to distinguish a bad token from an endpoint that rejects good ones. */
-async function judgeUnauthorized(
-  context: AttemptContext,
-  { request, token, memory, startedAt }: SentAttempt,
-): Promise<FailedAttempt> {
-  const { tokens, audience, parking, outage } = context;
+async function judgeUnauthorized(sent: SentAttempt): Promise<FailedAttempt> {
+  const { tokens, parking, outage, request, token, memory, startedAt } = sent;
   const isParked = parking.signOf(request) === "401";
-  if (!isParked && tokens.mayHaveExpired(audience, token) && memory.mayRetry("401")) {
-    tokens.reportRejected(audience, token);
+  if (!isParked && tokens.mayHaveExpired(token) && memory.mayRetry("401")) {
+    tokens.reportRejected(token);
     return { error: authFailed(), next: "now" };
   }
   // An earlier success of this token proves nothing: it may have been revoked since.
-  const isKnownGood = isParked && tokens.state(audience) !== "auth_failed";
+  const isKnownGood = isParked && tokens.state !== "auth_failed";
   const others = parking
     .elsewhere(request.endpoint, (path) => outage.isOpen(path))
     .filter((other) => parking.signOf(other) !== "401");
-  const isAccepted =
-    isKnownGood || (await raceAbort(isTokenAccepted(context, others, token), request.signal));
+  const isAccepted = isKnownGood || (await raceAbort(isTokenAccepted(sent, others), request.signal));
   if (isAccepted === undefined) {
     const why = "the service rejected a token, and the cross-check at other endpoints failed";
     return { error: new Failure(why, { code: "auth_undecided" }), next: LATER };
   }
-  if (!isAccepted) tokens.reportRejected(audience, token);
-  else if (!isKnownGood) tokens.reportAccepted(audience, token);
+  if (!isAccepted) tokens.reportRejected(token);
+  else if (!isKnownGood) tokens.reportAccepted(token);
   return { error: isAccepted ? parking.parkUnauthorized(request, startedAt) : authFailed(), next: "never" };
 }
 
 /** Asks others about a token until one decides; undefined: none does. */
 async function isTokenAccepted(
-  context: AttemptContext,
+  sent: SentAttempt,
   others: readonly ServiceRequest[],
-  token: AccessToken,
 ): Promise<boolean | undefined> {
   let isAccepted: boolean | undefined;
   // Several endpoints may break together.
   for (const other of others.slice(0, 3)) {
-    const status = await ask(context, other, token);
+    const status = await ask(sent, other, sent.token);
     if (status !== 401) return status === undefined ? undefined : true;
     isAccepted = false;
   }
@@ -376,16 +366,13 @@ async function isTokenAccepted(
 }
 
 /** The same path, asked for a record that it had, shows whether only this record is missing. */
-async function judgeNotFound(
-  context: AttemptContext,
-  { request, token }: SentAttempt,
-  failure: Failure,
-): Promise<Failure> {
-  const doubt = context.parking.doubtNotFound(request);
+async function judgeNotFound(sent: SentAttempt, failure: Failure): Promise<Failure> {
+  const { parking, request, token } = sent;
+  const doubt = parking.doubtNotFound(request);
   if (!doubt) return failure;
   const { good } = doubt;
-  if (!good || (await ask(context, good, token)) !== 200) return withdrawnFailure(request.endpoint, failure);
-  context.parking.recordSuccess(good);
+  if (!good || (await ask(sent, good, token)) !== 200) return withdrawnFailure(request.endpoint, failure);
+  parking.recordSuccess(good);
   return failure;
 }
 
@@ -417,21 +404,19 @@ async function askOnce(
 ): Promise<number | undefined> {
   const { clock, outage, bulkhead } = context;
   const path = describePath(request);
-  const startedAt = clock.monotonic();
-  const run = () => sendInTime(context, request, token, startedAt);
+  const sent = { ...context, request, path, token, startedAt: clock.monotonic() };
+  const run = () => sendInTime(sent);
   const answer = (await bulkhead.run(requestPriority.crossCheck, undefined, run)) ?? { failure: undefined };
   const response = "status" in answer ? answer : undefined;
   const status = response?.status ?? 0;
   const hasAnswered = response !== undefined && answeredStatuses.has(status) && isJson(response.body);
-  if (hasAnswered) outage.recordAnswer(path, clock.monotonic() - startedAt);
+  if (hasAnswered) outage.recordAnswer(path, clock.monotonic() - sent.startedAt);
   // One that failed late, after the outage, says nothing.
   else if (outage.isDown) outage.recordFailure(path, "failed", response?.retryAfterMs);
   const error =
     "status" in answer ? failureFromStatus(request.endpoint, answer, context.redactor) : answer.failure;
   if (!hasAnswered) context.failures.record(error);
-  const outcome = hasAnswered ? "ok" : failureCode(error);
-  const ms = clock.monotonic() - startedAt;
-  context.onEvent(requestEvent({ endpoint: request.endpoint, outcome, ms, attempt: 1 }, response));
+  reportRequest(sent, answer, hasAnswered ? "ok" : failureCode(error), 1);
   return hasAnswered ? status : undefined;
 }
 

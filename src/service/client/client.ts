@@ -79,7 +79,7 @@ export function createServiceClient(options: ServiceClientOptions) {
     probe: async (probes) => {
       const candidates = parking.elsewhere("", (path) => outage.isFailing(path));
       const request = candidates[(probes - 1) % candidates.length];
-      const token = await tokens.get(options.baseUrl).catch(() => undefined);
+      const token = await tokens.get().catch(() => undefined);
       if (request && token) await ask(context, request, token);
     },
   });
@@ -93,17 +93,12 @@ export function createServiceClient(options: ServiceClientOptions) {
       log.info({ reason, limit, concurrency, perSecond: rate }, "request limit changed");
     },
   });
-  const tokens = createAccessTokens({
+  const tokensOf = createAccessTokens({
     clock,
     random,
     log,
     requestToken: createTokenEndpoint({
-      transport,
-      outage,
-      clock,
-      random,
-      onEvent,
-      authUrl,
+      ...{ transport, outage, clock, random, onEvent, authUrl },
       clientId: options.clientId,
       readSecret: options.readSecret,
       addSecret: (text) => redactor.addSecret(text),
@@ -114,20 +109,12 @@ export function createServiceClient(options: ServiceClientOptions) {
       if (state === "ok" && previousState !== "unknown") bell.emit("ring");
     },
   });
+  // The configured address, unmodified: the token's audience must match it character by character.
+  const tokens = tokensOf(options.baseUrl);
   const context: AttemptContext = {
-    clock,
-    onEvent,
-    baseUrl,
-    audience: options.baseUrl,
-    tokens,
-    transport,
-    outage,
-    bulkhead,
-    parking,
+    ...{ clock, onEvent, baseUrl, tokens, transport, outage, bulkhead, parking, failures, redactor },
     pageSizes: new PageSizeLimits(log),
     budget: new RetryBudget(random),
-    failures,
-    redactor,
     asked: new Map(),
   };
 
@@ -157,7 +144,8 @@ export function createServiceClient(options: ServiceClientOptions) {
     ...sender,
     /** The REST address, in one spelling. */
     address: normaliseAddress(baseUrl),
-    tokens,
+    /** The tokens of an audience. */
+    tokensOf,
     /** Its clock, which the websocket shares. */
     server,
     /** Rings when the service answers again; the websocket rings it too. */
@@ -172,7 +160,7 @@ export function createServiceClient(options: ServiceClientOptions) {
     serverNow: () => server.now(),
     /** Connection state for status, doctor and metrics. */
     health: () => ({
-      authState: tokens.state(options.baseUrl),
+      authState: tokens.state,
       condition: describeCondition(),
       /** On the boot clock; undefined before the first success. */
       lastSuccessAt: failures.lastSuccessAt,

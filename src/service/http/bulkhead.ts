@@ -1,15 +1,7 @@
 import type { LimitReason } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { LATE_MS, MAX_STARTS_BETWEEN, RESERVATION_MS } from "../limits.ts";
-import {
-  createPace,
-  decide,
-  describePace,
-  type LoadSign,
-  observe,
-  type PaceState,
-  recordStart,
-} from "./pace.ts";
+import { type LoadSign, Pace } from "./pace.ts";
 import { type RequestPriority, requestPriority } from "./request.ts";
 
 interface BulkheadOptions {
@@ -27,8 +19,8 @@ interface WaitingRequest {
   readonly priority: RequestPriority;
   /** Called when it is the request's turn; false: it leaves the queue without a start. */
   readonly admit: () => boolean;
-  readonly start: () => void;
-  readonly dismiss: () => void;
+  /** Without a slot it is dismissed. */
+  readonly leave: (hasSlot: boolean) => void;
 }
 
 /** The kinds of requests, the most urgent first. */
@@ -46,7 +38,7 @@ function kindOf(priority: RequestPriority): RequestKind {
  */
 export class Bulkhead {
   readonly #options: BulkheadOptions;
-  #pace: PaceState;
+  readonly #pace: Pace;
   /** Each with the most urgent first. */
   readonly #waiting: Readonly<Record<RequestKind, WaitingRequest[]>> = {
     snapshot: [],
@@ -64,15 +56,15 @@ export class Bulkhead {
 
   constructor(options: BulkheadOptions) {
     this.#options = options;
-    this.#pace = createPace(options.maxConcurrency, options.maxPerSecond);
+    this.#pace = new Pace(options.maxConcurrency, options.maxPerSecond);
   }
 
   /** What bounds the requests at present. */
   get limits() {
     const { clock } = this.#options;
     const now = clock.monotonic();
-    const { atOnce, perSecond } = decide(this.#pace);
-    const { reason, text, since } = describePace(this.#pace, now);
+    const { atOnce, perSecond } = this.#pace;
+    const { reason, text, since } = this.#pace.describe(now);
     return {
       /** Requests in flight. */
       concurrency: atOnce,
@@ -106,7 +98,7 @@ export class Bulkhead {
 
   recordSign(sign: LoadSign, startedAt: number, retryAfterMs = 0): void {
     const now = this.#options.clock.monotonic();
-    this.#pace = observe(this.#pace, { sign, now, startedAt, retryAfterMs });
+    this.#pace.recordAnswer({ sign, now, startedAt, retryAfterMs });
     this.#reportLimits();
     this.#startWaiting();
   }
@@ -125,18 +117,16 @@ export class Bulkhead {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const queue = this.#waiting[kind];
-      const start = () => {
+      const leave = (hasSlot: boolean) => {
         signal?.removeEventListener("abort", abort);
-        this.#running++;
-        if (isPoll) this.#extendReservation(lateAt);
-        else this.#runningHistory++;
-        resolve(true);
+        if (hasSlot) {
+          this.#running++;
+          if (isPoll) this.#extendReservation(lateAt);
+          else this.#runningHistory++;
+        }
+        resolve(hasSlot);
       };
-      const dismiss = () => {
-        signal?.removeEventListener("abort", abort);
-        resolve(false);
-      };
-      const request = { priority, admit, start, dismiss };
+      const request = { priority, admit, leave };
       const abort = () => {
         queue.splice(queue.indexOf(request), 1);
         this.#startWaiting();
@@ -154,7 +144,7 @@ export class Bulkhead {
     this.#cancelTimer();
     const { clock } = this.#options;
     for (let kind = this.#nextKind(); kind !== undefined; kind = this.#nextKind()) {
-      const { startAt } = decide(this.#pace);
+      const { startAt } = this.#pace;
       const now = clock.monotonic();
       if (startAt > now) {
         this.#isWaitingForRate = true;
@@ -164,23 +154,19 @@ export class Bulkhead {
       const request = this.#waiting[kind].shift();
       if (request?.admit() === false) {
         // It takes neither a slot nor a start of the rate: those are for requests that are sent.
-        request.dismiss();
+        request.leave(false);
         continue;
       }
-      this.#pace = recordStart(this.#pace, {
-        now,
-        hadToWait: this.#isWaitingForRate,
-        inFlight: this.#running + 1,
-      });
+      this.#pace.recordStart({ now, hadToWait: this.#isWaitingForRate, inFlight: this.#running + 1 });
       this.#isWaitingForRate = false;
       for (const each of kinds) this.#startsSince[each] = each === kind ? 0 : this.#startsSince[each] + 1;
-      request?.start();
+      request?.leave(true);
     }
   }
 
   /** Of the next request; undefined if none may start. */
   #nextKind(): RequestKind | undefined {
-    const slots = decide(this.#pace).atOnce;
+    const slots = this.#pace.atOnce;
     if (this.#running >= slots) return undefined;
     const isReserved = this.#options.clock.monotonic() < this.#reservedUntil;
     const historySlots = isReserved ? Math.max(1, slots - 1) : slots;

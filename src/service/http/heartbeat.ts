@@ -1,6 +1,7 @@
 import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
+import { singleFlight } from "../../runtime/timeouts.ts";
 import { ANSWER_TIMEOUT_MS } from "../limits.ts";
 import { ServerClock } from "./server-clock.ts";
 import { createTransport } from "./transport.ts";
@@ -13,10 +14,9 @@ export function createHeartbeat(address: string, { clock, log }: { clock: Clock;
   const { origin, host, pathname, search } = new URL(address);
   // A server clock of its own: the time of this host must not affect the sync.
   const transport = createTransport({ clock, server: new ServerClock(clock) });
-  let isInFlight = false;
   let isFailing = false;
 
-  async function sendOnce(): Promise<void> {
+  const sendOnce = singleFlight(async () => {
     const { status } = await transport.send({
       method: "GET",
       origin,
@@ -26,28 +26,22 @@ export function createHeartbeat(address: string, { clock, log }: { clock: Clock;
     });
     if (status >= 200 && status < 300) return;
     throw new Failure("the heartbeat endpoint did not answer with a 2xx status", { code: `http_${status}` });
-  }
+  });
 
   return {
-    /** Sends one GET in the background; does nothing while the previous one is in flight. */
+    /** Sends one GET in the background, unless the previous one is in flight. */
     send(): void {
-      if (isInFlight) return;
-      isInFlight = true;
-      sendOnce()
-        .then(
-          () => {
-            if (isFailing) log.info({ host }, "heartbeat recovered");
-            isFailing = false;
-          },
-          (error: unknown) => {
-            const code = error instanceof Failure ? error.code : "unexpected";
-            if (!isFailing) log.warn({ host, code }, "heartbeat failed");
-            isFailing = true;
-          },
-        )
-        .finally(() => {
-          isInFlight = false;
-        });
+      sendOnce().then(
+        () => {
+          if (isFailing) log.info({ host }, "heartbeat recovered");
+          isFailing = false;
+        },
+        (error: unknown) => {
+          const code = error instanceof Failure ? error.code : "unexpected";
+          if (!isFailing) log.warn({ host, code }, "heartbeat failed");
+          isFailing = true;
+        },
+      );
     },
     close: () => transport.close(),
   };

@@ -164,7 +164,6 @@ export function toNetworkFailure(error: unknown, { address, proxy }: NetworkRout
   const suffix = codes.length > 0 ? ` (${[...new Set(codes)].join(", ")})` : "";
   if (!known)
     return new Failure(`the request to ${address} failed${suffix}`, {
-      family: "retry",
       code: "network_failed",
       remedy: "check the address, the network, and any proxy or firewall",
     });
@@ -172,7 +171,7 @@ export function toNetworkFailure(error: unknown, { address, proxy }: NetworkRout
   const isProxy = proxy !== undefined && !known.isAboutService;
   const host = isProxy ? `the proxy ${proxy.address}` : address;
   const remedy = isProxy ? proxyRemedy(proxy) : known.remedy;
-  return new Failure(`${known.describe(host)}${suffix}`, { family: "retry", code: known.code, remedy });
+  return new Failure(`${known.describe(host)}${suffix}`, { code: known.code, remedy });
 }
 
 function proxyRemedy({ variable }: ProxyRoute): string {

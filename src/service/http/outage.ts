@@ -44,23 +44,20 @@ interface OutageOptions {
 }
 
 /** All times are monotonic. */
-interface ProbeSchedule {
-  probeAt: number;
-  probes: number;
-}
-
-interface EndpointState extends ProbeSchedule {
+class EndpointState {
+  probeAt = 0;
+  probes = 0;
   /** In a row. */
-  failures: number;
-  failingSince: number;
-  isOpen: boolean;
-  pausedAt: number;
-  pausedUntil: number;
+  failures = 0;
+  failingSince = 0;
+  isOpen = false;
+  pausedAt = 0;
+  pausedUntil = 0;
   /** Its last answer took longer than a probe may. */
-  isSlow: boolean;
+  isSlow = false;
 }
 
-interface HostState extends ProbeSchedule {
+interface HostState extends Pick<EndpointState, "probeAt" | "probes"> {
   /** A probe has failed too, or there is no connection: else it is a doubt, which the probe under way decides. */
   isKnown: boolean;
   isReported: boolean;
@@ -351,11 +348,7 @@ export class Outage {
   }
 
   #stateOf(endpoint: string): EndpointState {
-    const known = this.#endpoints.get(endpoint);
-    if (known) return known;
-    const flags = { isOpen: false, isSlow: false };
-    const times = { failingSince: 0, pausedAt: 0, pausedUntil: 0, probeAt: 0 };
-    const state = { failures: 0, probes: 0, ...flags, ...times };
+    const state = this.#endpoints.get(endpoint) ?? new EndpointState();
     this.#endpoints.set(endpoint, state);
     return state;
   }

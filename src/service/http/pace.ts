@@ -24,42 +24,19 @@ export function toLoadSign(status: number): LoadSign {
   return isServerFailure(status) ? "failure" : "success";
 }
 
+export const PAUSE_TEXT = "the service asked for a pause (Retry-After)";
+
 /** A speed at which the service answered badly: requests started per second, or in flight at once. */
 interface SpeedLimit {
   readonly ceiling: number;
   /** Time at the limit since the last cut: one that is not used does not grow. */
-  readonly growthMs: number;
+  growthMs: number;
   readonly since: number;
   /** Answers to requests that started until then say nothing about the present speed. */
-  readonly changedAt: number;
+  changedAt: number;
 }
 
-/** All times are monotonic. */
-export interface PaceState {
-  readonly maxAtOnce: number;
-  readonly maxPerSecond: number;
-  /** Successes since the start; undefined: it is over. */
-  readonly startSuccesses: number | undefined;
-  /** Undefined: the service showed no limit. */
-  readonly rate: SpeedLimit | undefined;
-  readonly atOnce: SpeedLimit | undefined;
-  /** When the last request started, with that one. */
-  readonly inFlight: number;
-  /** Of the last answers. */
-  readonly rejectedShare: number;
-  /** An episode of 429s lasts until a request that started after one of them succeeds. */
-  readonly rejections: { readonly count: number; readonly firstAt: number; readonly lastAt: number };
-  /** When the last accepted requests were answered. */
-  readonly accepted: readonly number[];
-  readonly lastStartAt: number;
-  /** Set after a break, until a request succeeds: a round does not start at once. */
-  readonly unheardUntil: number | undefined;
-  readonly nextStartAt: number;
-  readonly pausedUntil: number;
-  readonly undelayedStarts: number;
-}
-
-export interface ObservedAnswer {
+interface ObservedAnswer {
   readonly sign: LoadSign;
   readonly now: number;
   readonly startedAt: number;
@@ -70,38 +47,175 @@ export interface ObservedAnswer {
 const NEVER = Number.NEGATIVE_INFINITY;
 const UNLIMITED = Number.POSITIVE_INFINITY;
 
-/** `maxPerSecond`: 0 if none is configured. */
-export function createPace(maxAtOnce: number, maxPerSecond: number): PaceState {
-  return {
-    maxAtOnce,
-    maxPerSecond: maxPerSecond > 0 ? maxPerSecond : UNLIMITED,
-    startSuccesses: 0,
-    rate: undefined,
-    atOnce: undefined,
-    inFlight: 0,
-    rejectedShare: 0,
-    rejections: { count: 0, firstAt: NEVER, lastAt: NEVER },
-    accepted: [],
-    lastStartAt: NEVER,
-    unheardUntil: undefined,
-    nextStartAt: NEVER,
-    pausedUntil: NEVER,
-    undelayedStarts: 0,
-  };
+/** How many requests may be in flight and start per second, as the answers show it. All times are monotonic. */
+export class Pace {
+  readonly #maxAtOnce: number;
+  readonly #maxPerSecond: number;
+  /** Successes since the start; infinite: it is over. */
+  #startSuccesses = 0;
+  /** Undefined: the service showed no limit. */
+  #rate: SpeedLimit | undefined;
+  #slots: SpeedLimit | undefined;
+  /** When the last request started, with that one. */
+  #inFlight = 0;
+  /** Of the last answers. */
+  #rejectedShare = 0;
+  /** An episode of 429s lasts until a request that started after one of them succeeds. */
+  #rejections = { count: 0, firstAt: NEVER, lastAt: NEVER };
+  /** When the last accepted requests were answered. */
+  #accepted: readonly number[] = [];
+  #lastStartAt = NEVER;
+  /** Set after a break, until a request succeeds: a round does not start at once. */
+  #unheardUntil: number | undefined;
+  #nextStartAt = NEVER;
+  #pausedUntil = NEVER;
+  #undelayedStarts = 0;
+
+  /** `maxPerSecond`: 0 if none is configured. */
+  constructor(maxAtOnce: number, maxPerSecond: number) {
+    this.#maxAtOnce = maxAtOnce;
+    this.#maxPerSecond = maxPerSecond > 0 ? maxPerSecond : UNLIMITED;
+  }
+
+  get atOnce(): number {
+    return this.#atOnceWith(this.#slots);
+  }
+
+  #atOnceWith(limit: SpeedLimit | undefined): number {
+    const borne = limit ? Math.round(speedOf(limit, CUTS.atOnce.keep, GROWTH_MS)) : UNLIMITED;
+    const started = Math.max(START_AT_ONCE, this.#startSuccesses - 1);
+    return Math.min(this.#maxAtOnce, Math.max(1, Math.min(borne, started)));
+  }
+
+  /** Infinite: any number. */
+  get perSecond(): number {
+    const borne = this.#rate ? speedOf(this.#rate, CUTS.rate.keep, recoveryMs(this.#rate)) : UNLIMITED;
+    return Math.min(this.#maxPerSecond, borne);
+  }
+
+  /** When the next request may start. */
+  get startAt(): number {
+    return Math.max(this.#nextStartAt, this.#pausedUntil, this.#unheardUntil ?? NEVER);
+  }
+
+  /** A request starts. `hadToWait`: the pace delayed it. `inFlight`: with this one. */
+  recordStart({ now, hadToWait, inFlight }: { now: number; hadToWait: boolean; inFlight: number }): void {
+    const { perSecond } = this;
+    const sinceStartMs = now - this.#lastStartAt;
+    const isAfterBreak = inFlight === 1 && !hadToWait && sinceStartMs >= SECOND_MS;
+    // Two hanging requests delay the rest by one second, not one minute.
+    if (isAfterBreak || this.#unheardUntil !== undefined)
+      this.#unheardUntil = inFlight >= START_AT_ONCE ? now + SECOND_MS : NEVER;
+    this.#undelayedStarts = hadToWait ? 0 : this.#undelayedStarts + 1;
+    this.#lastStartAt = now;
+    this.#inFlight = inFlight;
+    if (perSecond === UNLIMITED) return;
+    const interval = 1000 / perSecond;
+    const catchUpMs = hadToWait ? Math.min(interval, MAX_CATCH_UP_MS) : 0;
+    this.#nextStartAt = Math.max(this.#nextStartAt, now - catchUpMs) + interval;
+    const isOver = this.#undelayedStarts >= MANY_ANSWERS || perSecond >= this.#maxPerSecond || interval < 1;
+    if (isOver) this.#rate = undefined;
+    else if (this.#rate && hadToWait && this.#rejections.count === 0)
+      this.#rate.growthMs += Math.min(sinceStartMs, SECOND_MS);
+  }
+
+  /** What each sign changes: the one table of the pace. */
+  recordAnswer(answer: ObservedAnswer): void {
+    const { sign } = answer;
+    const rejected = sign === "rejected" ? 1 : 0;
+    this.#rejectedShare += (rejected - this.#rejectedShare) / MANY_ANSWERS;
+    if (this.#unheardUntil !== undefined) this.#unheardUntil = sign === "success" ? undefined : NEVER;
+    switch (sign) {
+      case "success":
+        this.#recordAccepted(answer);
+        this.#growSlots(answer);
+        break;
+      case "rejected":
+        this.#cutRate(answer);
+        this.#hold(answer);
+        break;
+      case "overloaded":
+        this.#cutSlots(answer);
+        break;
+      case "failure":
+    }
+  }
+
+  #recordAccepted({ now, startedAt }: ObservedAnswer): void {
+    if (++this.#startSuccesses > this.#maxAtOnce) this.#startSuccesses = UNLIMITED;
+    const recent = this.#accepted.slice(this.#accepted.findIndex((at) => at > now - SECOND_MS));
+    this.#accepted = [...(recent.length >= SAMPLE ? recent : this.#accepted.slice(-SAMPLE)), now];
+    if (startedAt > this.#rejections.lastAt) this.#rejections.count = 0;
+  }
+
+  #acceptedPerSecond(now: number): number {
+    const accepted = this.#accepted;
+    const recent = accepted.filter((at) => at > now - SECOND_MS).length;
+    if (recent >= SAMPLE) return (recent * 1000) / SECOND_MS;
+    return (accepted.length * 1000) / Math.max(SECOND_MS, now - (accepted[0] ?? now));
+  }
+
+  /** A higher number at once must itself succeed before the next. */
+  #growSlots({ now, startedAt }: ObservedAnswer): void {
+    const { atOnce } = this;
+    const limit = this.#slots;
+    if (!limit || this.#inFlight < atOnce || startedAt <= limit.changedAt) return;
+    limit.growthMs += GROWTH_MS / MANY_ANSWERS;
+    if (this.atOnce > atOnce) limit.changedAt = now;
+    if (this.atOnce >= this.#maxAtOnce) this.#slots = undefined;
+  }
+
+  /** One cut an episode: those in flight together say it once. */
+  #cutRate({ now, startedAt, retryAfterMs }: ObservedAnswer): void {
+    const { tolerated } = retryAfterMs > 0 ? CUTS.ratePaused : CUTS.rate;
+    const rate = this.#rate;
+    const { count, firstAt, lastAt } = this.#rejections;
+    const isCut = count > 0 && rate !== undefined && rate.changedAt >= firstAt;
+    // Before anything was accepted a rejection shows no limit: the silence after it is enough.
+    const isUnknown = rate === undefined && this.#accepted.length === 0;
+    if (isUnknown || isCut || startedAt <= lastAt || this.#rejectedShare <= tolerated) return;
+    const accepted = this.#acceptedPerSecond(now);
+    const borne = Math.min(this.perSecond, Math.max(accepted, rate?.ceiling ?? 0));
+    // Fewer than one a second cannot be too many: that is the demand, not the limit.
+    this.#rate = cutTo(Math.max(1, borne), rate, now);
+  }
+
+  /** A rejection is followed by silence: as long as the service asks for, and twice as long as after the one before. */
+  #hold({ now, startedAt, retryAfterMs }: ObservedAnswer): void {
+    this.#pausedUntil = Math.max(this.#pausedUntil, now + retryAfterMs);
+    const { count, firstAt, lastAt } = this.#rejections;
+    if (startedAt <= lastAt) return;
+    const firstMs = Math.max(1, 1000 / this.perSecond);
+    const holdMs = count === 0 ? firstMs : Math.max(2 * firstMs, HOLD_MS) * 2 ** (count - 1);
+    this.#nextStartAt = Math.max(this.#nextStartAt, now + Math.min(holdMs, MAX_HOLD_MS));
+    this.#rejections = { count: count + 1, firstAt: count === 0 ? now : firstAt, lastAt: now };
+  }
+
+  #cutSlots({ now, startedAt }: ObservedAnswer): void {
+    const limit = this.#slots;
+    if (limit && startedAt <= limit.changedAt) return;
+    this.#slots = cutTo(Math.max(1, Math.min(this.#inFlight, this.atOnce) - 1), limit, now);
+  }
+
+  /** Says in one clause what limits the requests now, and since when; without a text: nothing but the settings. */
+  describe(now: number): { reason: LimitReason; text?: string; since?: number } {
+    const [rate, slots] = [this.#rate, this.#slots];
+    if (this.#pausedUntil > now)
+      return { reason: "paused", text: PAUSE_TEXT, since: this.#rejections.firstAt };
+    if (rate && rate.ceiling < this.#maxPerSecond) {
+      const requests = countRequests(Number(rate.ceiling.toPrecision(2)));
+      return { reason: "rate_limited", text: `the service accepts ${requests} a second`, since: rate.since };
+    }
+    if (!slots) return { reason: "settings" };
+    const requests = countRequests(Math.max(1, Math.round(slots.ceiling)));
+    return { reason: "overloaded", text: `the service fails above ${requests} at once`, since: slots.since };
+  }
 }
 
-/** How many requests may be in flight and start per second (infinite: any number), and when the next one may start. */
-export function decide(state: PaceState): { atOnce: number; perSecond: number; startAt: number } {
-  const { maxAtOnce, maxPerSecond, rate, atOnce, startSuccesses = UNLIMITED } = state;
-  const borne = Math.min(
-    atOnce ? Math.round(speedOf(atOnce, CUTS.atOnce.keep, GROWTH_MS)) : UNLIMITED,
-    Math.max(START_AT_ONCE, startSuccesses - 1),
-  );
-  return {
-    atOnce: Math.min(maxAtOnce, Math.max(1, borne)),
-    perSecond: Math.min(maxPerSecond, rate ? speedOf(rate, CUTS.rate.keep, recoveryMs(rate)) : UNLIMITED),
-    startAt: Math.max(state.nextStartAt, state.pausedUntil, state.unheardUntil ?? NEVER),
-  };
+const countRequests = (count: number) => `${count} ${count === 1 ? "request" : "requests"}`;
+
+function cutTo(ceiling: number, before: SpeedLimit | undefined, now: number): SpeedLimit {
+  return { ceiling, growthMs: 0, since: before?.since ?? now, changedAt: now };
 }
 
 /** As CUBIC: back to the ceiling, ever slower, and beyond it, ever faster. */
@@ -114,134 +228,4 @@ function speedOf({ ceiling, growthMs }: SpeedLimit, keep: number, recovery: numb
 function recoveryMs({ ceiling }: SpeedLimit): number {
   // The slower the limit, the longer the way back, because each ends with a wasted request.
   return Math.min(6 * GROWTH_MS, Math.max(GROWTH_MS, (MANY_ANSWERS * 1000) / ceiling));
-}
-
-/** A request starts. `hadToWait`: the pace delayed it. `inFlight`: with this one. */
-export function recordStart(
-  before: PaceState,
-  { now, hadToWait, inFlight }: { now: number; hadToWait: boolean; inFlight: number },
-): PaceState {
-  const { perSecond } = decide(before);
-  const undelayedStarts = hadToWait ? 0 : before.undelayedStarts + 1;
-  const isAfterBreak = inFlight === 1 && !hadToWait && now - before.lastStartAt >= SECOND_MS;
-  const isUnheard = isAfterBreak || before.unheardUntil !== undefined;
-  // Two hanging requests delay the rest by one second, not one minute.
-  const unheardUntil = isUnheard ? (inFlight >= START_AT_ONCE ? now + SECOND_MS : NEVER) : undefined;
-  const state = { ...before, unheardUntil, lastStartAt: now, undelayedStarts, inFlight };
-  if (perSecond === UNLIMITED) return state;
-  const interval = 1000 / perSecond;
-  const catchUpMs = hadToWait ? Math.min(interval, MAX_CATCH_UP_MS) : 0;
-  const nextStartAt = Math.max(before.nextStartAt, now - catchUpMs) + interval;
-  const { rate, rejections } = before;
-  const isUsed = hadToWait && rejections.count === 0;
-  const growthMs = isUsed ? Math.min(now - before.lastStartAt, SECOND_MS) : 0;
-  const isOver = undelayedStarts >= MANY_ANSWERS || perSecond >= before.maxPerSecond || interval < 1;
-  const grown = rate && { ...rate, growthMs: rate.growthMs + growthMs };
-  return { ...state, nextStartAt, rate: isOver ? undefined : grown };
-}
-
-/** What each sign changes: the one table of the pace. */
-export function observe(before: PaceState, answer: ObservedAnswer): PaceState {
-  const { sign } = answer;
-  const successes = (before.startSuccesses ?? UNLIMITED) + (sign === "success" ? 1 : 0);
-  const rejected = sign === "rejected" ? 1 : 0;
-  const state = {
-    ...before,
-    startSuccesses: successes <= before.maxAtOnce ? successes : undefined,
-    unheardUntil: sign === "success" || before.unheardUntil === undefined ? undefined : NEVER,
-    rejectedShare: before.rejectedShare + (rejected - before.rejectedShare) / MANY_ANSWERS,
-  };
-  switch (sign) {
-    case "success":
-      return growAtOnce(recordAccepted(state, answer), answer);
-    case "rejected":
-      return hold(cutRate(state, answer), answer);
-    case "overloaded":
-      return cutAtOnce(state, answer);
-    case "failure":
-      return state;
-  }
-}
-
-function recordAccepted(state: PaceState, { now, startedAt }: ObservedAnswer): PaceState {
-  const { accepted, rejections } = state;
-  const recent = accepted.slice(accepted.findIndex((at) => at > now - SECOND_MS));
-  return {
-    ...state,
-    accepted: [...(recent.length >= SAMPLE ? recent : accepted.slice(-SAMPLE)), now],
-    rejections: startedAt > rejections.lastAt ? { ...rejections, count: 0 } : rejections,
-  };
-}
-
-function acceptedPerSecond({ accepted }: PaceState, now: number): number {
-  const recent = accepted.filter((at) => at > now - SECOND_MS).length;
-  if (recent >= SAMPLE) return (recent * 1000) / SECOND_MS;
-  return (accepted.length * 1000) / Math.max(SECOND_MS, now - (accepted[0] ?? now));
-}
-
-/** A higher number at once must itself succeed before the next. */
-function growAtOnce(state: PaceState, { now, startedAt }: ObservedAnswer): PaceState {
-  const { atOnce: limit, inFlight, maxAtOnce } = state;
-  const { atOnce } = decide(state);
-  if (!limit || inFlight < atOnce || startedAt <= limit.changedAt) return state;
-  const grown = { ...limit, growthMs: limit.growthMs + GROWTH_MS / MANY_ANSWERS };
-  const next = decide({ ...state, atOnce: grown }).atOnce;
-  if (next >= maxAtOnce) return { ...state, atOnce: undefined };
-  return { ...state, atOnce: next > atOnce ? { ...grown, changedAt: now } : grown };
-}
-
-/** One cut an episode: those in flight together say it once. */
-function cutRate(state: PaceState, { now, startedAt, retryAfterMs }: ObservedAnswer): PaceState {
-  const { rate, rejections, rejectedShare } = state;
-  const { tolerated } = retryAfterMs > 0 ? CUTS.ratePaused : CUTS.rate;
-  const isCut = rejections.count > 0 && rate !== undefined && rate.changedAt >= rejections.firstAt;
-  // Before anything was accepted a rejection shows no limit: the silence after it is enough.
-  const isUnknown = rate === undefined && state.accepted.length === 0;
-  if (isUnknown || isCut || startedAt <= rejections.lastAt || rejectedShare <= tolerated) return state;
-  const accepted = acceptedPerSecond(state, now);
-  const borne = Math.min(decide(state).perSecond, Math.max(accepted, rate?.ceiling ?? 0));
-  // Fewer than one a second cannot be too many: that is the demand, not the limit.
-  const ceiling = Math.max(1, borne);
-  return { ...state, rate: { ceiling, growthMs: 0, since: rate?.since ?? now, changedAt: now } };
-}
-
-/** A rejection is followed by silence: as long as the service asks for, and twice as long as after the one before. */
-function hold(state: PaceState, { now, startedAt, retryAfterMs }: ObservedAnswer): PaceState {
-  const pausedUntil = Math.max(state.pausedUntil, now + retryAfterMs);
-  const { count, firstAt, lastAt } = state.rejections;
-  if (startedAt <= lastAt) return { ...state, pausedUntil };
-  const firstMs = Math.max(1, 1000 / decide(state).perSecond);
-  const holdMs = count === 0 ? firstMs : Math.max(2 * firstMs, HOLD_MS) * 2 ** (count - 1);
-  const nextStartAt = Math.max(state.nextStartAt, now + Math.min(holdMs, MAX_HOLD_MS));
-  const rejections = { count: count + 1, firstAt: count === 0 ? now : firstAt, lastAt: now };
-  return { ...state, pausedUntil, nextStartAt, rejections };
-}
-
-function cutAtOnce(state: PaceState, { now, startedAt }: ObservedAnswer): PaceState {
-  const { atOnce: limit, inFlight } = state;
-  if (limit && startedAt <= limit.changedAt) return state;
-  const ceiling = Math.max(1, Math.min(inFlight, decide(state).atOnce) - 1);
-  return { ...state, atOnce: { ceiling, growthMs: 0, since: limit?.since ?? now, changedAt: now } };
-}
-
-export const PAUSE_TEXT = "the service asked for a pause (Retry-After)";
-
-/** Says in one clause what limits the requests now, and since when (monotonic); without a text: nothing but the settings. */
-export function describePace(
-  state: PaceState,
-  now: number,
-): { reason: LimitReason; text?: string; since?: number } {
-  const { rate, atOnce, pausedUntil, maxPerSecond } = state;
-  if (pausedUntil > now) return { reason: "paused", text: PAUSE_TEXT, since: state.rejections.firstAt };
-  if (rate && rate.ceiling < maxPerSecond) {
-    const perSecond = Number(rate.ceiling.toPrecision(2));
-    const text = `the service accepts ${perSecond} ${perSecond === 1 ? "request" : "requests"} a second`;
-    return { reason: "rate_limited", text, since: rate.since };
-  }
-  if (atOnce) {
-    const count = Math.max(1, Math.round(atOnce.ceiling));
-    const text = `the service fails above ${count} ${count === 1 ? "request" : "requests"} at once`;
-    return { reason: "overloaded", text, since: atOnce.since };
-  }
-  return { reason: "settings" };
 }

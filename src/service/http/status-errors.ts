@@ -1,6 +1,7 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { exitCode, Failure, type FailureOptions } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { SecretRedactor } from "../../model/secret-redactor.ts";
+import { addressOf } from "./network-failures.ts";
 import type { TransportResponse } from "./transport.ts";
 
 const MAX_EXPLANATION_LENGTH = 300;
@@ -10,31 +11,16 @@ function toText(value: unknown): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : "?";
 }
 
-/** A request that the service refuses as invalid. */
-export class RejectedFailure extends Failure {
+/** What the service, or a gateway before it, answered in place of a page. */
+export class StatusFailure extends Failure {
+  readonly status: number;
   /** The parameters that the service objects to; empty if it names none. */
   readonly fields: ReadonlySet<string>;
-  /** 413: the page would be too large. */
-  readonly isTooLarge: boolean;
 
-  constructor(message: string, fields: ReadonlySet<string>, isTooLarge = false) {
-    super(message, {
-      code: "rejected",
-      remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
-      exit: exitCode.incomplete,
-    });
-    this.fields = fields;
-    this.isTooLarge = isTooLarge;
-  }
-}
-
-/** A request that failed at the service, or at a gateway before it. */
-export class ServerFailure extends Failure {
-  readonly status: number;
-
-  constructor(endpoint: string, status: number) {
-    super(`${endpoint} failed at the service (${status})`, { code: "server_failure" });
+  constructor(message: string, details: FailureOptions, status: number, fields: ReadonlySet<string>) {
+    super(message, details);
     this.status = status;
+    this.fields = fields;
   }
 }
 
@@ -71,31 +57,31 @@ export function failureFromStatus(
   endpoint: string,
   response: TransportResponse,
   redactor: SecretRedactor,
-): Failure {
+): StatusFailure {
   const { status } = response;
   const { text: explanation, fields } = readExplanation(response, redactor);
+  const { incomplete: exit } = exitCode;
+  const fail = (message: string, details: FailureOptions) =>
+    new StatusFailure(message, details, status, fields);
   if (status >= 200 && status < 300)
-    return new Failure(`${endpoint} answered ${status} instead of a page`, { code: "malformed_body" });
-  if (status >= 300 && status < 400)
-    return new Failure(`${endpoint} redirects (${status}); the client does not follow redirects`, {
-      code: "redirect_refused",
-      remedy: "set service.baseUrl to the address of the service itself",
-      exit: exitCode.incomplete,
-    });
-  if (status === 404) {
-    const details = { code: "not_found", exit: exitCode.incomplete } as const;
-    return new Failure(`${endpoint} does not exist (404)${explanation}`, details);
+    return fail(`${endpoint} answered ${status} instead of a page`, { code: "malformed_body" });
+  if (status >= 300 && status < 400) {
+    const remedy = "set service.baseUrl to the address of the service itself";
+    const message = `${endpoint} redirects (${status}); the client does not follow redirects`;
+    return fail(message, { code: "redirect_refused", remedy, exit });
   }
+  if (status === 404)
+    return fail(`${endpoint} does not exist (404)${explanation}`, { code: "not_found", exit });
   if (status === 409)
-    return new Failure(`${endpoint} reported a conflict (409)${explanation}`, { code: "conflict" });
-  if (status === 429)
-    return new Failure("the service limits the request rate (429)", { code: "too_many_requests" });
-  if (isServerFailure(status)) return new ServerFailure(endpoint, status);
-  return new RejectedFailure(
-    `the service rejected the request to ${endpoint} (${status})${explanation}`,
-    fields,
-    status === 413,
-  );
+    return fail(`${endpoint} reported a conflict (409)${explanation}`, { code: "conflict" });
+  if (status === 429) return fail("the service limits the request rate (429)", { code: "too_many_requests" });
+  if (isServerFailure(status))
+    return fail(`${endpoint} failed at the service (${status})`, { code: "server_failure" });
+  return fail(`the service rejected the request to ${endpoint} (${status})${explanation}`, {
+    code: "rejected",
+    remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
+    exit,
+  });
 }
 
 /** Only this endpoint fails: the others answer. */
@@ -117,19 +103,16 @@ export function withdrawnFailure(endpoint: string, cause: Failure): Failure {
   });
 }
 
-interface UnreachableOptions {
-  readonly setting: "service.baseUrl" | "service.authUrl";
-  /** `host:port` */
-  readonly address: string;
-  readonly waitedMs: number;
-  /** The last failure of any request, which has the cause. */
-  readonly lastFailure: Failure | undefined;
-}
-
 /** The circuit breaker stayed open for as long as a request may wait. */
-export function unreachableFailure({ setting, address, waitedMs, lastFailure }: UnreachableOptions): Failure {
+export function unreachableFailure(
+  setting: "service.baseUrl" | "service.authUrl",
+  url: URL,
+  waitedMs: number,
+  /** Of any request: it has the cause. */
+  lastFailure: Failure | undefined,
+): Failure {
   const isData = setting === "service.baseUrl";
-  const who = isData ? `the service at ${address}` : `the token endpoint at ${address}`;
+  const who = `${isData ? "the service" : "the token endpoint"} at ${addressOf(url)}`;
   const why = lastFailure ? `; last failure: ${lastFailure.message}` : "";
   return new Failure(`${who} has not responded for ${waitedMs / 60_000} minutes${why}`, {
     code: isData ? "service_unreachable" : "auth_unreachable",

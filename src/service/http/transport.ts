@@ -125,14 +125,8 @@ async function readBody(
     if (!isSuccess && size > MAX_ERROR_BODY_BYTES) break;
     chunks.push(chunk);
   }
-  // Not Buffer.concat: small buffers share one slab, and transferring one to a thread would detach the others.
-  const result = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
-  let offset = 0;
-  for (const chunk of chunks) {
-    result.set(chunk, offset);
-    offset += chunk.byteLength;
-  }
-  return result;
+  // A copy: small buffers share one slab, and transferring one to a thread would detach the others.
+  return new Uint8Array(Buffer.concat(chunks));
 }
 
 /** A link that is faster may need more than `timeoutMs` for a large page. */

@@ -8,8 +8,9 @@ import { MINUTE_MS, SECOND_MS, SLOW_BACKOFF, UNWANTED_BACKOFF, URGENT_PROBES } f
 /**
  * Why a live connection ended. `refused`: there was none. `dropped`: it was accepted, or the service failed (5xx).
  * `rejected`: the service does not want it (4xx on the upgrade). `denied`: so by a rule, or without any valid credentials.
+ * `recovered`: something of the service works again, so the next attempt follows at once.
  */
-export type ConnectionEnd = "refused" | "dropped" | "rejected" | "denied";
+export type ConnectionEnd = "refused" | "dropped" | "rejected" | "denied" | "recovered";
 
 /** The service said "go away": the next attempts are minutes apart, whatever else works again. */
 export function isUnwanted(end: ConnectionEnd): boolean {
@@ -28,8 +29,6 @@ export interface CloseReason {
   readonly end?: ConnectionEnd;
   /** No token was available: retry as soon as REST gets one. */
   readonly hasNoToken?: boolean;
-  /** Something of the service works again: retry at once. */
-  readonly isRecovered?: boolean;
   /** From the service's `Retry-After`. */
   readonly retryAfterMs?: number;
 }
@@ -92,6 +91,7 @@ interface ReconnectView {
 /** How long the feed waits before it connects again, unless the service asked for more. */
 export function reconnectDelayMs(view: ReconnectView, random: Random): number {
   const { attempts, rejections, end, isUrgent, isRestDown } = view;
+  if (end === "recovered") return 0;
   // A single 4xx on the upgrade may be a mistake of the service.
   if (end === "rejected" && rejections === 1) return SECOND_MS;
   if (isUnwanted(end))

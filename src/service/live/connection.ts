@@ -1,9 +1,11 @@
 import type { Agent } from "node:https";
-import { type RawData, WebSocket } from "ws";
+import { WebSocket } from "ws";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
 import type { Cancel, Clock, Random } from "../../runtime/clock.ts";
+import type { AccessToken } from "../auth/access-tokens.ts";
+import { percentEncode } from "../http/request.ts";
 import type { ServerClock } from "../http/server-clock.ts";
-import { ANSWER_TIMEOUT_MS, MAX_PAUSE_MS, PING_INTERVAL_MS } from "../limits.ts";
+import { ANSWER_TIMEOUT_MS, MAX_PAUSE_MS, PING_INTERVAL_MS, TEN_MINUTES_MS } from "../limits.ts";
 import {
   type CloseReason,
   classifyCloseCode,
@@ -11,7 +13,7 @@ import {
   classifyUpgradeStatus,
   isProtocolError,
 } from "./close-reason.ts";
-import { type Frame, readFrame } from "./frames.ts";
+import { readFrame, type UnknownFrame } from "./frames.ts";
 import { Subscriber, type SubscriberListener } from "./subscriber.ts";
 import type { TrackedSubscription } from "./subscription-states.ts";
 
@@ -25,19 +27,20 @@ interface ConnectionListener extends SubscriberListener {
   /** The first tick or confirmation: CONNECTED alone does not prove that the token is valid. */
   onTokenAccepted(): void;
   onTick(source: "index" | "exchange", text: string): void;
-  onUnexpectedMessage(frame: Extract<Frame, { kind: "unknown" | "error" }>): void;
+  onUnknown(message: Pick<UnknownFrame, "event" | "reason" | "text">): void;
+  /** An ERROR that answers nothing. */
+  onError(code: string, message: string): void;
   onHealthCheck(): void;
   onClosed(reason: CloseReason): void;
 }
 
 interface LiveConnectionOptions {
-  /** Contains the token: never log it, nor an error of the websocket library, which may quote it. */
-  readonly url: string;
+  readonly wsUrl: URL;
+  readonly token: AccessToken;
   readonly agent: Agent | undefined;
   /** Removes the token from a text of the service. */
   readonly redact: (text: string) => string;
   readonly subscriptions: readonly TrackedSubscription[];
-  readonly isTokenFresh: () => boolean;
   readonly clock: Clock;
   readonly random: Random;
   readonly server: ServerClock;
@@ -49,6 +52,10 @@ export class LiveConnection {
   readonly #options: LiveConnectionOptions;
   readonly #socket: WebSocket;
   readonly #subscriber: Subscriber;
+  readonly #closing = Promise.withResolvers<CloseReason>();
+  readonly closed = this.#closing.promise;
+  /** Resolves when every subscription was answered or has timed out. */
+  readonly subscribed: Promise<void>;
   readonly #timers = new Set<Cancel>();
   readonly #startBoottime: number;
   readonly #startMonotonic: number;
@@ -66,13 +73,15 @@ export class LiveConnection {
   readonly #endConnectWork: Cancel;
 
   constructor(options: LiveConnectionOptions) {
-    const { url, clock, server } = options;
+    const { wsUrl, token, clock, server } = options;
     this.#options = options;
     this.#startBoottime = clock.boottime();
     this.#startMonotonic = this.#lastReceivedMs = this.#lastPingMs = clock.monotonic();
     this.lastReceivedTs = server.nowMicros();
     this.#subscriber = new Subscriber({ ...options, send: (text) => this.#send(text) });
-    this.#socket = new WebSocket(url, {
+    this.subscribed = this.#subscriber.allAnswered;
+    // The URL contains the token: never log it, nor an error of the library, which may quote it.
+    this.#socket = new WebSocket(buildFeedUrl(wsUrl, token.text), {
       perMessageDeflate: false,
       maxPayload: MAX_FRAME_BYTES,
       followRedirects: false,
@@ -93,6 +102,10 @@ export class LiveConnection {
   /** The upgrade has no answer yet. */
   get #isConnecting(): boolean {
     return !this.#isClosed && this.#socket.readyState === WebSocket.CONNECTING;
+  }
+
+  get token(): AccessToken {
+    return this.#options.token;
   }
 
   get hasReceivedGreeting(): boolean {
@@ -134,7 +147,7 @@ export class LiveConnection {
 
   /** The service answers again: an upgrade that it has not answered so far may be lost. */
   retryUpgrade(): void {
-    if (this.#isConnecting) this.close({ reason: "no_greeting", end: "refused", isRecovered: true });
+    if (this.#isConnecting) this.close({ reason: "no_greeting", end: "recovered" });
   }
 
   close(reason: CloseReason): void {
@@ -148,11 +161,13 @@ export class LiveConnection {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close(1000);
     this.#socket.terminate();
     this.#options.listener.onClosed(reason);
+    this.#closing.resolve(reason);
   }
 
   #listen(): void {
     this.#socket.on("open", () => this.#endConnectWork());
-    this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    // With the default `binaryType` each message is one buffer.
+    this.#socket.on("message", (data, isBinary) => this.#receive(data as Buffer, isBinary));
     this.#socket.on("ping", () => this.#recordReceived());
     this.#socket.on("pong", () => this.#recordReceived());
     this.#socket.on("unexpected-response", (_request, response) => {
@@ -161,14 +176,9 @@ export class LiveConnection {
     });
     this.#socket.on("error", (error) => {
       if (this.#isClosed) return;
-      const closeReason = classifySocketError(error, new URL(this.#options.url));
+      const closeReason = classifySocketError(error, this.#options.wsUrl);
       if (isProtocolError(error))
-        this.#options.listener.onUnexpectedMessage({
-          kind: "unknown",
-          event: "(frame)",
-          reason: closeReason.reason,
-          text: "",
-        });
+        this.#options.listener.onUnknown({ event: "(frame)", reason: closeReason.reason, text: "" });
       this.close(closeReason);
     });
     this.#socket.on("close", (code) => this.close(classifyCloseCode(code, this.hasReceivedGreeting)));
@@ -181,10 +191,10 @@ export class LiveConnection {
     this.#subscriber.sendNext();
   }
 
-  #receive(data: RawData, isBinary: boolean): void {
+  #receive(data: Buffer, isBinary: boolean): void {
     if (this.#isClosed) return;
     this.#recordReceived();
-    const frame = readFrame(toBuffer(data), isBinary);
+    const frame = readFrame(data, isBinary);
     const { listener, server, redact } = this.#options;
     switch (frame.kind) {
       case "tick":
@@ -216,20 +226,20 @@ export class LiveConnection {
         this.#handleError(frame.code, redact(frame.message));
         break;
       case "unknown":
-        listener.onUnexpectedMessage({ ...frame, event: redact(frame.event), text: redact(frame.text) });
+        listener.onUnknown({ ...frame, event: redact(frame.event), text: redact(frame.text) });
     }
   }
 
   #handleError(code: string, message: string): void {
     // A fresh token that works for other subscriptions is good: a new one would get the same 401. So is an
     // old token if this subscription got a 401 before: the service may issue the same token all day.
-    const isTokenGood =
-      this.#isTokenAccepted && (this.#options.isTokenFresh() || this.#subscriber.isInFlightSuspect);
+    const isFresh = this.#options.clock.boottime() - this.token.firstSeenAt < TEN_MINUTES_MS;
+    const isTokenGood = this.#isTokenAccepted && (isFresh || this.#subscriber.isInFlightSuspect);
     if ((code !== "401" || isTokenGood) && this.#subscriber.handleError(code, message)) return;
     if (code === "401") {
       this.#subscriber.markInFlightSuspect();
       this.close({ reason: "error_401", isTokenRejected: true });
-    } else this.#options.listener.onUnexpectedMessage({ kind: "error", code, message });
+    } else this.#options.listener.onError(code, message);
   }
 
   #acceptToken(): void {
@@ -280,7 +290,11 @@ export class LiveConnection {
   }
 }
 
-function toBuffer(data: RawData): Buffer {
-  if (Buffer.isBuffer(data)) return data;
-  return Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data);
+/** The URL contains the token: never log it. */
+export function buildFeedUrl(wsUrl: URL, token: string): string {
+  const url = new URL(wsUrl);
+  url.hash = "";
+  // Not URLSearchParams: it encodes differently, and the redactor would not find the token in texts.
+  url.search = `${url.search}${url.search === "" ? "?" : "&"}access_token=${percentEncode(token)}`;
+  return url.href;
 }

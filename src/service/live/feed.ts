@@ -5,22 +5,17 @@ import { parseServiceUrl } from "../../model/service-url.ts";
 import type { Micros } from "../../model/time.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
-import type { AccessToken } from "../auth/access-tokens.ts";
+import { finishesWithin } from "../../runtime/timeouts.ts";
+import type { AccessToken, AudienceTokens } from "../auth/access-tokens.ts";
 import type { ServiceClient } from "../client/client.ts";
 import { addressOf, findRoute } from "../http/network-failures.ts";
-import { percentEncode } from "../http/request.ts";
 import { HOUR_MS, TEN_MINUTES_MS, UNWANTED_BACKOFF } from "../limits.ts";
 import { type CloseReason, isUnwanted, reconnectDelayMs, remainingAttempts } from "./close-reason.ts";
 import { LiveConnection } from "./connection.ts";
-import { type Frame, parseTickIdentity } from "./frames.ts";
+import { subscriptionKeysOfTick } from "./frames.ts";
 import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-queue.ts";
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
-import {
-  type FeedMessage,
-  type SubscriptionStates,
-  subscriptionKeysForTick,
-  type TrackedSubscription,
-} from "./subscription-states.ts";
+import type { FeedMessage, SubscriptionStates, TrackedSubscription } from "./subscription-states.ts";
 
 /** What the feed reports to the metrics. */
 export type FeedEvent =
@@ -40,9 +35,9 @@ export interface UnknownMessage {
 }
 
 /** What the feed shares with REST. */
-export type FeedClient = Pick<ServiceClient, "server" | "bell" | "isDown" | "waitForTurn"> & {
-  readonly tokens: Pick<ServiceClient["tokens"], "get" | "refresh" | "reportRejected" | "reportAccepted">;
-};
+export interface FeedClient extends Pick<ServiceClient, "server" | "bell" | "isDown" | "waitForTurn"> {
+  tokensOf(audience: string): Pick<AudienceTokens, "get" | "refresh" | "reportRejected" | "reportAccepted">;
+}
 
 export interface FeedOptions {
   /** The websocket's address; also the audience of its tokens. */
@@ -93,13 +88,6 @@ export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMess
   }
 }
 
-interface Session {
-  readonly token: AccessToken;
-  readonly connection: LiveConnection;
-  readonly ready: Promise<void>;
-  readonly closed: Promise<CloseReason>;
-}
-
 class LiveFeed {
   readonly queue: MessageQueue;
   readonly #options: FeedOptions;
@@ -139,17 +127,16 @@ class LiveFeed {
 
   async run(signal: AbortSignal): Promise<void> {
     const { random, log, subscriptions, client } = this.#options;
-    const stop = () => {
-      for (const connection of this.#connections) connection.close({ reason: "stopped" });
+    const forEachConnection = (act: (connection: LiveConnection) => void) => () => {
+      for (const connection of this.#connections) act(connection);
     };
+    const stop = forEachConnection((connection) => connection.close({ reason: "stopped" }));
     signal.addEventListener("abort", stop, { once: true });
-    const retryUpgrades = () => {
-      for (const connection of this.#connections) connection.retryUpgrade();
-    };
+    const retryUpgrades = forEachConnection((connection) => connection.retryUpgrade());
     client.bell.on("ring", retryUpgrades);
-    const replaceSubscriptions = () => {
-      for (const connection of this.#connections) connection.replaceSubscriptions(subscriptions.current);
-    };
+    const replaceSubscriptions = forEachConnection((connection) =>
+      connection.replaceSubscriptions(subscriptions.current),
+    );
     subscriptions.on("change", replaceSubscriptions);
     const reportSilent = (tracked: TrackedSubscription, since: Micros) =>
       this.#watchdog.reportSilent(tracked, since);
@@ -166,7 +153,7 @@ class LiveFeed {
       // Exchange ticks have no history.
       const isUrgent = subscriptions.current.some(({ subscription }) => subscription.source === "exchange");
       const outcome = { attempts: attempt, rejections, end, isUrgent, isRestDown: client.isDown() };
-      const inMs = closeReason.isRecovered ? 0 : Math.max(retryAfterMs, reconnectDelayMs(outcome, random));
+      const inMs = Math.max(retryAfterMs, reconnectDelayMs(outcome, random));
       this.#watchdog.suspendAll();
       if (last?.hasReceivedGreeting) {
         subscriptions.disconnect();
@@ -209,21 +196,18 @@ class LiveFeed {
   ): Promise<{ closeReason: CloseReason; last: LiveConnection | undefined }> {
     const { clock, random, log, client, wsUrl, onEvent } = this.#options;
     onEvent({ kind: "feed", event: "attempt" });
-    const token = await client.tokens.get(wsUrl, signal).catch((error: unknown) => classifyTokenError(error));
+    const token = await client.tokensOf(wsUrl).get(signal).catch(classifyTokenError);
     if ("reason" in token) return { closeReason: token, last: undefined };
-    let session = this.#connect(token, signal, true);
+    let connection = this.#connect(token, signal, true);
     let waitMs = connectionLifetimeMs(token, clock.boottime(), random());
     for (let failures = 0; ; ) {
-      const timer = new AbortController();
-      await Promise.race([session.closed, clock.sleep(waitMs, timer.signal).catch(() => {})]);
-      const closeReason = await Promise.race([session.closed, undefined]);
-      timer.abort();
-      if (closeReason) return { closeReason, last: session.connection };
-      const successor = await this.#swapConnection(session, signal);
+      if (await finishesWithin(clock, waitMs, connection.closed))
+        return { closeReason: await connection.closed, last: connection };
+      const successor = await this.#swapConnection(connection, signal);
       if (successor) {
         failures = 0;
-        session = successor;
-        waitMs = connectionLifetimeMs(session.token, clock.boottime(), random());
+        connection = successor;
+        waitMs = connectionLifetimeMs(connection.token, clock.boottime(), random());
       } else {
         // The token lasts an hour longer: time for some attempts.
         waitMs = backoffDelay(failures++, { ...UNWANTED_BACKOFF, maxMs: TEN_MINUTES_MS }, random);
@@ -238,44 +222,44 @@ class LiveFeed {
    * Opens a second connection and, once it is ready, closes the first; undefined if either closes before
    * that.
    */
-  async #swapConnection(session: Session, signal: AbortSignal): Promise<Session | undefined> {
+  async #swapConnection(current: LiveConnection, signal: AbortSignal): Promise<LiveConnection | undefined> {
     const { wsUrl, onEvent } = this.#options;
-    const { tokens, server } = this.#options.client;
+    const { tokensOf, server } = this.#options.client;
+    const tokens = tokensOf(wsUrl);
     const token = await tokens
-      .refresh(wsUrl, signal)
-      .catch(() => tokens.get(wsUrl, signal))
+      .refresh(signal)
+      .catch(() => tokens.get(signal))
       .catch(() => undefined);
     if (!token || signal.aborted) return undefined;
     const successor = this.#connect(token, signal, false);
     const first = await Promise.race([
-      successor.ready.then(() => "ready" as const),
+      successor.subscribed.then(() => "ready" as const),
       successor.closed,
-      session.closed,
+      current.closed,
     ]);
     if (first !== "ready") {
-      successor.connection.close({ reason: "not_needed" });
+      successor.close({ reason: "not_needed" });
       return undefined;
     }
-    this.#current = successor.connection;
-    session.connection.close({ reason: "superseded" });
+    this.#current = successor;
+    current.close({ reason: "superseded" });
     this.queue.push({ kind: "swapped", at: server.nowMicros() });
     onEvent({ kind: "feed", event: "swapped" });
     return successor;
   }
 
-  #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): Session {
-    const { wsUrl, clock, random, log, onEvent } = this.#options;
-    const { tokens, server, bell } = this.#options.client;
+  #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): LiveConnection {
+    const { wsUrl, clock, random, log, onEvent, onUnknown } = this.#options;
+    const { tokensOf, server, bell } = this.#options.client;
+    const tokens = tokensOf(wsUrl);
     const subscriptions = this.#options.subscriptions.current;
     this.#redactor.addSecret(token.text);
-    const ready = Promise.withResolvers<void>();
-    const closed = Promise.withResolvers<CloseReason>();
     const connection: LiveConnection = new LiveConnection({
-      url: buildFeedUrl(this.#url, token.text),
+      wsUrl: this.#url,
+      token,
       agent: this.#agent,
       redact: (text) => this.#redactor.redact(text),
       subscriptions,
-      isTokenFresh: () => clock.boottime() - token.firstSeenAt < TEN_MINUTES_MS,
       clock,
       random,
       server,
@@ -287,9 +271,13 @@ class LiveFeed {
           log.info({ subscriptions: subscriptions.length }, "live feed connected");
           bell.emit("ring");
         },
-        onTokenAccepted: () => tokens.reportAccepted(wsUrl, token),
+        onTokenAccepted: () => tokens.reportAccepted(token),
         onTick: (source, text) => this.#handleTick(source, text),
-        onUnexpectedMessage: (frame) => this.#handleUnexpected(frame),
+        onUnknown: ({ event, reason, text }) => {
+          onEvent({ kind: "unknown_event" });
+          onUnknown?.({ event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS) });
+        },
+        onError: (code, message) => log.warn({ code, message }, "unexpected error from live feed"),
         onSubscribing: (tracked) => this.#watchdog.restartTimer(tracked),
         onConfirmed: (tracked) => {
           if (tracked.confirm()) this.#reportSubscribed(tracked);
@@ -300,31 +288,29 @@ class LiveFeed {
           if (tracked.park(code, until)) this.queue.push({ kind: "parked", subscription, code, message });
         },
         onUnconfirmed: (tracked, reason) => this.#reportUnconfirmed(tracked, reason),
-        onAllAnswered: () => ready.resolve(),
         onHealthCheck: () => {
           if (connection === this.#current) void this.#watchdog.check();
         },
         onClosed: (closeReason) => {
           this.#connections.delete(connection);
           if (closeReason.isTokenRejected) {
-            tokens.reportRejected(wsUrl, token);
+            tokens.reportRejected(token);
             // Whoever rejects a token answers: REST may do so too.
             bell.emit("ring");
           }
           onEvent({ kind: "feed", event: "ended", reason: closeReason.reason });
-          closed.resolve(closeReason);
         },
       },
     });
     if (isFirst) this.#current = connection;
     this.#connections.add(connection);
     if (signal.aborted) connection.close({ reason: "stopped" });
-    return { token, connection, ready: ready.promise, closed: closed.promise };
+    return connection;
   }
 
   #handleTick(source: "index" | "exchange", text: string): void {
     // Report the recovery before the tick: the reader counts ticks as coverage only after it.
-    this.#watchdog.recordTick(subscriptionKeysForTick(parseTickIdentity(source, text)));
+    this.#watchdog.recordTick(subscriptionKeysOfTick(source, text));
     this.queue.pushTick(text);
     if (!this.queue.shouldPause || this.#isDroppingTicks) return;
     for (const connection of this.#connections)
@@ -336,17 +322,6 @@ class LiveFeed {
   #resumeSockets(): void {
     this.#isDroppingTicks = false;
     for (const connection of this.#connections) connection.resume();
-  }
-
-  #handleUnexpected(frame: Extract<Frame, { kind: "unknown" | "error" }>): void {
-    if (frame.kind === "error") {
-      const { code, message } = frame;
-      this.#options.log.warn({ code, message }, "unexpected error from live feed");
-      return;
-    }
-    const { event, reason, text } = frame;
-    this.#options.onEvent({ kind: "unknown_event" });
-    this.#options.onUnknown?.({ event, reason, sample: text.slice(0, MAX_SAMPLE_CHARS) });
   }
 
   #reportSubscribed({ subscription }: TrackedSubscription): void {
@@ -366,11 +341,9 @@ class LiveFeed {
 
   #handleStale(stale: readonly StaleSubscription[]): void {
     const { log, onEvent } = this.#options;
-    const [{ tracked, remedy } = {}] = stale;
-    log.warn(
-      { subscriptions: stale.length, subscription: tracked?.subscription, remedy },
-      "live ticks stopped",
-    );
+    const [first] = stale;
+    const fields = { subscription: first?.tracked.subscription, remedy: first?.remedy };
+    log.warn({ subscriptions: stale.length, ...fields }, "live ticks stopped");
     for (const { tracked, remedy, missingSince } of stale) {
       onEvent({ kind: "feed", event: "silent", reason: remedy });
       // Whichever remedy helps, ticks are missing, and REST has to fetch them.
@@ -384,15 +357,6 @@ class LiveFeed {
 function classifyTokenError(error: unknown): CloseReason {
   if (!(error instanceof Failure)) return { reason: "no_token" };
   return { reason: error.code, end: error.family === "operator" ? "denied" : "dropped", hasNoToken: true };
-}
-
-/** The URL contains the token: never log it. */
-export function buildFeedUrl(wsUrl: URL, token: string): string {
-  const url = new URL(wsUrl);
-  url.hash = "";
-  // Not URLSearchParams: it encodes differently, and the redactor would not find the token in texts.
-  url.search = `${url.search}${url.search === "" ? "?" : "&"}access_token=${percentEncode(token)}`;
-  return url.href;
 }
 
 /** Uses `HTTPS_PROXY` where the environment sets it; loopback addresses are always connected directly. */

@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import { subscriptionKey } from "./subscription-states.ts";
 
 /** One message of the service, parsed as far as the feed needs it. */
 export type Frame =
@@ -7,7 +8,14 @@ export type Frame =
   | { readonly kind: "ping"; readonly requestId: unknown }
   | { readonly kind: "subscribed"; readonly source: "index" | "exchange"; readonly fields: FrameFields }
   | { readonly kind: "error"; readonly code: string; readonly message: string }
-  | { readonly kind: "unknown"; readonly event: string; readonly reason: string; readonly text: string };
+  | UnknownFrame;
+
+export interface UnknownFrame {
+  readonly kind: "unknown";
+  readonly event: string;
+  readonly reason: string;
+  readonly text: string;
+}
 
 export type FrameFields = Readonly<Record<string, unknown>>;
 
@@ -80,11 +88,19 @@ const fieldPatterns = {
   marketId: /"marketId"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}]+)/,
 };
 
-/** Extracts the index type and index id, or the exchange id and market id, from the text of a tick. */
-export function parseTickIdentity(source: "index" | "exchange", text: string) {
-  const [outer, inner] =
-    source === "index" ? (["indexType", "indexId"] as const) : (["exchangeId", "marketId"] as const);
-  return { source, typeOrExchange: extractField(outer, text), indexOrMarket: extractField(inner, text) };
+/** The keys of all subscriptions that may have caused a tick. */
+export function subscriptionKeysOfTick(source: "index" | "exchange", text: string): string[] {
+  if (source === "index")
+    return [
+      subscriptionKey({ source, indexId: extractField("indexId", text) }),
+      subscriptionKey({ source, indexType: extractField("indexType", text) }),
+    ];
+  const [exchangeId, marketId] = [extractField("exchangeId", text), extractField("marketId", text)];
+  return [
+    subscriptionKey({ source, exchangeId, marketId }),
+    subscriptionKey({ source, exchangeId }),
+    subscriptionKey({ source, marketId }),
+  ];
 }
 
 function extractField(name: keyof typeof fieldPatterns, text: string): string | undefined {

@@ -1,25 +1,17 @@
 import type { Micros } from "../../model/time.ts";
 import type { FeedMessage } from "./subscription-states.ts";
 
+/** When the sockets should pause. At twice as much the queue drops ticks and reports a gap. */
 export interface QueueLimits {
-  /** At either limit the sockets should pause. */
-  readonly pauseAtTicks: number;
-  readonly pauseAtBytes: number;
-  /** At either limit the queue drops ticks and reports a gap. */
-  readonly maxTicks: number;
-  readonly maxBytes: number;
+  readonly ticks: number;
+  readonly bytes: number;
 }
 
 /** Per `update` message. A larger transaction would delay the next page. */
 export const MAX_BATCH_TICKS = 4_000;
 
 /** A burst of all markets is 6000 ticks of about 250 bytes: three bursts fit before the sockets pause. */
-export const DEFAULT_QUEUE_LIMITS: QueueLimits = {
-  pauseAtTicks: 20_000,
-  pauseAtBytes: 8 * 2 ** 20,
-  maxTicks: 40_000,
-  maxBytes: 16 * 2 ** 20,
-};
+export const DEFAULT_QUEUE_LIMITS: QueueLimits = { ticks: 20_000, bytes: 8 * 2 ** 20 };
 
 type QueuedTicks = { kind: "update"; texts: string[]; bytes: number };
 type QueuedGap = { kind: "gap"; from: Micros; to: Micros; reason: "overflow"; dropped: number };
@@ -46,7 +38,7 @@ export class MessageQueue {
   }
 
   get shouldPause(): boolean {
-    return this.#tickCount >= this.#limits.pauseAtTicks || this.#tickBytes >= this.#limits.pauseAtBytes;
+    return this.#tickCount >= this.#limits.ticks || this.#tickBytes >= this.#limits.bytes;
   }
 
   push(message: OtherMessage): void {
@@ -55,13 +47,13 @@ export class MessageQueue {
   }
 
   pushTick(text: string): void {
-    const { maxTicks, maxBytes } = this.#limits;
+    const { ticks, bytes } = this.#limits;
     const now = this.#now();
     const last = this.#items.at(-1);
     const gap = last?.kind === "gap" ? last : undefined;
     // The gap ends at the first tick that fits again: before it, ticks may be missing.
     if (gap) gap.to = now;
-    if (this.#tickCount >= maxTicks || this.#tickBytes + text.length > maxBytes) {
+    if (this.#tickCount >= 2 * ticks || this.#tickBytes + text.length > 2 * bytes) {
       if (gap) gap.dropped++;
       else {
         const from = this.#lastQueuedTs ?? now;
@@ -85,8 +77,8 @@ export class MessageQueue {
     if (item?.kind !== "update") return item;
     this.#tickCount -= item.texts.length;
     this.#tickBytes -= item.bytes;
-    const { pauseAtTicks, pauseAtBytes } = this.#limits;
-    if (this.#tickCount <= pauseAtTicks / 2 && this.#tickBytes <= pauseAtBytes / 2) this.onDrained();
+    const { ticks, bytes } = this.#limits;
+    if (this.#tickCount <= ticks / 2 && this.#tickBytes <= bytes / 2) this.onDrained();
     return { kind: "update", texts: item.texts };
   }
 

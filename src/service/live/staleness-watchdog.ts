@@ -1,12 +1,8 @@
 import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { finishesWithin } from "../../runtime/timeouts.ts";
 import { MAX_QUIET_CHECKS, MAX_SILENT_PERIODS, SMALL_ANSWER_TIMEOUT_MS, TEN_MINUTES_MS } from "../limits.ts";
-import type {
-  ExchangeSubscription,
-  SubscriptionStates,
-  TickWatch,
-  TrackedSubscription,
-} from "./subscription-states.ts";
+import type { ExchangeSubscription, SubscriptionStates, TrackedSubscription } from "./subscription-states.ts";
 
 /** What to do about a stale subscription. */
 type StalenessRemedy = "resubscribe" | "reconnect" | "poll";
@@ -30,9 +26,8 @@ export interface StaleSubscription {
   readonly missingSince: Micros | undefined;
 }
 
-interface WatchedSubscription {
-  readonly tracked: TrackedSubscription;
-  readonly watch: TickWatch;
+interface TrackedExchange extends TrackedSubscription {
+  readonly subscription: ExchangeSubscription;
 }
 
 interface StalenessWatchdogOptions {
@@ -73,32 +68,24 @@ export class StalenessWatchdog {
   }
 
   /** Call it when the service confirmed the subscription: ticks are due from now on. */
-  watch(tracked: TrackedSubscription): void {
+  watch({ watch }: TrackedSubscription): void {
     const staleAt = this.#options.clock.monotonic() + this.#staleAfterMs;
-    const { watch } = tracked;
-    if (watch) {
-      const wasSuspended = watch.staleAt === Number.POSITIVE_INFINITY;
-      watch.staleAt = wasSuspended ? staleAt : Math.max(watch.staleAt, staleAt);
-    } else
-      tracked.watch = {
-        staleAt,
-        lastTickTs: undefined,
-        quietUntil: undefined,
-        remediesTried: 0,
-        hasUnverifiedSilence: false,
-      };
+    const wasSuspended = watch.staleAt === Number.POSITIVE_INFINITY;
+    watch.isConfirmed = true;
+    watch.staleAt = wasSuspended ? staleAt : Math.max(watch.staleAt, staleAt);
   }
 
   /** Call it when the feed requests the subscription again: silence counts from now on. */
   restartTimer({ watch }: TrackedSubscription): void {
-    if (watch?.staleAt === Number.POSITIVE_INFINITY)
+    if (watch.isConfirmed && watch.staleAt === Number.POSITIVE_INFINITY)
       watch.staleAt = this.#options.clock.monotonic() + this.#staleAfterMs;
   }
 
   /** Call it when the connection was lost: no ticks are due until the next connection subscribes. */
   suspendAll(): void {
     const now = this.#options.clock.monotonic();
-    for (const { tracked, watch } of this.#watched()) {
+    for (const tracked of this.#options.subscriptions.current) {
+      const { watch } = tracked;
       // Stale but not yet checked: report the missing ticks when the next tick arrives.
       if (watch.staleAt <= now && isExchange(tracked)) watch.hasUnverifiedSilence = true;
       watch.staleAt = Number.POSITIVE_INFINITY;
@@ -110,12 +97,12 @@ export class StalenessWatchdog {
     this.#lastTickAt = now;
     for (const key of keys) {
       const tracked = this.#options.subscriptions.get(key);
-      if (!tracked?.watch) continue;
+      if (!tracked?.watch.isConfirmed) continue;
       const { watch } = tracked;
       // This tick ends a silence that REST has not checked: the ticks before it are missing all the same.
       const isUnverified = watch.hasUnverifiedSilence || (watch.staleAt <= now && isExchange(tracked));
       if (isUnverified && watch.remediesTried === 0) {
-        this.#options.onTicksMissed(tracked, missingSince(watch));
+        this.#options.onTicksMissed(tracked, watch.missingSince);
         watch.remediesTried = 1;
       }
       watch.hasUnverifiedSilence = false;
@@ -135,37 +122,28 @@ export class StalenessWatchdog {
     const startedAt = this.#options.clock.monotonic();
     this.#escalate(startedAt);
     if (this.#isChecking) return;
-    const due = this.#watched().flatMap(({ tracked, watch }) => {
-      const { subscription } = tracked;
-      return subscription.source === "exchange" && watch.staleAt <= startedAt
-        ? [{ tracked, watch, subscription }]
-        : [];
-    });
+    const due = this.#options.subscriptions.current
+      .filter(isExchange)
+      .filter(({ watch }) => watch.staleAt <= startedAt);
     if (due.length === 0) return;
     const checked = due.toSorted((a, b) => a.watch.staleAt - b.watch.staleAt).slice(0, MAX_QUIET_CHECKS);
     this.#isChecking = true;
-    const quietResults = new Map(
-      await Promise.all(
-        checked.map(
-          async (watched) =>
-            [watched, await this.#checkQuietMarket(watched.subscription, watched.watch)] as const,
-        ),
-      ),
-    );
+    const answers = await Promise.all(checked.map((tracked) => this.#checkQuietMarket(tracked)));
     this.#isChecking = false;
+    const quietResults = new Map(checked.map((tracked, at) => [tracked, answers[at]]));
     const now = this.#options.clock.monotonic();
     // Skip subscriptions that got a tick, or that a new connection requested, during the check.
-    const silent = due.filter(({ tracked, watch }) => watch.staleAt <= now && tracked.watch === watch);
-    const isAnyStale = silent.some((watched) => quietResults.get(watched) === false);
+    const silent = due.filter(({ watch }) => watch.staleAt <= now);
+    const isAnyStale = silent.some((tracked) => quietResults.get(tracked) === false);
     const stale: StaleSubscription[] = [];
-    for (const watched of silent) {
-      const wasChecked = quietResults.has(watched);
+    for (const tracked of silent) {
+      const wasChecked = quietResults.has(tracked);
       if (!wasChecked && !isAnyStale) continue;
-      const isQuiet = wasChecked ? quietResults.get(watched) : false;
-      watched.watch.staleAt = now + this.#staleAfterMs;
+      const isQuiet = wasChecked ? quietResults.get(tracked) : false;
+      tracked.watch.staleAt = now + this.#staleAfterMs;
       // REST did not show whether the market was quiet: report missing ticks when the next tick arrives.
-      watched.watch.hasUnverifiedSilence = isQuiet === undefined;
-      if (isQuiet === false) stale.push(this.#chooseRemedy(watched, now));
+      tracked.watch.hasUnverifiedSilence = isQuiet === undefined;
+      if (isQuiet === false) stale.push(this.#chooseRemedy(tracked, now));
     }
     this.#reportStale(stale, now);
   }
@@ -176,25 +154,25 @@ export class StalenessWatchdog {
    */
   reportSilent(tracked: TrackedSubscription, since: Micros): void {
     const { watch } = tracked;
-    if (!watch) return;
+    if (!watch.isConfirmed) return;
     const now = this.#options.clock.monotonic();
     if ((watch.lastTickTs ?? 0) > since + this.#periodMs * MICROS_PER_MS) this.#options.onRenew(tracked);
     else if (watch.remediesTried === 0) {
       watch.staleAt = now + this.#staleAfterMs;
-      this.#reportStale([this.#chooseRemedy({ tracked, watch }, now)], now);
+      this.#reportStale([this.#chooseRemedy(tracked, now)], now);
     }
   }
 
   /** Tries the next remedy for indices that still get no tick. */
   #escalate(now: number): void {
-    const unhelped = this.#watched().filter(
-      ({ tracked, watch }) => !isExchange(tracked) && watch.remediesTried > 0 && watch.staleAt <= now,
-    );
-    for (const { watch } of unhelped) watch.staleAt = now + this.#staleAfterMs;
-    this.#reportStale(
-      unhelped.map((watched) => this.#chooseRemedy(watched, now)),
-      now,
-    );
+    const stale: StaleSubscription[] = [];
+    for (const tracked of this.#options.subscriptions.current) {
+      const { watch } = tracked;
+      if (isExchange(tracked) || watch.remediesTried === 0 || watch.staleAt > now) continue;
+      watch.staleAt = now + this.#staleAfterMs;
+      stale.push(this.#chooseRemedy(tracked, now));
+    }
+    this.#reportStale(stale, now);
   }
 
   #reportStale(stale: readonly StaleSubscription[], now: number): void {
@@ -203,7 +181,8 @@ export class StalenessWatchdog {
     if (now - this.#lastTickAt >= this.#staleAfterMs) this.#reportAllMissed();
   }
 
-  #chooseRemedy({ tracked, watch }: WatchedSubscription, now: number): StaleSubscription {
+  #chooseRemedy(tracked: TrackedSubscription, now: number): StaleSubscription {
+    const { watch } = tracked;
     const isLast = watch.remediesTried >= remedies.length - 1;
     const areAllSilent = now - this.#lastTickAt > TEN_MINUTES_MS;
     const preferred = isLast && areAllSilent ? "reconnect" : (remedies[watch.remediesTried] ?? "poll");
@@ -214,55 +193,32 @@ export class StalenessWatchdog {
     if (remedy === "resubscribe") watch.staleAt = Number.POSITIVE_INFINITY;
     if (isLast) watch.staleAt += TEN_MINUTES_MS;
     watch.remediesTried++;
-    return { tracked, remedy, missingSince: missingSince(watch) };
+    return { tracked, remedy, missingSince: watch.missingSince };
   }
 
   /** No subscription receives ticks although REST has newer ones: report all without further checks. */
   #reportAllMissed(): void {
-    for (const { tracked, watch } of this.#watched()) {
-      if (watch.remediesTried > 0) continue;
+    for (const tracked of this.#options.subscriptions.current) {
+      const { watch } = tracked;
+      if (!watch.isConfirmed || watch.remediesTried > 0) continue;
       watch.remediesTried = 1;
-      this.#options.onTicksMissed(tracked, missingSince(watch));
+      this.#options.onTicksMissed(tracked, watch.missingSince);
     }
-  }
-
-  #watched(): WatchedSubscription[] {
-    return this.#options.subscriptions.current.flatMap((tracked) =>
-      tracked.watch ? [{ tracked, watch: tracked.watch }] : [],
-    );
   }
 
   /** Undefined if REST gave no usable answer in time: then the watchdog tries no remedy. */
-  async #checkQuietMarket(
-    subscription: ExchangeSubscription,
-    watch: TickWatch,
-  ): Promise<boolean | undefined> {
+  async #checkQuietMarket({ subscription, watch }: TrackedExchange): Promise<boolean | undefined> {
+    const { clock, isMarketQuiet, serviceNow } = this.#options;
     // REST may lag by one period, so its answer is valid only up to this timestamp.
-    const restKnownTs = this.#options.serviceNow() - this.#periodMs * MICROS_PER_MS;
-    const answered = new AbortController();
-    const timeout = this.#options.clock
-      .sleep(SMALL_ANSWER_TIMEOUT_MS, answered.signal)
-      .catch(() => undefined);
-    try {
-      const isQuiet =
-        (await Promise.race([this.#options.isMarketQuiet(subscription, watch.lastTickTs), timeout])) ??
-        undefined;
-      if (isQuiet) watch.quietUntil = restKnownTs;
-      return isQuiet;
-    } catch {
-      return undefined;
-    } finally {
-      answered.abort();
-    }
+    const restKnownTs = serviceNow() - this.#periodMs * MICROS_PER_MS;
+    const answer = isMarketQuiet(subscription, watch.lastTickTs).catch(() => undefined);
+    if (!(await finishesWithin(clock, SMALL_ANSWER_TIMEOUT_MS, answer))) return undefined;
+    const isQuiet = await answer;
+    if (isQuiet) watch.quietUntil = restKnownTs;
+    return isQuiet;
   }
 }
 
-function isExchange({ subscription }: TrackedSubscription): boolean {
-  return subscription.source === "exchange";
-}
-
-/** The timestamp up to which no tick is missing; undefined if unknown. */
-function missingSince({ lastTickTs, quietUntil }: TickWatch): Micros | undefined {
-  if (lastTickTs === undefined || quietUntil === undefined) return lastTickTs ?? quietUntil;
-  return Math.max(lastTickTs, quietUntil);
+function isExchange(tracked: TrackedSubscription): tracked is TrackedExchange {
+  return tracked.subscription.source === "exchange";
 }

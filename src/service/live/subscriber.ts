@@ -1,12 +1,7 @@
 import { backoffDelay, type Cancel, type Clock, type Random } from "../../runtime/clock.ts";
 import { ANSWER_TIMEOUT_MS, LATE_MS, parkings, REPEATED, SECOND_MS, SLOW_BACKOFF } from "../limits.ts";
 import type { FrameFields } from "./frames.ts";
-import {
-  type Subscription,
-  subscribeMessage,
-  type TrackedSubscription,
-  unsubscribeMessage,
-} from "./subscription-states.ts";
+import { type Subscription, subscriptionMessage, type TrackedSubscription } from "./subscription-states.ts";
 
 /** The service would reject the same request again. */
 const PERMANENT_ERROR_CODES: ReadonlySet<string> = new Set(["400", "401", "403", "404"]);
@@ -33,8 +28,6 @@ export interface SubscriberListener {
   ): void;
   /** No attempt succeeded; the subscriber requests the subscription again later. */
   onUnconfirmed(tracked: TrackedSubscription, reason: "no answer" | "refused"): void;
-  /** Every subscription was answered or has timed out. */
-  onAllAnswered(): void;
 }
 
 interface SubscriberOptions {
@@ -52,6 +45,9 @@ interface SubscriberOptions {
 export class Subscriber {
   readonly #options: SubscriberOptions;
   readonly #requests = new Map<TrackedSubscription, SubscribeRequest>();
+  readonly #answering = Promise.withResolvers<void>();
+  /** Resolves when every subscription was answered or has timed out. */
+  readonly allAnswered = this.#answering.promise;
   #toUnsubscribe: Subscription[] = [];
   #isUnsubscribing = false;
   #inFlight: SubscribeRequest | undefined;
@@ -89,7 +85,7 @@ export class Subscriber {
       if (next) this.#sendSubscribe(next);
       return;
     }
-    if (requests.every(({ isAnswered }) => isAnswered)) this.#options.listener.onAllAnswered();
+    if (requests.every(({ isAnswered }) => isAnswered)) this.#answering.resolve();
     if (soonest < Number.POSITIVE_INFINITY) this.#setTimer(soonest - now, () => this.sendNext());
   }
 
@@ -133,7 +129,7 @@ export class Subscriber {
     const { clock, random, listener } = this.#options;
     const now = clock.monotonic();
     // What was confirmed before is asked again: a service that restarts may deny it for a moment.
-    const isDoubtful = request.tracked.watch !== undefined && request.attempts < REPEATED;
+    const isDoubtful = request.tracked.watch.isConfirmed && request.attempts < REPEATED;
     if (PERMANENT_ERROR_CODES.has(code) && !isDoubtful) {
       const until = now + parkings["refused subscription"].retry.baseMs;
       this.#markAnswered(request, until);
@@ -164,7 +160,8 @@ export class Subscriber {
 
   /** The service does not confirm an unsubscribe: wait as long as it may still send an ERROR about it. */
   #sendUnsubscribes(): void {
-    for (const subscription of this.#toUnsubscribe) this.#options.send(unsubscribeMessage(subscription));
+    for (const subscription of this.#toUnsubscribe)
+      this.#options.send(subscriptionMessage("UNSUBSCRIBE", subscription));
     this.#toUnsubscribe = [];
     this.#isUnsubscribing = true;
     this.#setTimer(SECOND_MS, () => {
@@ -186,7 +183,7 @@ export class Subscriber {
       this.sendNext();
     });
     listener.onSubscribing(request.tracked);
-    send(subscribeMessage(request.tracked.subscription, request.requestId));
+    send(subscriptionMessage("SUBSCRIBE", request.tracked.subscription, request.requestId));
   }
 
   #retry(request: SubscribeRequest, reason: "no answer" | "refused", at: number): void {
@@ -196,10 +193,8 @@ export class Subscriber {
       return;
     }
     request.attempts = 0;
-    this.#markAnswered(
-      request,
-      this.#options.clock.monotonic() + parkings["unanswered subscription"].retry.baseMs,
-    );
+    const { baseMs } = parkings["unanswered subscription"].retry;
+    this.#markAnswered(request, this.#options.clock.monotonic() + baseMs);
     if (this.#isCurrent(request)) this.#options.listener.onUnconfirmed(request.tracked, reason);
   }
 

@@ -18,14 +18,11 @@ export type SubscriptionState =
   | "parked";
 
 type SubscriptionEvent =
+  | Extract<SubscriptionState, "no answer" | "refused" | "silent" | "parked">
   /** SUBSCRIBED arrived. */
   | "confirmed"
   /** A tick arrived after a silence. */
   | "recovered"
-  | "no answer"
-  | "refused"
-  | "silent"
-  | "parked"
   | "disconnected";
 
 function nextState(state: SubscriptionState, event: SubscriptionEvent): SubscriptionState {
@@ -35,24 +32,32 @@ function nextState(state: SubscriptionState, event: SubscriptionEvent): Subscrip
   return event === "recovered" ? "live" : event;
 }
 
-/** When ticks of a confirmed subscription arrived, and what was done about a silence. */
-export interface TickWatch {
+/** When ticks of a subscription arrived, and what was done about a silence. */
+export class TickWatch {
+  /** Not since it was parked or removed: then none is due. */
+  isConfirmed = false;
   /** When a silence counts as stale, on the monotonic clock; infinite until the feed requests it again. */
-  staleAt: number;
+  staleAt = Number.POSITIVE_INFINITY;
   lastTickTs: Micros | undefined;
   /** REST had no newer tick up to this timestamp, so none is missing before it. */
   quietUntil: Micros | undefined;
-  remediesTried: number;
+  remediesTried = 0;
   /** An exchange was silent for too long, and REST has not shown whether its market was quiet. */
-  hasUnverifiedSilence: boolean;
+  hasUnverifiedSilence = false;
+
+  /** The timestamp up to which no tick is missing; undefined if unknown. */
+  get missingSince(): Micros | undefined {
+    const { lastTickTs, quietUntil } = this;
+    if (lastTickTs === undefined || quietUntil === undefined) return lastTickTs ?? quietUntil;
+    return Math.max(lastTickTs, quietUntil);
+  }
 }
 
 /** One subscription and what is known about it across connections. */
 export class TrackedSubscription {
   readonly subscription: Subscription;
   readonly key: string;
-  /** Undefined while no ticks are due: never confirmed, parked or removed. */
-  watch: TickWatch | undefined;
+  watch = new TickWatch();
   /** A 401 may be about this subscription and not about the token: the next connection requests it last. */
   isSuspect = false;
   state: SubscriptionState = "requested";
@@ -76,7 +81,7 @@ export class TrackedSubscription {
   park(code: string, until: number): boolean {
     this.parkedUntil = until;
     this.isSuspect ||= code === "401";
-    this.watch = undefined;
+    this.watch = new TickWatch();
     const isSameCode = this.#parkedCode === code;
     this.#parkedCode = code;
     return this.apply("parked") || !isSameCode;
@@ -123,7 +128,7 @@ export class SubscriptionStates extends EventEmitter<{
       this.#tracked.set(key, before.get(key) ?? new TrackedSubscription(subscription));
     }
     const removed = [...before.values()].filter(({ key }) => !this.#tracked.has(key));
-    for (const tracked of removed) tracked.watch = undefined;
+    for (const tracked of removed) tracked.watch = new TickWatch();
     if (removed.length === 0 && this.#tracked.size === before.size) return;
     this.emit("change");
   }
@@ -218,43 +223,19 @@ export function subscriptionKey(subscription: Subscription): string {
     : `both ${exchangeId.length} ${exchangeId} ${marketId}`;
 }
 
-export function subscribeMessage(subscription: Subscription, requestId: number): string {
-  // The confirmation of an exchange subscription does not repeat its request's id.
-  const id = subscription.source === "index" ? { requestId } : {};
-  return JSON.stringify({ ...describeSubscription("SUBSCRIBE", subscription), ...id });
-}
-
-/** The service identifies the subscription by the fields of its subscribe message. */
-export function unsubscribeMessage(subscription: Subscription): string {
-  return JSON.stringify(describeSubscription("UNSUBSCRIBE", subscription));
-}
-
-function describeSubscription(action: "SUBSCRIBE" | "UNSUBSCRIBE", subscription: Subscription) {
+/** The service identifies a subscription by these fields, also when it unsubscribes. */
+export function subscriptionMessage(
+  action: "SUBSCRIBE" | "UNSUBSCRIBE",
+  subscription: Subscription,
+  requestId?: number,
+): string {
   if (subscription.source === "exchange") {
     const { exchangeId, marketId } = subscription;
-    return { event: `${action}_EXCHANGE_TICKER`, exchangeId, marketId };
+    // The confirmation does not repeat the request's id.
+    return JSON.stringify({ event: `${action}_EXCHANGE_TICKER`, exchangeId, marketId });
   }
   const { indexId, indexType } = subscription;
-  const event = `${action}_INDEX_TICKER`;
   // The service expects an index id without its type.
-  return indexId === undefined ? { event, indexType } : { event, indexId };
-}
-
-/** The keys of all subscriptions that may have caused a tick. */
-export function subscriptionKeysForTick(tick: {
-  readonly source: "index" | "exchange";
-  readonly typeOrExchange: string | undefined;
-  readonly indexOrMarket: string | undefined;
-}): string[] {
-  const { source, typeOrExchange, indexOrMarket } = tick;
-  if (source === "index")
-    return [
-      subscriptionKey({ source, indexId: indexOrMarket }),
-      subscriptionKey({ source, indexType: typeOrExchange }),
-    ];
-  return [
-    subscriptionKey({ source, exchangeId: typeOrExchange, marketId: indexOrMarket }),
-    subscriptionKey({ source, exchangeId: typeOrExchange }),
-    subscriptionKey({ source, marketId: indexOrMarket }),
-  ];
+  const fields = indexId === undefined ? { indexType } : { indexId };
+  return JSON.stringify({ event: `${action}_INDEX_TICKER`, ...fields, requestId });
 }

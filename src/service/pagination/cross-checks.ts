@@ -6,8 +6,7 @@ import {
 } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { isSaidEnough, type Repeated } from "../../rule/repetition.ts";
-import type { PageSummary } from "./page.ts";
-import { floorToMillisecond } from "./page.ts";
+import { floorToMillisecond, type PageSummary } from "./page.ts";
 import type { WalkState } from "./walk-state.ts";
 
 /** How far apart the rows of a series are usually. Shared by the walks of one series, which learn it from its pages. */
@@ -62,10 +61,6 @@ export function createCrossChecks(options: CrossCheckOptions) {
     return oldestTs - newest > maxDistance ? floorToMillisecond(oldestTs - 1) : undefined;
   }
 
-  /** An unordered page proves nothing anyway. */
-  const findProbe = ({ newest, isDescending }: PageSummary, progress: WalkProgress) =>
-    newest === undefined || !isDescending ? undefined : probeTimestamp(newest, progress);
-
   /** Asks with another size each time, since a cache may repeat an answer. */
   async function isRepeated(
     what: Repeated,
@@ -78,22 +73,22 @@ export function createCrossChecks(options: CrossCheckOptions) {
   }
 
   return {
-    /** Whether rows may be missing above the page, so that `hasMissingRows` probes. */
-    needsProbe: (page: PageSummary, progress: WalkProgress) => findProbe(page, progress) !== undefined,
-
     /**
-     * Whether rows are missing between the previous page and this one: the service may have swapped, emptied or
-     * truncated pages. Also true if the probe contradicts the page.
+     * Whether rows are missing between the previous page and this one: the service may have swapped, emptied or truncated pages.
+     * `confirmed`: a probe showed that none are; `missing`: it contradicts the page. An unordered page proves nothing anyway.
      */
-    async hasMissingRows(page: PageSummary, progress: WalkProgress): Promise<boolean> {
-      const { newest, rowDistance = 0 } = page;
-      const ts = findProbe(page, progress);
-      if (ts === undefined) return false;
+    async checkSilence(
+      page: PageSummary,
+      progress: WalkProgress,
+    ): Promise<"short" | "confirmed" | "missing"> {
+      const { newest, rowDistance = 0, isDescending } = page;
+      const ts = newest === undefined || !isDescending ? undefined : probeTimestamp(newest, progress);
+      if (ts === undefined) return "short";
       const isEqual = (probed: PageSummary) => probed.isDescending && probed.newest === newest;
-      if (newest === undefined || !(await isRepeated("silence", ts, isEqual))) return true;
+      if (!(await isRepeated("silence", ts, isEqual))) return "missing";
       // Learn only from a confirmed page: one that lacks rows would hide that the next page lacks some too.
       spacing.maxDistance = Math.max(spacing.maxDistance, rowDistance);
-      return false;
+      return "confirmed";
     },
 
     /** Confirms an empty page that was requested at `anchor`: no row can, so further responses must agree. */

@@ -134,6 +134,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     const { size = MAX_PAGE_SIZE } = options;
     const isContinued = state.oldestTs !== undefined;
     const provenFrom = state.oldestTs === undefined ? coverageEnd : state.oldestTs + 1;
+    const begin = { link, provenFrom, isContinued, size };
     let page: P;
     try {
       page = await requestRows(state.anchor, size, state.cursor);
@@ -143,8 +144,8 @@ export async function* walkHistoryPages<P extends PageSummary>(
       continue;
     }
     if (!state.acceptsForeign(page) || !state.acceptsOrder(page)) continue;
-    const isSilent = crossChecks.needsProbe(page, state);
-    if (state.movesForward(page) || (await crossChecks.hasMissingRows(page, state))) {
+    const silence = state.movesForward(page) ? "missing" : await crossChecks.checkSilence(page, state);
+    if (silence === "missing") {
       state.handleContradiction();
       continue;
     }
@@ -154,25 +155,10 @@ export async function* walkHistoryPages<P extends PageSummary>(
     const { rows, nextId } = page;
     if (options.isExploring && number === 0 && rows === 0 && nextId === undefined) return;
     const toResult = (end: PagePosition["end"]) => {
-      number++;
-      const { from } = options;
+      const isSilenceConfirmed = silence === "confirmed" || (rows === 0 && end === "exhausted");
       const acceptsForeign = state.isForeignAccepted(page);
-      const isSilenceConfirmed = isSilent || (rows === 0 && end === "exhausted");
-      return {
-        page,
-        position: {
-          number,
-          link,
-          provenFrom,
-          isContinued,
-          madeAt,
-          end,
-          isSilenceConfirmed,
-          acceptsForeign,
-          from,
-          size,
-        } as const,
-      };
+      const judged = { number: ++number, madeAt, end, isSilenceConfirmed, acceptsForeign };
+      return { page, position: { ...begin, ...judged, from: options.from } };
     };
     const { lowerBound } = state;
     if (lowerBound < options.from) options.extend?.(lowerBound);

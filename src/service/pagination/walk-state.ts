@@ -3,8 +3,13 @@ import type { Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import type { WalkAnomaly } from "../http/client-events.ts";
 import { MAX_FRUITLESS_PAGES, REPEATED } from "../limits.ts";
-import type { PageSummary } from "./page.ts";
-import { anchorForRow, CursorTrail, ceilToMillisecond, paginationCycleFailure } from "./page.ts";
+import {
+  anchorForRow,
+  CursorTrail,
+  ceilToMillisecond,
+  type PageSummary,
+  paginationCycleFailure,
+} from "./page.ts";
 
 interface WalkStateOptions {
   readonly endpoint: HistoryEndpoint;
@@ -154,14 +159,17 @@ export class WalkState {
   }
 
   handleDeadCursor(): void {
-    if (this.canRestart) this.#restart("dead_cursor", "the service rejects its cursor");
-    else this.handleContradiction();
+    this.#restartOrRepeat("dead_cursor", "the service rejects its cursor");
   }
 
   /** The page claims to be the last, but the cross-check did not confirm it. */
   handleFalseEnd(rows: number): void {
-    if (this.canRestart)
-      this.#restart(rows === 0 ? "dead_cursor" : "contradiction", "a page without nextId is not the last");
+    const event = rows === 0 ? "dead_cursor" : "contradiction";
+    this.#restartOrRepeat(event, "a page without nextId is not the last");
+  }
+
+  #restartOrRepeat(event: WalkAnomaly, why: string): void {
+    if (this.canRestart) this.#restart(event, why);
     else this.handleContradiction();
   }
 

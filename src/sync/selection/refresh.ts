@@ -53,7 +53,11 @@ export async function selectFromWarehouse(
     directory.GWA.length > 0 && neededLists(settings).every((list) => directory[list].length > 0);
   if (!hasEnough) return undefined;
   // The live feed needs a token anyway, and the token response carries the service's time.
-  if (client.serverNow() === undefined) await client.tokens.get(wsUrl, signal).catch(() => {});
+  if (client.serverNow() === undefined)
+    await client
+      .tokensOf(wsUrl)
+      .get(signal)
+      .catch(() => {});
   await ensureServiceTime(context);
   await storeClockSkew(context);
   await storeTargets(context, directory);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { exitCode } from "../../../src/model/failure.ts";
 import { requestPriority } from "../../../src/service/http/request.ts";
 import { readPage, startServedClient } from "../../support/service/client-harness.ts";
-import { allScopes, grantToken, reply, sendGzip, sendJson } from "../../support/service/stub-service.ts";
+import { allScopes, hang, reply, sendGzip, sendJson } from "../../support/service/stub-service.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -41,13 +41,8 @@ describe("access tokens", () => {
   });
 
   it("A2: a service that rejects every token gets two requests and one cross-check, then rare probes", async () => {
-    const { client, clock, stub, failureOf, codeOf } = await startServedClient({
-      respond: (_, response) => reply(response, 401),
-    });
-    expect(await failureOf(asset)).toMatchObject({
-      code: "auth_failed",
-      exit: exitCode.credentials,
-    });
+    const { client, clock, stub, failureOf, codeOf } = await startServedClient({ respond: () => 401 });
+    expect(await failureOf(asset)).toMatchObject({ code: "auth_failed", exit: exitCode.credentials });
     expect(stub.requests.map(({ path }) => path.split("/")[2])).toEqual(["asset", "asset", "market"]);
     expect(stub.tokenRequests).toHaveLength(2);
     expect(client.health().authState).toBe("auth_failed");
@@ -65,28 +60,17 @@ describe("access tokens", () => {
     expect(waits.at(-1)).toBeGreaterThan(3 * minute);
   });
 
-  it("A2: recovers at the next probe when the service accepts tokens again", async () => {
-    let isBroken = true;
-    const { client, clock, codeOf } = await startServedClient({
-      respond: (_, response) => reply(response, isBroken ? 401 : 200),
-    });
-    expect(await codeOf(asset)).toBe("auth_failed");
-    isBroken = false;
-    await clock.advance(2 * minute);
-    expect(await codeOf(asset)).toBeUndefined();
-    expect(client.health().authState).toBe("ok");
-  });
-
   const tickers = ["futures", "perpetuals", "options"].map((derivativeType) => ({
     endpoint: "/derivatives/ticker/{derivativeType}",
     params: { derivativeType },
   }));
+  const [ticker = asset] = tickers;
   const caps = { endpoint: "/market-cap" };
 
   it("A2: an endpoint that rejects tokens which others accept is parked alone, probed at growing intervals, and recovers", async () => {
     let isBroken = true;
     const { client, clock, stub, failureOf, codeOf } = await startServedClient({
-      respond: ({ path }, response) => reply(response, isBroken && path.includes("/ticker/") ? 401 : 200),
+      respond: ({ path }) => (isBroken && path.includes("/ticker/") ? 401 : 200),
     });
     for (let at = 0; at < 120; at++) {
       const [cap, ...others] = await Promise.all([caps, ...tickers].map(failureOf));
@@ -117,7 +101,7 @@ describe("access tokens", () => {
   ])("A2: an endpoint that rejects tokens %s does not affect the others", async (_, rejecting) => {
     let brokenPaths: string[] = [];
     const { client, failureOf, codeOf } = await startServedClient({
-      respond: ({ path }, response) => reply(response, brokenPaths.includes(path) ? 401 : 200),
+      respond: ({ path }) => (brokenPaths.includes(path) ? 401 : 200),
     });
     // The endpoints that will break succeeded last, so they would be the first cross-checks.
     for (const request of [caps, asset, ...rejecting]) expect(await codeOf(request)).toBeUndefined();
@@ -130,10 +114,8 @@ describe("access tokens", () => {
   it("A2: one such endpoint does not stop the others from recovering after all rejected the token", async () => {
     let answering: string | undefined;
     const { client, clock, failureOf, codeOf } = await startServedClient({
-      respond: ({ path }, response) =>
-        reply(response, answering !== undefined && path.includes(answering) ? 200 : 401),
+      respond: ({ path }) => (answering !== undefined && path.includes(answering) ? 200 : 401),
     });
-    const [ticker = asset] = tickers;
     expect(await codeOf(ticker)).toBe("auth_failed");
     expect(client.health().authState).toBe("auth_failed");
     answering = "/asset";
@@ -158,7 +140,6 @@ describe("access tokens", () => {
         else reply(response);
       },
     });
-    const [ticker = asset] = tickers;
     expect((await failureOf(ticker))?.exit).toBe(exitCode.credentials);
     expect(revocations).toBe(2);
     expect([await codeOf(ticker), client.health().authState]).toEqual([undefined, "ok"]);
@@ -167,12 +148,8 @@ describe("access tokens", () => {
   it("A2: a failed cross-check decides nothing", async () => {
     let down = true;
     const { client, failureOf } = await startServedClient({
-      respond: ({ path }, response) => {
-        if (path.includes("/ticker/")) return reply(response, 401);
-        return reply(response, down ? 503 : 404);
-      },
+      respond: ({ path }) => (path.includes("/ticker/") ? 401 : down ? 503 : 404),
     });
-    const [ticker = asset] = tickers;
     expect((await failureOf({ ...ticker, maxAttempts: 2 }))?.family).toBe("retry");
     expect(client.health().authState).toBe("ok");
     down = false;
@@ -183,27 +160,24 @@ describe("access tokens", () => {
     const { client, clock, stub } = await startServedClient();
     const ws = stub.baseUrl.replace("http", "ws");
     const [rest, feed] = await clock.runUntil(
-      Promise.all([client.tokens.get(stub.baseUrl), client.tokens.get(ws)]),
+      Promise.all([client.tokensOf(stub.baseUrl).get(), client.tokensOf(ws).get()]),
     );
     expect(rest.text).not.toBe(feed.text);
-    client.tokens.reportRejected(ws, rest);
-    expect(await client.tokens.get(ws)).toBe(feed);
+    client.tokensOf(ws).reportRejected(rest);
+    expect(await client.tokensOf(ws).get()).toBe(feed);
     expect(stub.tokenRequests.map(({ body }) => body.audience).sort()).toEqual([stub.baseUrl, ws].sort());
   });
 
   it.each([0, -5, 1, "3", "soon", null, undefined, 1e12, Number.NaN])(
     "A4: expires_in %s causes at most one token request per 30 seconds",
     async (expires_in) => {
-      const { client, clock, stub } = await startServedClient({
-        respondToTokenRequest: (_, response, count) =>
-          sendJson(response, { access_token: `token-${count}`, expires_in }),
-      });
+      const { client, clock, stub } = await startServedClient({ token: { expires_in } });
       for (let at = 0; at < 60; at++) {
-        await clock.runUntil(client.tokens.get(stub.baseUrl));
+        await clock.runUntil(client.tokensOf(stub.baseUrl).get());
         await clock.advance(1000);
       }
       expect(stub.tokenRequests.length).toBeLessThanOrEqual(2);
-      const { firstSeenAt, expiresAt } = await clock.runUntil(client.tokens.get(stub.baseUrl));
+      const { firstSeenAt, expiresAt } = await clock.runUntil(client.tokensOf(stub.baseUrl).get());
       expect(expiresAt - firstSeenAt).toBeGreaterThanOrEqual(30_000);
       expect(expiresAt - firstSeenAt).toBeLessThanOrEqual(86_400_000);
     },
@@ -218,7 +192,7 @@ describe("access tokens", () => {
         }),
     });
     for (let at = 0; at < 90; at++) {
-      const token = await clock.runUntil(client.tokens.get(stub.baseUrl));
+      const token = await clock.runUntil(client.tokensOf(stub.baseUrl).get());
       expect(token.firstSeenAt).toBe(0);
       await clock.advance(6000);
     }
@@ -228,9 +202,8 @@ describe("access tokens", () => {
 
   it("A4: a 401 causes a refresh however new the token is, even if the service returns the same token", async () => {
     const { stub, codeOf } = await startServedClient({
-      respondToTokenRequest: (_, response) =>
-        sendJson(response, { access_token: "cached", expires_in: 3600 }),
-      respond: (_, response, count) => reply(response, count === 1 ? 401 : 200),
+      token: { access_token: "cached", expires_in: 3600 },
+      respond: ({ count }) => (count === 1 ? 401 : 200),
     });
     expect(await codeOf(asset)).toBeUndefined();
     expect(stub.tokenRequests).toHaveLength(2);
@@ -239,8 +212,7 @@ describe("access tokens", () => {
   it("A5: a four-hour outage of the token endpoint has no effect", async () => {
     let down = false;
     const { client, clock, stub, send, codeOf } = await startServedClient({
-      respondToTokenRequest: (request, response, count) =>
-        down ? reply(response, 503) : grantToken(request, response, count),
+      respondToTokenRequest: () => (down ? 503 : 200),
     });
     await send(asset);
     await clock.advance(19 * hour);
@@ -263,10 +235,7 @@ describe("access tokens", () => {
   it("A5: a token endpoint that hangs for 40 seconds is asked every three, and the first token counts", async () => {
     let isHanging = true;
     const { client, clock, stub, pass } = await startServedClient({
-      respondToTokenRequest: (request, response, count) => {
-        if (isHanging) response.on("close", clock.beginWait());
-        else grantToken(request, response, count);
-      },
+      respondToTokenRequest: (_, response) => (isHanging ? hang(clock, response) : 200),
     });
     const answer = client.request(asset, readPage);
     await pass(3_100);
@@ -280,9 +249,7 @@ describe("access tokens", () => {
   });
 
   it("A5: a snapshot does not wait for a token without end", async () => {
-    const { clock, codeOf } = await startServedClient({
-      respondToTokenRequest: (_, response) => reply(response, 503),
-    });
+    const { clock, codeOf } = await startServedClient({ respondToTokenRequest: () => 503 });
     const snapshot = { ...asset, priority: requestPriority.snapshot };
     expect(await codeOf(snapshot)).toBe("auth_unreachable");
     expect(clock.monotonic()).toBeGreaterThanOrEqual(20 * minute);
@@ -291,8 +258,7 @@ describe("access tokens", () => {
 
   it("A2: after two revocations in a row the next token is asked for within 75 seconds", async () => {
     const { clock, stub, codeOf } = await startServedClient({
-      respond: ({ token }, response) =>
-        reply(response, ["token-1", "token-2"].includes(token ?? "") ? 401 : 200),
+      respond: ({ token }) => (["token-1", "token-2"].includes(token ?? "") ? 401 : 200),
     });
     while ((await codeOf(asset)) !== undefined) await clock.advance(1_000);
     expect(stub.tokenRequests).toHaveLength(3);
@@ -301,13 +267,13 @@ describe("access tokens", () => {
 
   it("A9: a wall clock step of a day does not change the lifetime of a token", async () => {
     const { client, clock, stub } = await startServedClient();
-    const first = await clock.runUntil(client.tokens.get(stub.baseUrl));
+    const first = await clock.runUntil(client.tokensOf(stub.baseUrl).get());
     clock.stepWallClock(24 * hour);
-    expect(await client.tokens.get(stub.baseUrl)).toBe(first);
+    expect(await client.tokensOf(stub.baseUrl).get()).toBe(first);
     clock.stepWallClock(-48 * hour);
-    expect(await client.tokens.get(stub.baseUrl)).toBe(first);
+    expect(await client.tokensOf(stub.baseUrl).get()).toBe(first);
     await clock.advance(24 * hour);
-    expect((await clock.runUntil(client.tokens.get(stub.baseUrl))).text).toBe("token-2");
+    expect((await clock.runUntil(client.tokensOf(stub.baseUrl).get())).text).toBe("token-2");
   });
 
   it("A10: after 25 hours of suspension the old token is not sent any more", async () => {
@@ -327,9 +293,9 @@ describe("access tokens", () => {
           ...(count === 1 ? { scope: allScopes } : {}),
         }),
     });
-    const first = await clock.runUntil(client.tokens.get(stub.baseUrl));
+    const first = await clock.runUntil(client.tokensOf(stub.baseUrl).get());
     expect(first.scopes?.has("read:LX")).toBe(true);
-    client.tokens.reportRejected(stub.baseUrl, first);
-    expect((await clock.runUntil(client.tokens.get(stub.baseUrl))).scopes).toBeUndefined();
+    client.tokensOf(stub.baseUrl).reportRejected(first);
+    expect((await clock.runUntil(client.tokensOf(stub.baseUrl).get())).scopes).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
 import { startServedClient } from "../../support/service/client-harness.ts";
-import { allScopes, grantToken, reply, sendJson } from "../../support/service/stub-service.ts";
+import { allScopes, reply, sendJson } from "../../support/service/stub-service.ts";
 
 const minute = 60_000;
 const asset = { endpoint: "/asset" };
@@ -11,7 +11,7 @@ describe("credentials", () => {
     "A6: credentials rejected with %i are sent again only every five minutes",
     async (status) => {
       const { client, clock, stub, failureOf } = await startServedClient({
-        respondToTokenRequest: (_, response) => sendJson(response, { error: "invalid_client" }, status),
+        respondToTokenRequest: () => status,
       });
       const failure = await failureOf(asset);
       expect(failure).toBeInstanceOf(Failure);
@@ -35,12 +35,7 @@ describe("credentials", () => {
   it("A6: a rotated secret is used at once, without a restart", async () => {
     let secret = "the-old-secret";
     const { client, clock, failureOf } = await startServedClient(
-      {
-        respondToTokenRequest: (request, response, count) =>
-          request.body.client_secret === "the-new-secret"
-            ? grantToken(request, response, count)
-            : sendJson(response, { error: "invalid_client" }, 401),
-      },
+      { respondToTokenRequest: ({ body }) => (body.client_secret === "the-new-secret" ? 200 : 401) },
       { readSecret: async () => `${secret}\n` },
     );
     expect((await failureOf(asset))?.code).toBe("credentials_rejected");
@@ -52,8 +47,7 @@ describe("credentials", () => {
 
   it("A6: rejected credentials have no effect until the current token expires", async () => {
     const { client, clock, send, failureOf } = await startServedClient({
-      respondToTokenRequest: (request, response, count) =>
-        count === 1 ? grantToken(request, response, count) : reply(response, 401),
+      respondToTokenRequest: ({ count }) => (count === 1 ? 200 : 401),
     });
     await send(asset);
     await clock.advance(20 * 60 * minute);
@@ -153,8 +147,7 @@ describe("scopes", () => {
         isDown
           ? reply(response, 503)
           : sendJson(response, { access_token: `${profile}-${count}`, expires_in: 86_400 }),
-      respond: ({ path, token }, response) =>
-        reply(response, path === "/v3/ohlcv" && token?.startsWith("narrow") ? 403 : 200),
+      respond: ({ path, token }) => (path === "/v3/ohlcv" && token?.startsWith("narrow") ? 403 : 200),
     });
     const failure = await failureOf(bars);
     expect(failure).toMatchObject({ code: "forbidden", family: "operator", exit: exitCode.incomplete });
@@ -181,9 +174,8 @@ describe("scopes", () => {
     ["lists no scopes", undefined],
   ])("A11: a single 403 parks nothing, if the token %s", async (_, scope) => {
     const { client, clock, stub, failureOf } = await startServedClient({
-      respondToTokenRequest: (_request, response) =>
-        sendJson(response, { access_token: "token-1", expires_in: 86_400, scope }),
-      respond: (_request, response, count) => reply(response, count === 1 ? 403 : 200),
+      token: { scope },
+      respond: ({ count }) => (count === 1 ? 403 : 200),
     });
     expect(await failureOf(caps)).toBeUndefined();
     expect(clock.monotonic()).toBeLessThan(5_000);
@@ -193,11 +185,7 @@ describe("scopes", () => {
 
   it("A11: what cannot be fetched later is probed every minute, with a new token every ten", async () => {
     const scope = allScopes.replace("read:market-cap ", "");
-    const { clock, stub, failureOf } = await startServedClient({
-      respondToTokenRequest: (_, response, count) =>
-        sendJson(response, { access_token: `token-${count}`, expires_in: 86_400, scope }),
-      respond: (_, response) => reply(response, 403),
-    });
+    const { clock, stub, failureOf } = await startServedClient({ token: { scope }, respond: () => 403 });
     // The token lacks the scope, so the first 403 decides.
     const failure = await failureOf(caps);
     expect(failure?.summary).toMatch(
@@ -214,9 +202,7 @@ describe("scopes", () => {
 
   it("A11: an index that was denied before its type is retried with its type", async () => {
     let isAllowed = false;
-    const { clock, codeOf } = await startServedClient({
-      respond: (_, response) => reply(response, isAllowed ? 200 : 403),
-    });
+    const { clock, codeOf } = await startServedClient({ respond: () => (isAllowed ? 200 : 403) });
     const ask = (indexId: string) => codeOf({ endpoint: "/ohlcv", query: { indexType: "GWA", indexId } });
     // One denied index shows nothing about the others, two show that the type is denied.
     expect([await ask("first"), await ask("second")]).toEqual(["index_forbidden", "forbidden"]);
@@ -227,7 +213,7 @@ describe("scopes", () => {
 
   it("A11: a derivative type that is denied parks neither the others nor the scope", async () => {
     const { client, failureOf } = await startServedClient({
-      respond: ({ path }, response) => reply(response, path.endsWith("/options") ? 403 : 200),
+      respond: ({ path }) => (path.endsWith("/options") ? 403 : 200),
     });
     const ask = (derivativeType: string) =>
       failureOf({ endpoint: "/derivatives/ticker/{derivativeType}", params: { derivativeType } });
@@ -246,10 +232,7 @@ describe("scopes", () => {
     ["is missing", undefined],
     ["lists others", "read:ohlcv"],
   ])("H12: a token whose scope %s is tried before a scope counts as missing", async (_, scope) => {
-    const { stub, failureOf } = await startServedClient({
-      respondToTokenRequest: (_request, response) =>
-        sendJson(response, { access_token: "token-1", expires_in: 86_400, scope }),
-    });
+    const { stub, failureOf } = await startServedClient({ token: { scope } });
     expect(await failureOf(caps)).toBeUndefined();
     expect(stub.requests.map(({ path }) => path)).toEqual(["/v3/market-cap"]);
   });
@@ -262,9 +245,8 @@ describe("scopes", () => {
     ["/ohlcv", undefined, 3],
   ])("A12: without the LX scope %s continues for the other indices", async (endpoint, scope, requests) => {
     const { stub, failureOf } = await startServedClient({
-      respondToTokenRequest: (_, response) =>
-        sendJson(response, { access_token: "token-1", expires_in: 86_400, scope }),
-      respond: ({ query }, response) => reply(response, query.indexType === "LX" ? 403 : 200),
+      token: { scope },
+      respond: ({ query }) => (query.indexType === "LX" ? 403 : 200),
     });
     const ask = (indexType: string) => failureOf({ endpoint, query: { indexType } });
     expect((await ask("LX"))?.message).toContain("read:LX");
@@ -279,10 +261,8 @@ describe("scopes", () => {
     async (endpoint) => {
       let isLxAllowed = true;
       const { stub, failureOf, codeOf } = await startServedClient({
-        respondToTokenRequest: (_, response) =>
-          sendJson(response, { access_token: "t", expires_in: 86_400, scope: "read:LX" }),
-        respond: ({ query }, response) =>
-          reply(response, query.indexType === "LX" && isLxAllowed ? 200 : 403),
+        token: { scope: "read:LX" },
+        respond: ({ query }) => (query.indexType === "LX" && isLxAllowed ? 200 : 403),
       });
       const ask = (indexType: string) => codeOf({ endpoint, query: { indexType } });
       expect([await ask("LX"), await ask("GWA"), await ask("GWA")]).toEqual([

@@ -5,6 +5,8 @@ import { readPage, startServedClient } from "../../support/service/client-harnes
 import { hang, pause, reply } from "../../support/service/stub-service.ts";
 
 const asset = { endpoint: "/asset" };
+const times = <T>(count: number, make: (n: number) => T) => Array.from({ length: count }, (_, n) => make(n));
+
 /** A server that counts its concurrent requests and answers each after a second. */
 async function startSlowService(concurrency: number, answer: (response: ServerResponse) => void = reply) {
   let current = 0;
@@ -30,7 +32,7 @@ describe("bulkhead", () => {
       limits.add(client.health().condition.concurrency);
       reply(response);
     });
-    await clock.runUntil(Promise.all(Array.from({ length: 60 }, () => client.request(asset, readPage))));
+    await clock.runUntil(Promise.all(times(60, () => client.request(asset, readPage))));
     expect(load.max).toBe(5);
     expect([...limits]).toEqual([2, 3, 4, 5]);
   });
@@ -41,12 +43,9 @@ describe("bulkhead", () => {
       isHanging ? hang(clock, response) : reply(response),
     );
     const limit = () => client.health().condition.concurrency;
+    const request = { ...asset, maxAttempts: 1 };
     const many = (count: number) =>
-      clock.runUntil(
-        Promise.allSettled(
-          Array.from({ length: count }, () => client.request({ ...asset, maxAttempts: 1 }, readPage)),
-        ),
-      );
+      clock.runUntil(Promise.allSettled(times(count, () => client.request(request, readPage))));
     await many(60);
     expect(limit()).toBe(8);
     isHanging = true;
@@ -74,7 +73,7 @@ describe("bulkhead", () => {
     );
     const ended = new AbortController();
     const history = { endpoint: "/ohlcv", priority: requestPriority.history, signal: ended.signal };
-    const pages = Array.from({ length: 200 }, () => client.request(history, readPage).catch(() => {}));
+    const pages = times(200, () => client.request(history, readPage).catch(() => {}));
     await pass(410_000);
     expect(maxInFlight).toBe(4);
     const waits: number[] = [];
@@ -113,20 +112,18 @@ describe("bulkhead", () => {
         if (!busy) void next();
       },
     });
-    const pages = await clock.runUntil(
-      Promise.all(Array.from({ length: 20 }, () => client.request(asset, readPage))),
-    );
+    const pages = await clock.runUntil(Promise.all(times(20, () => client.request(asset, readPage))));
     expect(pages).toHaveLength(20);
     expect(stub.requests.length).toBeLessThan(40);
   });
 
   it("H8: requests that an open breaker holds back take no turn from the others", async () => {
     const { client, clock, stub, send, pass } = await startServedClient(
-      { respond: ({ path }, response) => reply(response, path === "/v3/market" ? 500 : 200) },
+      { respond: ({ path }) => (path === "/v3/market" ? 500 : 200) },
       { maxRequestsPerSecond: 4 },
     );
     // All wait for the rate when the breaker opens; those left over must not be counted as started.
-    const failing = Array.from({ length: 200 }, () =>
+    const failing = times(200, () =>
       client.request({ endpoint: "/market", maxAttempts: 1, priority: requestPriority.head }, readPage),
     );
     const failed = Promise.allSettled(failing);
@@ -161,14 +158,14 @@ describe("bulkhead", () => {
 
   it("applies the rate limit to polls too", async () => {
     const { client, clock, stub } = await startServedClient({}, { maxRequestsPerSecond: 4 });
-    const requests = Array.from({ length: 40 }, (_, n) => {
+    const requests = times(40, (n) => {
       const priority = n % 2 === 0 ? requestPriority.head : requestPriority.history;
       return client.request({ ...asset, priority }, readPage);
     });
     await clock.runUntil(Promise.all(requests));
-    const times = stub.requests.map(({ at }) => at).sort((a, b) => a - b);
-    for (const [n, at] of times.entries()) expect(at).toBeGreaterThanOrEqual(n * 250 - 1);
-    expect(times.at(-1)).toBeLessThan(11_000);
+    const starts = stub.requests.map(({ at }) => at).sort((a, b) => a - b);
+    for (const [n, at] of starts.entries()) expect(at).toBeGreaterThanOrEqual(n * 250 - 1);
+    expect(starts.at(-1)).toBeLessThan(11_000);
   });
 
   it("B17: snapshots go before history, even if they use most of the rate, and so do their retries", async () => {
@@ -185,9 +182,7 @@ describe("bulkhead", () => {
     );
     const ended = new AbortController();
     const { signal } = ended;
-    const pages = Array.from({ length: 30 }, () =>
-      client.request({ ...asset, signal }, readPage).catch(() => {}),
-    );
+    const pages = times(30, () => client.request({ ...asset, signal }, readPage).catch(() => {}));
     await pass(5_000);
     const waits: number[] = [];
     const poll = async () => {
@@ -216,8 +211,8 @@ describe("bulkhead", () => {
       const { client, clock, stub, poll } = await startServedClient({}, { maxRequestsPerSecond: 1 });
       const ended = new AbortController();
       const request = { endpoint: "/market", priority: requestPriority[kind] };
-      const polls = Array.from({ length: 12 }, () => poll(request, 0, ended.signal));
-      const pages = Array.from({ length: 12 }, (_, n) =>
+      const polls = times(12, () => poll(request, 0, ended.signal));
+      const pages = times(12, (n) =>
         client.request(
           { ...asset, priority: n % 2 === 0 ? requestPriority.expiring : requestPriority.history },
           readPage,

@@ -10,7 +10,7 @@ describe("an endpoint that fails", () => {
   it("H8: a dead endpoint delays no request to the others, and is probed until it works again", async () => {
     let isDead = true;
     const { client, clock, stub, pass, poll } = await startServedClient({
-      respond: ({ path }, response) => reply(response, isDead && path.endsWith("/market-cap") ? 500 : 200),
+      respond: ({ path }) => (isDead && path.endsWith("/market-cap") ? 500 : 200),
     });
     const ended = new AbortController();
     const answeredAt: number[] = [];
@@ -67,7 +67,7 @@ describe("an endpoint that fails", () => {
 
   it("H8: an endpoint that few callers request is dead after little more than a minute", async () => {
     const { client, clock, send } = await startServedClient({
-      respond: ({ path }, response) => reply(response, path.endsWith("/asset") ? 200 : 500),
+      respond: ({ path }) => (path.endsWith("/asset") ? 200 : 500),
     });
     await send({ endpoint: "/asset" });
     const requestUntilDead = async () => {
@@ -100,7 +100,7 @@ describe("an endpoint that fails", () => {
 
 it("B3: bare 429s for three of ten seconds starve neither heads nor snapshots nor history", async () => {
   const { clock, pass, poll } = await startServedClient({
-    respond: (_, response) => reply(response, clock.monotonic() % 10_000 < 3_000 ? 429 : 200),
+    respond: () => (clock.monotonic() % 10_000 < 3_000 ? 429 : 200),
   });
   const stop = new AbortController();
   const answered = { history: [0], head: [0], snapshot: [0] };

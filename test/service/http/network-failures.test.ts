@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { Failure } from "../../../src/model/failure.ts";
+import { exitCode, type Failure } from "../../../src/model/failure.ts";
 import { findRoute, toNetworkFailure } from "../../../src/service/http/network-failures.ts";
 import { UNUSED_PORT } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -76,6 +76,7 @@ describe("network failures", () => {
   it("B13: a refused connection, a host without TLS and a slow one are named by their address", async () => {
     const refused = await failureFrom(`http://127.0.0.1:${UNUSED_PORT}`);
     expect(refused?.message).toContain(`127.0.0.1:${UNUSED_PORT} refused the connection (ECONNREFUSED)`);
+    expect(refused).toMatchObject({ code: "connection_refused", family: "retry", exit: exitCode.tryLater });
     expect(refused?.remedy).toContain("check the address and port");
 
     const { clock, stub, logLines, failureOf } = await startServedClient({

@@ -17,7 +17,7 @@ describe("an outage while a stream without history is synced", () => {
   it("B4: costs 30 requests in the first minute, and is over three seconds after the service is back", async () => {
     let isDown = false;
     const { client, clock, stub, pass, poll } = await startServedClient({
-      respond: (_, response) => reply(response, isDown ? 503 : 200),
+      respond: () => (isDown ? 503 : 200),
     });
     let rings = 0;
     client.bell.on("ring", () => void rings++);
@@ -139,9 +139,7 @@ describe("an outage while a stream without history is synced", () => {
 
   it("the greeting of the websocket makes REST probe at once", async () => {
     let isDown = true;
-    const { client, clock, pass } = await startServedClient({
-      respond: (_, response) => reply(response, isDown ? 503 : 200),
-    });
+    const { client, clock, pass } = await startServedClient({ respond: () => (isDown ? 503 : 200) });
     const request = client.request({ endpoint: "/asset", maxAttempts: 100 }, readPage);
     await pass(600_000);
     expect(client.isDown()).toBe(true);

@@ -1,25 +1,15 @@
 import type { ServerResponse } from "node:http";
 import { inspect } from "node:util";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import { walkListPages } from "../../../src/service/pagination/list-walk.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { createTestClient, readPage } from "../../support/service/client-harness.ts";
-import {
-  reply,
-  type StubService,
-  sendGzip,
-  sendJson,
-  startStubService,
-} from "../../support/service/stub-service.ts";
+import { readPage, startServedClient } from "../../support/service/client-harness.ts";
+import { reply, sendGzip, sendJson } from "../../support/service/stub-service.ts";
 
 const secret = "kestrel-secret/with+signs=&yes";
 const tokenText = "kestrel.token+with/odd=signs";
 /** Matches any part of the secret and of the token. */
 const canary = /kestrel/i;
-
-let stub: StubService | undefined;
-afterEach(async () => stub?.stop());
 
 /** Everything that a logger, a crash report or an operator could see of an error. */
 function inspectAll(error: unknown): string {
@@ -44,13 +34,14 @@ const badResponses: Record<string, BadResponse> = {
       400,
     ),
   "400 in plain text": (response) => void response.writeHead(400).end(echo),
-  "401": (response) => sendJson(response, { message: echo }, 401),
-  "403": (response) => sendJson(response, { message: echo }, 403),
-  "404": (response) => sendJson(response, { message: echo }, 404),
-  "409": (response) => sendJson(response, { message: echo }, 409),
   "418": (response) => sendJson(response, { message: echo, errors: [null, 7, { message: null }] }, 418),
   "429": (response) => sendJson(response.setHeader("retry-after", echo), { message: echo }, 429),
-  "500": (response) => sendJson(response, { message: echo }, 500),
+  ...Object.fromEntries(
+    [401, 403, 404, 409, 500].map((status) => [
+      String(status),
+      (response: ServerResponse) => sendJson(response, { message: echo }, status),
+    ]),
+  ),
   "302": (response) =>
     void response.writeHead(302, { location: `http://elsewhere.example/?access_token=${tokenText}` }).end(),
   "a page that is not JSON": (response) => void response.end(echo),
@@ -75,77 +66,59 @@ const badTokenResponses: Record<string, BadResponse> = {
   "a reset": (response) => void response.socket?.resetAndDestroy(),
 };
 
-async function collectOutput(respond: BadResponse, respondToToken?: BadResponse): Promise<string> {
-  const clock = new ManualClock();
-  stub = await startStubService({
-    clock,
-    respond: (_, response) => respond(response),
-    respondToTokenRequest: (_, response) =>
-      respondToToken
-        ? respondToToken(response)
-        : sendJson(response, { access_token: tokenText, expires_in: 86_400, token_type: "Bearer" }),
-  });
-  const { client, logLines, events } = createTestClient(stub.baseUrl, clock, {
-    readSecret: async () => `${secret}\n`,
-  });
+/** Everything that is seen of a client that gets these responses, and what it sent. */
+async function collectOutput(
+  respond: BadResponse,
+  respondToToken: (response: ServerResponse) => unknown = () => 200,
+) {
+  const { client, clock, stub, logLines, events } = await startServedClient(
+    {
+      respond: (_, response) => respond(response),
+      respondToTokenRequest: (_, response) => respondToToken(response),
+      token: { access_token: tokenText },
+    },
+    { readSecret: async () => `${secret}\n` },
+  );
+  const range = { from: 0, until: clock.now() * 1000 };
+  const walk = { endpoint: "/index-ticker", filters: { indexId: "x" }, ...range } as const;
   const output: string[] = [];
-  const attempts = [
+  const collect = async (pages: AsyncIterable<unknown>) => {
+    for await (const page of pages) output.push(inspect(page));
+  };
+  const attempts: readonly (() => Promise<unknown>)[] = [
     () => client.request({ endpoint: "/asset", maxAttempts: 3 }, readPage),
     () => client.request({ endpoint: "/ohlcv", query: { indexType: "LX" }, maxAttempts: 2 }, readPage),
-    async () => {
-      const walk = {
-        endpoint: "/index-ticker",
-        filters: { indexId: "x" },
-        from: 0,
-        until: clock.now() * 1000,
-      } as const;
-      for await (const { position } of walkHistoryPages(client, walk, readPage))
-        output.push(inspect(position));
-    },
-    async () => {
-      for await (const page of walkListPages(client, { endpoint: "/exchange-ticker" }, readPage))
-        output.push(inspect(page));
-    },
+    () => collect(walkHistoryPages(client, walk, readPage)),
+    () => collect(walkListPages(client, { endpoint: "/exchange-ticker" }, readPage)),
   ];
   let failed = 0;
   for (const attempt of attempts) {
-    await clock.runUntil(
-      attempt().then(
-        () => {},
-        (error: unknown) => {
-          failed++;
-          output.push(inspectAll(error));
-        },
-      ),
-    );
+    const result = await clock.runUntil(attempt().catch((error: unknown) => error));
+    if (result instanceof Error) failed++;
+    output.push(inspectAll(result));
   }
   expect(failed).toBeGreaterThan(0);
   expect(stub.tokenRequests.length).toBeGreaterThan(0);
-  output.push(
-    inspect(logLines, { depth: 12 }),
-    inspect(events, { depth: 12 }),
-    inspectAll(client.health().lastFailure),
-  );
-  output.push(inspect(client.health(), { depth: 12 }));
-  return output.join("\n");
+  output.push(inspect([logLines, events, client.health()], { depth: 12 }));
+  output.push(inspectAll(client.health().lastFailure));
+  return { output: output.join("\n"), stub };
 }
 
 describe("logs, events and errors contain neither secret nor token when", () => {
   it.each(Object.keys(badResponses))("the service answers with %s", async (name) => {
-    const output = await collectOutput(badResponses[name] as BadResponse);
+    const { output } = await collectOutput(badResponses[name] as BadResponse);
     expect(output.length).toBeGreaterThan(500);
     expect(output).not.toMatch(canary);
   });
 
   it.each(Object.keys(badTokenResponses))("the token endpoint answers with %s", async (name) => {
-    expect(
-      await collectOutput((response) => reply(response), badTokenResponses[name] as BadResponse),
-    ).not.toMatch(canary);
+    const { output } = await collectOutput((response) => reply(response), badTokenResponses[name]);
+    expect(output).not.toMatch(canary);
   });
 
   it("self-check: the requests themselves contain secret and token", async () => {
-    await collectOutput(badResponses["500"] as BadResponse);
-    expect(JSON.stringify(stub?.tokenRequests)).toMatch(canary);
-    expect(stub?.requests[0]?.token).toBe(tokenText);
+    const { stub } = await collectOutput(badResponses["500"] as BadResponse);
+    expect(JSON.stringify(stub.tokenRequests)).toMatch(canary);
+    expect(stub.requests[0]?.token).toBe(tokenText);
   });
 });

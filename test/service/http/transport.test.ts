@@ -4,7 +4,6 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { exitCode, Failure } from "../../../src/model/failure.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
-import { UNUSED_PORT } from "../../support/free-port.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { createTestClient, readPage, startServedClient } from "../../support/service/client-harness.ts";
 import { reply, type StubServiceOptions, sendJson } from "../../support/service/stub-service.ts";
@@ -12,7 +11,7 @@ import { reply, type StubServiceOptions, sendJson } from "../../support/service/
 const asset = { endpoint: "/asset" };
 afterEach(() => void vi.unstubAllEnvs());
 
-const start = (respond: NonNullable<StubServiceOptions["respond"]> = (_, response) => reply(response)) =>
+const start = (respond: NonNullable<StubServiceOptions["respond"]> = () => 200) =>
   startServedClient({ respond });
 
 describe("error statuses", () => {
@@ -35,14 +34,14 @@ describe("error statuses", () => {
   });
 
   it("B6: a 404 is not retried, and one missing record raises no alarm", async () => {
-    const { stub, failureOf } = await start((_, response) => reply(response, 404));
+    const { stub, failureOf } = await start(() => 404);
     const one = { endpoint: "/asset/{id}", params: { id: "gone" } };
     for (let at = 0; at < 5; at++) expect((await failureOf(one))?.code).toBe("not_found");
     expect(stub.requests).toHaveLength(5);
   });
 
   it("B6: when every path answers 404, the failure is upstream_version", async () => {
-    const { failureOf } = await start((_, response) => reply(response, 404));
+    const { failureOf } = await start(() => 404);
     const codes: (string | undefined)[] = [];
     for (const endpoint of ["/asset", "/market", "/exchange", "/ohlcv"]) {
       codes.push((await failureOf({ endpoint }))?.code);
@@ -52,8 +51,8 @@ describe("error statuses", () => {
 
   it("B6: a path that answers 404 for a hundred records is reported, although others succeed", async () => {
     let isBroken = true;
-    const { client, failureOf, codeOf } = await start(({ path }, response) =>
-      reply(response, path.endsWith("/ohlcv") && isBroken ? 404 : 200),
+    const { client, failureOf, codeOf } = await start(({ path }) =>
+      path.endsWith("/ohlcv") && isBroken ? 404 : 200,
     );
     const codeOfIndex = (indexId: string) => codeOf({ endpoint: "/ohlcv", query: { indexId } });
     const codes: (string | undefined)[] = [];
@@ -72,9 +71,7 @@ describe("error statuses", () => {
 
   it("B6: hundreds of missing records raise no alarm while the path still finds a known one", async () => {
     let isGone = false;
-    const { stub, codeOf } = await start(({ query }, response) =>
-      reply(response, query.indexId === "known" && !isGone ? 200 : 404),
-    );
+    const { stub, codeOf } = await start(({ query }) => (query.indexId === "known" && !isGone ? 200 : 404));
     const codeOfIndex = (indexId: string) => codeOf({ endpoint: "/ohlcv", query: { indexId } });
     expect(await codeOfIndex("known")).toBeUndefined();
     const codes = new Set<string | undefined>();
@@ -87,7 +84,7 @@ describe("error statuses", () => {
   });
 
   it("B6: repeated 404s of one record count as one record", async () => {
-    const { failureOf } = await start((_, response) => reply(response, 404));
+    const { failureOf } = await start(() => 404);
     for (let at = 0; at < 120; at++) {
       const query = { indexId: "one", timestamp: `2026-03-01T12:00:${at % 60}Z`, startAfter: `c${at}` };
       expect((await failureOf({ endpoint: "/ohlcv", query }))?.code).toBe("not_found");
@@ -105,7 +102,7 @@ describe("error statuses", () => {
   });
 
   it("B7: a 409 is retried three times, then the request fails", async () => {
-    const { client, stub, failureOf } = await start((_, response) => reply(response, 409));
+    const { client, stub, failureOf } = await start(() => 409);
     expect((await failureOf(asset))?.code).toBe("conflict");
     expect(stub.requests).toHaveLength(4);
     expect(client.health().condition.open_breakers).toEqual([]);
@@ -171,14 +168,6 @@ describe("connections", () => {
     expect(ended).toBeGreaterThanOrEqual(endsAt);
     expect(ended).toBeLessThan(endsAt + 30_000);
     expect(stub.requests).toHaveLength(chunks === 18 ? 1 : 2);
-  });
-
-  it("B13: a refused connection is reported and retried with backoff", async () => {
-    const clock = new ManualClock();
-    const { client } = createTestClient(`http://127.0.0.1:${UNUSED_PORT}`, clock);
-    const failure = await clock.runUntil(client.request(asset, readPage).catch((error: unknown) => error));
-    expect(failure).toMatchObject({ code: "connection_refused", family: "retry", exit: exitCode.tryLater });
-    expect(clock.monotonic()).toBeGreaterThan(1_000);
   });
 
   it("B13: an https address is never requested in plain text", async () => {
@@ -248,7 +237,7 @@ describe("connections", () => {
   });
 
   it("counts the bytes of a body whose memory the reader transferred", async () => {
-    const { client, clock, events } = await start((_, response) => reply(response));
+    const { client, clock, events } = await start(() => 200);
     const transfer = async ({ bytes }: ResponseBody) =>
       void structuredClone(bytes, { transfer: [bytes.buffer] });
     await clock.runUntil(client.request(asset, transfer));
@@ -284,9 +273,7 @@ describe("connections", () => {
 
 describe("clean-up", () => {
   it("leaves no listener on a long-lived signal, no timer and no hold", async () => {
-    const { client, clock } = await start((_, response, count) =>
-      reply(response, count % 3 === 0 ? 503 : 200),
-    );
+    const { client, clock } = await start(({ count }) => (count % 3 === 0 ? 503 : 200));
     const { signal } = new AbortController();
     const requests = Array.from({ length: 40 }, () => client.request({ ...asset, signal }, readPage));
     await clock.runUntil(Promise.allSettled(requests));

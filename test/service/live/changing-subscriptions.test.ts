@@ -15,21 +15,19 @@ describe("changing subscriptions while the feed runs", () => {
   it("subscribes to additions, unsubscribes removals, and leaves the rest alone", async () => {
     const list = new SubscriptionStates([gwa, kraken]);
     const feed = await startSubscribedFeed({}, { subscriptions: list });
-    const before = feed.server.lastConnection.received.length;
+    const before = feed.connection.received.length;
     list.replace([gwa, lx]);
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 3, 5_000);
-    expect(eventsOf(feed.server.lastConnection.received.slice(before))).toEqual([
+    await feed.advanceUntil(() => feed.count("subscribed") === 3, 5_000);
+    expect(eventsOf(feed.connection.received.slice(before))).toEqual([
       "UNSUBSCRIBE_EXCHANGE_TICKER kraken",
       "SUBSCRIBE_INDEX_TICKER LX",
     ]);
     expect(feed.messagesOf("subscribed").at(-1)?.subscription).toEqual(lx);
     expect(feed.server.upgrades).toBe(1);
     // A new connection starts with the current subscriptions.
-    feed.server.lastConnection.socket.terminate();
-    await feed.advanceUntil(
-      () => feed.server.connections.length === 2 && feed.messagesOf("subscribed").length === 5,
-    );
-    expect(eventsOf(feed.server.lastConnection.received)).toEqual([
+    feed.connection.socket.terminate();
+    await feed.advanceUntil(() => feed.server.connections.length === 2 && feed.count("subscribed") === 5);
+    expect(eventsOf(feed.connection.received)).toEqual([
       "SUBSCRIBE_INDEX_TICKER GWA",
       "SUBSCRIBE_INDEX_TICKER LX",
     ]);
@@ -41,10 +39,10 @@ describe("changing subscriptions while the feed runs", () => {
     await feed.waitUntil(() => feed.server.connections.length === 1);
     list.replace([gwa, lx]);
     await feed.clock.advance(5_000);
-    expect(feed.server.lastConnection.received).toEqual([]);
-    feed.server.lastConnection.sendEvent("CONNECTED");
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 2);
-    expect(eventsOf(feed.server.lastConnection.received)).toEqual([
+    expect(feed.connection.received).toEqual([]);
+    feed.connection.sendEvent("CONNECTED");
+    await feed.waitUntil(() => feed.count("subscribed") === 2);
+    expect(eventsOf(feed.connection.received)).toEqual([
       "SUBSCRIBE_INDEX_TICKER GWA",
       "SUBSCRIBE_INDEX_TICKER LX",
     ]);
@@ -63,7 +61,7 @@ describe("changing subscriptions while the feed runs", () => {
       { subscriptions: list },
     );
     list.replace([gwa, lx]);
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 3, 5_000);
+    await feed.advanceUntil(() => feed.count("subscribed") === 3, 5_000);
     expect(feed.messagesOf("parked")).toEqual([]);
     expect(feed.logLines).toContainEqual([
       { code: "404", message: "no such" },
@@ -81,15 +79,10 @@ describe("changing subscriptions while the feed runs", () => {
       { subscriptions: list },
     );
     list.replace([gwa, kraken]);
-    await feed.waitUntil(
-      () => feed.server.lastConnection.receivedEvents("SUBSCRIBE_EXCHANGE_TICKER").length === 1,
-    );
+    await feed.waitUntil(() => feed.received("SUBSCRIBE_EXCHANGE_TICKER") === 1);
     list.replace([gwa]);
-    feed.server.lastConnection.sendEvent("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "kraken" });
-    await feed.advanceUntil(
-      () => feed.server.lastConnection.receivedEvents("UNSUBSCRIBE_EXCHANGE_TICKER").length === 1,
-      5_000,
-    );
+    feed.connection.sendEvent("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "kraken" });
+    await feed.advanceUntil(() => feed.received("UNSUBSCRIBE_EXCHANGE_TICKER") === 1, 5_000);
     expect(feed.messagesOf("subscribed").map(({ subscription }) => subscription)).toEqual([gwa]);
   });
 
@@ -103,12 +96,12 @@ describe("changing subscriptions while the feed runs", () => {
       () => feed.server.connections[0]?.receivedEvents("SUBSCRIBE_INDEX_TICKER").length === 1,
     );
     await feed.clock.advance(10_000);
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 1_000);
+    await feed.waitUntil(() => feed.count("subscribed") === 1_000);
     const lastRequestIndex = () =>
-      feed.server.lastConnection.received.findLastIndex(({ indexId }) => indexId === "asset-0");
+      feed.connection.received.findLastIndex(({ indexId }) => indexId === "asset-0");
     await feed.waitUntil(() => lastRequestIndex() > 0);
     expect(lastRequestIndex()).toBeGreaterThan(999);
-    await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 60_000);
+    await feed.advanceUntil(() => feed.count("unconfirmed") === 1, 60_000);
     expect(feed.server.upgrades).toBe(1);
   });
 });

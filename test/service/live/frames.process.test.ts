@@ -1,28 +1,26 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { parseTickIdentity, readFrame } from "../../../src/service/live/frames.ts";
+import { readFrame, subscriptionKeysOfTick } from "../../../src/service/live/frames.ts";
 import { type startFeed, startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
 describe("E8: frames that no service should send", () => {
   const expectRecovery = async (feed: Awaited<ReturnType<typeof startFeed>>) => {
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 2, 10_000);
-    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA" });
+    await feed.advanceUntil(() => feed.count("subscribed") === 2, 10_000);
+    feed.sendTick();
     await feed.waitUntil(() => feed.ticks.length > 0);
   };
 
   it("JSON in a binary frame is read", async () => {
     const feed = await startSubscribedFeed();
-    feed.server.lastConnection.socket.send(Buffer.from('{"event":"INDEX_TICKER","indexType":"GWA"}'), {
-      binary: true,
-    });
+    feed.connection.socket.send(Buffer.from('{"event":"INDEX_TICKER","indexType":"GWA"}'), { binary: true });
     await feed.waitUntil(() => feed.ticks.length === 1);
   });
 
   it("binary garbage is counted and has no other effect", async () => {
     const feed = await startSubscribedFeed();
     for (let n = 0; n < 50; n++)
-      feed.server.lastConnection.socket.send(Buffer.concat([Buffer.from([0xff]), randomBytes(999)]));
+      feed.connection.socket.send(Buffer.concat([Buffer.from([0xff]), randomBytes(999)]));
     await feed.waitUntil(() => feed.unknown.length === 50);
     expect(feed.unknown[0]).toMatchObject({ event: "(binary)", reason: "not text" });
     expect(feed.server.upgrades).toBe(1);
@@ -32,21 +30,18 @@ describe("E8: frames that no service should send", () => {
     const feed = await startSubscribedFeed();
     const before = process.memoryUsage().arrayBuffers;
     const huge = Buffer.alloc(100_000_000, 120);
-    feed.server.lastConnection.socket.send(huge, { binary: false });
-    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
+    feed.connection.socket.send(huge, { binary: false });
+    await feed.waitUntil(() => feed.count("disconnected") === 1);
     expect(process.memoryUsage().arrayBuffers - before - huge.length).toBeLessThan(20_000_000);
-    expect(feed.unknown[0]).toMatchObject({
-      event: "(frame)",
-      reason: "ws_err_unsupported_message_length",
-    });
+    expect(feed.unknown[0]).toMatchObject({ event: "(frame)", reason: "ws_err_unsupported_message_length" });
     await expectRecovery(feed);
   });
 
   it("a message with too many fragments closes the connection", async () => {
     const feed = await startSubscribedFeed();
-    const { socket } = feed.server.lastConnection;
+    const { socket } = feed.connection;
     for (let n = 0; n < 5_000; n++) socket.send("x", { fin: false });
-    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
+    await feed.waitUntil(() => feed.count("disconnected") === 1);
     expect(feed.unknown[0]?.reason).toMatch(/^ws_err_/);
     await expectRecovery(feed);
   });
@@ -58,8 +53,8 @@ describe("E8: frames that no service should send", () => {
     ["an opcode that does not exist", Buffer.from([0x83, 0]), "ws_err_invalid_opcode"],
   ])("%s is counted and closes the connection", async (_, bytes, reason) => {
     const feed = await startSubscribedFeed();
-    rawSocket(feed.server.lastConnection.socket).write(bytes);
-    await feed.waitUntil(() => feed.messagesOf("disconnected").length === 1);
+    rawSocket(feed.connection.socket).write(bytes);
+    await feed.waitUntil(() => feed.count("disconnected") === 1);
     expect(feed.unknown).toMatchObject([{ event: "(frame)", reason }]);
     await expectRecovery(feed);
   });
@@ -74,7 +69,7 @@ describe("E9: messages that this version does not know", () => {
     ["nonsense", "(none)", "not JSON"],
   ])("%s is sampled", async (text, event, reason) => {
     const feed = await startSubscribedFeed();
-    feed.server.lastConnection.socket.send(text);
+    feed.connection.socket.send(text);
     await feed.waitUntil(() => feed.unknown.length === 1);
     expect(feed.unknown[0]).toEqual({ event, reason, sample: text });
   });
@@ -82,9 +77,8 @@ describe("E9: messages that this version does not know", () => {
   it("thousands do not wait for the reader, and a sample is short", async () => {
     const feed = await startSubscribedFeed();
     feed.isReading = false;
-    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA" });
-    for (let n = 0; n < 3_000; n++)
-      feed.server.lastConnection.sendEvent("TRADE", { id: n, noise: "x".repeat(3_000) });
+    feed.sendTick();
+    for (let n = 0; n < 3_000; n++) feed.connection.sendEvent("TRADE", { id: n, noise: "x".repeat(3_000) });
     await feed.waitUntil(() => feed.unknown.length === 3_000);
     expect(feed.unknown[0]?.sample).toHaveLength(2_000);
   });
@@ -102,16 +96,14 @@ describe("reading a frame", () => {
   });
 
   it("finds the ids of a tick in its text", () => {
-    expect(parseTickIdentity("index", '{"indexId" : "b\\u0074c","indexType":"GWA"}')).toEqual({
-      source: "index",
-      typeOrExchange: "GWA",
-      indexOrMarket: "btc",
-    });
-    expect(parseTickIdentity("exchange", '{"exchangeId":17,"x":"\\"marketId\\":\\"no\\""}')).toEqual({
-      source: "exchange",
-      typeOrExchange: "17",
-      indexOrMarket: undefined,
-    });
+    expect(subscriptionKeysOfTick("index", '{"indexId" : "b\\u0074c","indexType":"GWA"}')).toEqual([
+      "index btc",
+      "type GWA",
+    ]);
+    const ofExchange = '{"exchangeId":17,"x":"\\"marketId\\":\\"no\\""}';
+    expect(new Set(subscriptionKeysOfTick("exchange", ofExchange))).toEqual(
+      new Set(["exchange 17", "market undefined"]),
+    );
   });
 
   it("never throws", () => {
@@ -135,7 +127,7 @@ describe("reading a frame", () => {
     fc.assert(
       fc.property(bytes, fc.boolean(), (data, isBinary) => {
         const frame = readFrame(data, isBinary);
-        if (frame.kind === "tick") parseTickIdentity(frame.source, frame.text);
+        if (frame.kind === "tick") subscriptionKeysOfTick(frame.source, frame.text);
         expect(frame.kind).toBeTypeOf("string");
       }),
       { numRuns: 1_000 },

@@ -8,33 +8,32 @@ import {
 import type { FeedMessage } from "../../../src/service/live/subscription-states.ts";
 import { startSubscribedFeed } from "../../support/service/feed-harness.ts";
 
-const tight: QueueLimits = { pauseAtTicks: 100, pauseAtBytes: 1_000_000, maxTicks: 200, maxBytes: 2_000_000 };
+const tight: QueueLimits = { ticks: 100, bytes: 1_000_000 };
 const tick = (n: number) => ({ indexType: "GWA", indexId: "btc", n });
 
 describe("E12: more ticks than the reader can handle", () => {
   it("a burst of all markets is queued in order and read in batches", async () => {
     const feed = await startSubscribedFeed();
     feed.isReading = false;
-    for (let n = 0; n < 6_000; n++) feed.server.lastConnection.sendEvent("INDEX_TICKER", tick(n));
-    feed.server.lastConnection.sendEvent("PING");
-    await feed.waitUntil(() => feed.server.lastConnection.receivedEvents("PONG").length === 1);
+    for (let n = 0; n < 6_000; n++) feed.sendTick(tick(n));
+    feed.connection.sendEvent("PING");
+    await feed.waitUntil(() => feed.received("PONG") === 1);
     feed.isReading = true;
     await feed.waitUntil(() => feed.ticks.length === 6_000);
     expect(feed.ticks.map((text) => (JSON.parse(text) as { n: number }).n)).toEqual([...Array(6_000).keys()]);
-    expect(feed.messagesOf("update").length).toBeLessThan(20);
+    expect(feed.count("update")).toBeLessThan(20);
     expect(feed.messagesOf("gap")).toEqual([]);
   });
 
   it("the socket pauses before a tick is dropped, and resumes when the reader has caught up", async () => {
-    const feed = await startSubscribedFeed({}, { limits: { ...tight, maxTicks: 20_000 } });
+    const feed = await startSubscribedFeed({}, { limits: { ...tight, ticks: 10_000 } });
     feed.isReading = false;
-    feed.server.lastConnection.sendEvent("INDEX_TICKER", { ...tick(0) });
+    feed.sendTick({ ...tick(0) });
     await feed.waitUntil(() => feed.ticks.length === 1);
     const padding = "x".repeat(2_000);
-    for (let n = 1; n < 20_000; n++)
-      feed.server.lastConnection.sendEvent("INDEX_TICKER", { ...tick(n), padding });
+    for (let n = 1; n < 20_000; n++) feed.sendTick({ ...tick(n), padding });
     for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
-    expect(feed.server.lastConnection.socket.bufferedAmount).toBeGreaterThan(10_000_000);
+    expect(feed.connection.socket.bufferedAmount).toBeGreaterThan(10_000_000);
     feed.isReading = true;
     await feed.waitUntil(() => feed.ticks.length === 20_000);
     expect(feed.messagesOf("gap")).toEqual([]);
@@ -44,14 +43,13 @@ describe("E12: more ticks than the reader can handle", () => {
     const feed = await startSubscribedFeed({}, { limits: tight });
     feed.isReading = false;
     const start = feed.clock.now() * 1000;
-    for (let n = 0; n < 5_000; n++)
-      feed.server.lastConnection.sendEvent("INDEX_TICKER", { ...tick(n), padding: "x".repeat(300) });
-    feed.server.lastConnection.sendEvent("PING", { requestId: 1 });
+    for (let n = 0; n < 5_000; n++) feed.sendTick({ ...tick(n), padding: "x".repeat(300) });
+    feed.connection.sendEvent("PING", { requestId: 1 });
     await feed.clock.advance(900);
-    await feed.waitUntil(() => feed.server.lastConnection.receivedEvents("PONG").length === 1);
+    await feed.waitUntil(() => feed.received("PONG") === 1);
     feed.isReading = true;
-    await feed.waitUntil(() => feed.messagesOf("gap").length > 0);
-    feed.server.lastConnection.sendEvent("INDEX_TICKER", tick(9_999));
+    await feed.waitUntil(() => feed.count("gap") > 0);
+    feed.sendTick(tick(9_999));
     await feed.waitUntil(() => feed.ticks.at(-1)?.includes("9999") === true);
     const dropped = feed.messagesOf("gap").reduce((sum, gap) => sum + gap.dropped, 0);
     expect(dropped).toBeGreaterThan(4_000);
@@ -73,7 +71,7 @@ describe("the queue", () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 400 }), (actions) => {
         let now = 0;
-        const queue = new MessageQueue({ ...tight, maxTicks: 30 }, () => now);
+        const queue = new MessageQueue({ ...tight, ticks: 15 }, () => now);
         const sent: number[] = [];
         const read: FeedMessage[] = [];
         for (const next of actions) {

@@ -37,7 +37,7 @@ describe("E4: subscribing", () => {
       const [connection, message] = waiting.at(-1) ?? [];
       if (connection && message) sendDefaultAnswer(connection, message);
     }
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 4);
+    await feed.waitUntil(() => feed.count("subscribed") === 4);
     expect(waiting.map(([, message]) => message)).toEqual([
       { event: "SUBSCRIBE_INDEX_TICKER", indexType: "GWA", requestId: 1 },
       { event: "SUBSCRIBE_INDEX_TICKER", indexId: "btc", requestId: 2 },
@@ -52,8 +52,8 @@ describe("E4: subscribing", () => {
       { subscriptions: [gwa, lx] },
     );
     await feed.waitUntil(() => feed.server.connections.length === 1);
-    feed.server.lastConnection.sendEvent("INDEX_TICKER", { indexType: "GWA", indexId: "btc" });
-    const waited = await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 60_000);
+    feed.sendTick();
+    const waited = await feed.advanceUntil(() => feed.count("unconfirmed") === 1, 60_000);
     expect(waited).toBeLessThanOrEqual(31_000);
     expect(feed.messagesOf("unconfirmed")).toEqual([
       { kind: "unconfirmed", subscription: gwa, reason: "no answer" },
@@ -63,7 +63,7 @@ describe("E4: subscribing", () => {
     expect(feed.server.upgrades).toBe(1);
     // The feed retries it from time to time.
     feed.server.behaviour.handleMessage = () => false;
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 2, 700_000);
+    await feed.advanceUntil(() => feed.count("subscribed") === 2, 700_000);
   });
 
   it("ignores the confirmation of another subscription", async () => {
@@ -78,7 +78,7 @@ describe("E4: subscribing", () => {
       },
       { subscriptions: [kraken, gwa] },
     );
-    await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 60_000);
+    await feed.advanceUntil(() => feed.count("unconfirmed") === 1, 60_000);
     expect(feed.messagesOf("unconfirmed")[0]?.subscription).toEqual(kraken);
     expect(feed.messagesOf("subscribed").map(({ subscription }) => subscription)).toEqual([gwa]);
   });
@@ -91,8 +91,8 @@ describe("E4: subscribing", () => {
     );
     await feed.waitUntil(() => pending.length === 1);
     await feed.clock.advance(9_000);
-    feed.server.lastConnection.sendEvent("SUBSCRIBED_INDEX_TICKER", { indexType: "GWA", requestId: 1 });
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 1);
+    feed.connection.sendEvent("SUBSCRIBED_INDEX_TICKER", { indexType: "GWA", requestId: 1 });
+    await feed.waitUntil(() => feed.count("subscribed") === 1);
     await feed.clock.advance(60_000);
     expect(pending).toHaveLength(1);
   });
@@ -117,18 +117,18 @@ describe("E5: errors", () => {
 
   it.each(["403", "404", 404, "400"])("with code %j park only that subscription", async (code) => {
     const feed = await startFailing(code);
-    await feed.waitUntil(() => feed.messagesOf("subscribed").length === 1);
+    await feed.waitUntil(() => feed.count("subscribed") === 1);
     expect(feed.messagesOf("parked")).toEqual([
       { kind: "parked", subscription: gwa, code: String(code), message: "no, [secret] may not" },
     ]);
     expect(feed.messagesOf("subscribed")[0]?.subscription).toEqual(lx);
     // A new connection does not request it again before an hour has passed.
-    feed.server.lastConnection.socket.terminate();
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 2);
+    feed.connection.socket.terminate();
+    await feed.advanceUntil(() => feed.count("subscribed") === 2);
     await feed.clock.advance(3_400_000);
     expect(countRequests(feed, "GWA")).toBe(1);
     feed.server.behaviour.handleMessage = () => false;
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 3, 400_000);
+    await feed.advanceUntil(() => feed.count("subscribed") === 3, 400_000);
   });
 
   it("with code 401 lead to a new token and a new connection", async () => {
@@ -141,7 +141,7 @@ describe("E5: errors", () => {
         return true;
       },
     });
-    await feed.advanceUntil(() => feed.messagesOf("subscribed").length === 1, 10_000);
+    await feed.advanceUntil(() => feed.count("subscribed") === 1, 10_000);
     expect(feed.messagesOf("disconnected")[0]?.reason).toBe("error_401");
     expect(feed.tokens.issuedCount).toBe(2);
     expect(feed.server.connections.map(({ token }) => token)).toEqual(["canary+/=&?#%-1", "canary+/=&?#%-2"]);
@@ -154,7 +154,7 @@ describe("E5: errors", () => {
     "with code 401 for one subscription %s park only that one, once others work with a new token",
     async (_, subscriptions, tokens) => {
       const feed = await startFailing("401", { subscriptions });
-      await feed.advanceUntil(() => feed.messagesOf("parked").length === 1, 10_000);
+      await feed.advanceUntil(() => feed.count("parked") === 1, 10_000);
       expect(feed.messagesOf("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
       expect(feed.messagesOf("subscribed").map(({ subscription }) => subscription)).toEqual([lx]);
       // The feed retries it hourly; by then the token is no longer fresh, but still not the cause.
@@ -174,7 +174,7 @@ describe("E5: errors", () => {
       reportAccepted: () => {},
     };
     const feed = await startFailing("401", { tokens });
-    await feed.advanceUntil(() => feed.messagesOf("parked").length === 1, 10_000);
+    await feed.advanceUntil(() => feed.count("parked") === 1, 10_000);
     expect(feed.messagesOf("parked")).toMatchObject([{ subscription: gwa, code: "401" }]);
     await feed.clock.advance(3.5 * 3_600_000);
     expect([feed.server.upgrades, refusals]).toEqual([2, 1]);
@@ -188,19 +188,19 @@ describe("E5: errors", () => {
     "with code %j are retried, then reported as unconfirmed",
     async (code) => {
       const feed = await startFailing(code);
-      await feed.advanceUntil(() => feed.messagesOf("unconfirmed").length === 1, 60_000);
+      await feed.advanceUntil(() => feed.count("unconfirmed") === 1, 60_000);
       expect(feed.messagesOf("unconfirmed")[0]).toMatchObject({ subscription: gwa, reason: "refused" });
       expect(feed.messagesOf("subscribed")).toHaveLength(1);
       expect(feed.server.upgrades).toBe(1);
-      const requests = feed.server.lastConnection.received.filter((message) => message.indexType === "GWA");
+      const requests = feed.connection.received.filter((message) => message.indexType === "GWA");
       expect(requests).toHaveLength(3);
     },
   );
 
   it("without a request are reported and do not close the connection", async () => {
     const feed = await startSubscribedFeed();
-    feed.server.lastConnection.sendEvent("ERROR", { code: "503", message: "busy" });
-    feed.server.lastConnection.sendEvent("ERROR", { message: { odd: true } });
+    feed.connection.sendEvent("ERROR", { code: "503", message: "busy" });
+    feed.connection.sendEvent("ERROR", { message: { odd: true } });
     const errors = () => feed.logLines.filter(([, message]) => message === "unexpected error from live feed");
     await feed.waitUntil(() => errors().length === 2);
     expect(errors().map(([fields]) => fields)).toEqual([
@@ -215,9 +215,9 @@ describe("E5: errors", () => {
 describe("E17: ticks without a subscription", () => {
   it("are passed on like any other", async () => {
     const feed = await startSubscribedFeed();
-    feed.server.lastConnection.sendEvent("EXCHANGE_TICKER", { exchangeId: "other", marketId: "m" });
-    feed.server.lastConnection.sendEvent("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "other" });
-    feed.server.lastConnection.sendEvent("UNSUBSCRIBED_INDEX_TICKER", { indexType: "LX" });
+    feed.sendTick({ exchangeId: "other", marketId: "m" });
+    feed.connection.sendEvent("SUBSCRIBED_EXCHANGE_TICKER", { exchangeId: "other" });
+    feed.connection.sendEvent("UNSUBSCRIBED_INDEX_TICKER", { indexType: "LX" });
     await feed.waitUntil(() => feed.ticks.length === 1 && feed.unknown.length === 1);
     expect(feed.unknown[0]).toMatchObject({ event: "UNSUBSCRIBED_INDEX_TICKER" });
   });

@@ -72,16 +72,6 @@ describe("a single response does not prove that rows do not exist", () => {
     expect(result.queries.length).toBeLessThan(16);
   });
 
-  it("C9: an empty page is an end if the row has left the window", async () => {
-    const now = oldestTs + 200 * 86_400 * SECOND_MICROS + 25 * SECOND_MICROS;
-    const result = await walkHistory((_, count) => (count > 10 ? { content: [] } : undefined), {
-      ...hourBelow,
-      now,
-    });
-    expect(result).toMatchObject({ ...complete, end: "exhausted" });
-    expect(result.queries).toHaveLength(12);
-  });
-
   it("C9: deleting the row at the cursor is no contradiction", async () => {
     const left = rows.filter((_, at) => at !== 29);
     const result = await walkHistory(

@@ -151,13 +151,6 @@ describe("a backward walk", () => {
     expect(result.queries).toHaveLength(11);
   });
 
-  it("C6: an empty history ends the walk at once", async () => {
-    const result = await walkHistory(undefined, { history: [] });
-    expect(result.positions).toMatchObject([
-      { number: 1, link: "timestamp", provenFrom: noonTs, end: "exhausted", isSilenceConfirmed: true },
-    ]);
-  });
-
   it("C7: a limited page size is reported once, and the walk reaches the end", async () => {
     const result = await walkHistory((query, _, history) => correctPage(history, { ...query, size: "3" }));
     expect(result.ids).toEqual(idsToEnd);

@@ -58,60 +58,53 @@ async function walkHours(...faults: readonly Fault[]) {
 }
 
 const on = "/index-ticker";
+const some = { on, p: 0.3, times: 1 };
+const few = { on, p: 0.2, times: 1 };
+const rare = { on, p: 0.1, times: 1 };
+const later = { ...few, page: "later" } as const;
 const rows: [row: string, ...faults: Fault[]][] = [
   ["A1: the token is revoked during the walk", Fault.revoke({ on, times: 1, total: 1, page: "later" })],
   ["A4: tokens that live for seconds", Fault.tokenLife(2), Fault.latency(1000, { on })],
   ["A5: the token endpoint is down for a while", Fault.status(503, { on: "/oauth/token", times: 3 })],
-  [
-    "B1: Retry-After in seconds",
-    Fault.status(429, { on, retryAfter: "seconds", wait: 7000, p: 0.3, times: 1 }),
-  ],
-  [
-    "B2: Retry-After with a date",
-    Fault.status(429, { on, retryAfter: "rfc850", wait: 30_000, p: 0.3, times: 1 }),
-  ],
-  ["B2: an invalid Retry-After", Fault.status(429, { on, retryAfter: "garbage", p: 0.3, times: 1 })],
+  ["B1: Retry-After in seconds", Fault.status(429, { ...some, retryAfter: "seconds", wait: 7000 })],
+  ["B2: Retry-After with a date", Fault.status(429, { ...some, retryAfter: "rfc850", wait: 30_000 })],
+  ["B2: an invalid Retry-After", Fault.status(429, { ...some, retryAfter: "garbage" })],
   ["B3: 429 without Retry-After", Fault.status(429, { on, p: 0.2, times: 2 })],
   [
     "B4: 500, 502 and 504",
     Fault.status(500, { on, p: 0.1, times: 2 }),
-    Fault.status(502, { on, p: 0.1, times: 1 }),
-    Fault.status(504, { on, p: 0.1, times: 1 }),
+    Fault.status(502, rare),
+    Fault.status(504, rare),
   ],
   ["B7: conflicts", Fault.status(409, { on, p: 0.2, times: 2 })],
-  ["B8: bodies cut by length", Fault.cut("length", { on, p: 0.2, times: 1 })],
-  ["B8: bodies cut by a closed connection", Fault.cut("close", { on, p: 0.2, times: 1 })],
-  ["B8: bodies cut within chunks", Fault.cut("chunked", { on, p: 0.2, times: 1 })],
-  ["B8: bodies cut in a character", Fault.cut("utf8", { on, p: 0.2, times: 1 })],
-  ["B8: bodies cut by a reset", Fault.cut("reset", { on, at: 1000, p: 0.2, times: 1 })],
-  ["B9: truncated gzip", Fault.encoding("cut", { on, p: 0.2, times: 1 })],
+  ["B8: bodies cut by length", Fault.cut("length", few)],
+  ["B8: bodies cut by a closed connection", Fault.cut("close", few)],
+  ["B8: bodies cut within chunks", Fault.cut("chunked", few)],
+  ["B8: bodies cut in a character", Fault.cut("utf8", few)],
+  ["B8: bodies cut by a reset", Fault.cut("reset", { ...few, at: 1000 })],
+  ["B9: truncated gzip", Fault.encoding("cut", few)],
   ["B10: a compression bomb", Fault.encoding("bomb", { on, megabytes: 70, p: 0.3, total: 1 })],
   [
     "B10: plain text labelled gzip, bad checksums, brotli",
     Fault.encoding("plain", { on, p: 0.1 }),
-    Fault.encoding("crc", { on, p: 0.1, times: 1 }),
-    Fault.encoding("br", { on, p: 0.1, times: 1 }),
+    Fault.encoding("crc", rare),
+    Fault.encoding("br", rare),
   ],
-  [
-    "B11: HTML pages, empty bodies, 204",
-    Fault.html({ on, p: 0.1, times: 1 }),
-    Fault.emptyBody({ on, p: 0.1, times: 1 }),
-    Fault.noContent({ on, p: 0.1, times: 1 }),
-  ],
+  ["B11: HTML pages, empty bodies, 204", Fault.html(rare), Fault.emptyBody(rare), Fault.noContent(rare)],
   [
     "B11: other shapes",
-    Fault.envelope("array", { on, p: 0.1, times: 1 }),
-    Fault.envelope("content-object", { on, p: 0.1, times: 1 }),
-    Fault.envelope("null", { on, p: 0.1, times: 1 }),
+    Fault.envelope("array", rare),
+    Fault.envelope("content-object", rare),
+    Fault.envelope("null", rare),
   ],
   ["B11: byte order marks and wrong labels", Fault.bom({ on }), Fault.contentType("text/html", { on })],
-  ["B12: late headers", Fault.slowHeaders({ on, p: 0.3, times: 1 }, 90_000)],
+  ["B12: late headers", Fault.slowHeaders(some, 90_000)],
   ["B12: slow bodies", Fault.drip({ on, every: 5000, times: 1 })],
   ["B12: bodies that stall", Fault.stall({ on, at: "body", times: 1 })],
-  ["B14: reused connections reset", Fault.reset({ on, socket: "reused", p: 0.2, times: 1 })],
-  ["B14: reused connections closed", Fault.hangUp({ on, socket: "reused", p: 0.2, times: 1 })],
-  ["C1: repeated pages", Fault.repeatPage({ on, p: 0.2, times: 1, page: "later" })],
-  ["C1: swapped pages", Fault.swapPages({ on, p: 0.2, times: 1, page: "later" })],
+  ["B14: reused connections reset", Fault.reset({ ...few, socket: "reused" })],
+  ["B14: reused connections closed", Fault.hangUp({ ...few, socket: "reused" })],
+  ["C1: repeated pages", Fault.repeatPage(later)],
+  ["C1: swapped pages", Fault.swapPages(later)],
   ["C1: the first page swapped", Fault.swapPages({ on, times: 1, page: "first" })],
   [
     "C1, C7: the first of ten-row pages swapped",
@@ -121,7 +114,7 @@ const rows: [row: string, ...faults: Fault[]][] = [
   ["C2: rows sent twice", Fault.duplicateRow("first", { on }), Fault.duplicateRow("last", { on, p: 0.5 })],
   ["C4: a constant nextId", Fault.cycle(1, { on, p: 0.2, page: "later" })],
   ["C4: a cycle of five", Fault.cycle(5, { on, p: 0.3, page: "later" })],
-  ["C5: empty pages", Fault.emptyPage({ on, p: 0.2, times: 1, page: "later" })],
+  ["C5: empty pages", Fault.emptyPage(later)],
   ["C5: the first page empty", Fault.emptyPage({ on, times: 1, page: "first" })],
   ["C5: the first page empty, once in total", Fault.emptyPage({ on, total: 1, page: "first" })],
   [
@@ -129,7 +122,7 @@ const rows: [row: string, ...faults: Fault[]][] = [
     Fault.sizeCap(10, { on }),
     Fault.emptyPage({ on, times: 1, page: "first" }),
   ],
-  ["C6: a missing nextId before the end", Fault.nextId("absent", { on, p: 0.3, times: 1 })],
+  ["C6: a missing nextId before the end", Fault.nextId("absent", some)],
   ["C7: ten rows a page", Fault.sizeCap(10, { on })],
   [
     "C9: dead cursors: 404, 400 and empty pages",
@@ -137,9 +130,9 @@ const rows: [row: string, ...faults: Fault[]][] = [
       Fault.deadCursor(answer, { on, page: "later", total: 2 }),
     ),
   ],
-  ["C14: rows of other indices", Fault.foreignRows(0, { on, p: 0.3, times: 1 })],
-  ["C15: ascending once", Fault.order("ascending", { on, p: 0.3, times: 1 })],
-  ["C15: shuffled once", Fault.order("shuffled", { on, p: 0.3, times: 1 })],
+  ["C14: rows of other indices", Fault.foreignRows(0, some)],
+  ["C15: ascending once", Fault.order("ascending", some)],
+  ["C15: shuffled once", Fault.order("shuffled", some)],
 ];
 
 describe("a page from a cache", () => {

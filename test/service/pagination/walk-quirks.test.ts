@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
+import { type HistoryWalkOptions, walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
 import { walkListPages } from "../../../src/service/pagination/list-walk.ts";
 import { Fault } from "../../simulator/faults.ts";
 import type { Quirks } from "../../simulator/quirks.ts";
@@ -22,6 +22,24 @@ async function start(quirks: Partial<Quirks>) {
   return { client, indexId, oracle, simulator };
 }
 
+/** Walks the index and returns the received timestamps, in milliseconds, and the end of each page. */
+async function walkAll(
+  { client, indexId }: Awaited<ReturnType<typeof start>>,
+  endpoint: HistoryWalkOptions["endpoint"],
+  range: { readonly from: number; readonly until: number; readonly size?: number },
+) {
+  const received = new Set<number>();
+  const read = readTicks(indexId, (ts) => void received.add(ts / 1000));
+  const [from, until] = [range.from * 1000, range.until * 1000];
+  const walk = { endpoint, filters: { indexType: "GWA", indexId }, ...range, from, until };
+  const ends: unknown[] = [];
+  const run = async () => {
+    for await (const { position } of walkHistoryPages(client, walk, read)) ends.push(position.end);
+  };
+  await clock.runUntil(run());
+  return { received, ends };
+}
+
 const lastPages = ["null", "empty", "absent", "own-id"] as const;
 const cases = lastPages.flatMap((lastPage) =>
   (["exclusive", "inclusive"] as const).map((cursor, at) => ({
@@ -34,26 +52,12 @@ const cases = lastPages.flatMap((lastPage) =>
 
 describe("a walk receives the same rows with every quirk", () => {
   it.each(cases)("C6, C8: last page $lastPage, cursor $cursor", async (quirks) => {
-    const { client, indexId, oracle } = await start(quirks);
+    const service = await start(quirks);
     const to = Math.floor(clock.now() / 30_000) * 30_000;
     const from = to - 4 * hour;
-    const received = new Set<number>();
-    const read = readTicks(indexId, (ts) => void received.add(ts / 1000));
-    const filters = { indexType: "GWA", indexId };
-    const walk = {
-      endpoint: "/index-ticker",
-      filters,
-      from: from * 1000,
-      until: to * 1000,
-      size: 60,
-    } as const;
-    const ends: unknown[] = [];
-    const run = async () => {
-      for await (const { position } of walkHistoryPages(client, walk, read)) ends.push(position.end);
-    };
-    await clock.runUntil(run());
-    const missing = oracle
-      .indexTicks("GWA", indexId, from, to, clock.now())
+    const { received, ends } = await walkAll(service, "/index-ticker", { from, until: to, size: 60 });
+    const missing = service.oracle
+      .indexTicks("GWA", service.indexId, from, to, clock.now())
       .filter(({ timestamp }) => !received.has(Date.parse(timestamp)));
     expect(missing).toEqual([]);
     expect(ends.at(-1)).toBe("reached");
@@ -61,79 +65,38 @@ describe("a walk receives the same rows with every quirk", () => {
   });
 
   it.each(lastPages)("the walk ends at the end of the window: last page %s", async (lastPage) => {
-    const { client, indexId, oracle } = await start({ lastPage });
+    const service = await start({ lastPage });
     const edge = clock.now() - 200 * day;
-    const received = new Set<number>();
-    const read = readTicks(indexId, (ts) => void received.add(ts / 1000));
-    const filters = { indexType: "GWA", indexId };
-    const until = (edge + hour) * 1000;
-    const walk = {
-      endpoint: "/index-ticker",
-      filters,
-      from: (edge - 30 * day) * 1000,
-      until,
-      size: 50,
-    } as const;
-    const ends: unknown[] = [];
-    const run = async () => {
-      for await (const { position } of walkHistoryPages(client, walk, read)) ends.push(position.end);
-    };
-    await clock.runUntil(run());
+    const range = { from: edge - 30 * day, until: edge + hour, size: 50 };
+    const { received, ends } = await walkAll(service, "/index-ticker", range);
     expect(ends.at(-1)).toBe("exhausted");
-    expect(received.size).toBe(oracle.indexTicks("GWA", indexId, 0, edge + hour + 1, clock.now()).length);
+    const served = service.oracle.indexTicks("GWA", service.indexId, 0, edge + hour + 1, clock.now());
+    expect(received.size).toBe(served.length);
   });
 
   it.each(["start", "end"] as const)(
     "daily bars are complete if timestamp means a bar's %s",
     async (ohlcvTimestamp) => {
-      const { client, indexId, oracle } = await start({
-        ohlcvTimestamp,
-        barTimestamp: true,
-        lastPage: "own-id",
-      });
+      const service = await start({ ohlcvTimestamp, barTimestamp: true, lastPage: "own-id" });
       const midnight = Math.floor(clock.now() / day) * day;
       const from = midnight - 300 * day;
-      const received = new Set<string>();
-      const read = readTicks(indexId, (ts) => void received.add(new Date(ts / 1000).toISOString()));
-      const walk = {
-        endpoint: "/ohlcv",
-        filters: { indexType: "GWA", indexId },
-        from: from * 1000,
-        // One day past the gap, since the specification does not say which of the two it is.
-        until: (midnight + day) * 1000,
-        size: 100,
-      } as const;
-      const run = async () => {
-        for await (const _ of walkHistoryPages(client, walk, read));
-      };
-      await clock.runUntil(run());
-      const expected = oracle.dailyBars("GWA", indexId, from, midnight, clock.now());
+      // One day past the gap, since the specification does not say which of the two it is.
+      const { received } = await walkAll(service, "/ohlcv", { from, until: midnight + day, size: 100 });
+      const expected = service.oracle.dailyBars("GWA", service.indexId, from, midnight, clock.now());
       expect(expected).toHaveLength(300);
-      expect(
-        expected.filter(({ startTimestamp }) => !received.has(new Date(startTimestamp).toISOString())),
-      ).toEqual([]);
+      const missing = expected.filter(({ startTimestamp }) => !received.has(Date.parse(startTimestamp)));
+      expect(missing).toEqual([]);
     },
   );
 
   it("C7: the end of daily bars is confirmed with one bar a page", async () => {
-    const { client, indexId, simulator } = await start({ ohlcvTimestamp: "start", barTimestamp: true });
-    simulator.setFaults(
+    const service = await start({ ohlcvTimestamp: "start", barTimestamp: true });
+    service.simulator.setFaults(
       Fault.sizeCap(1, { on: "/ohlcv" }),
-      Fault.retention(8 * 86_400_000, { on: "/ohlcv" }),
+      Fault.retention(8 * day, { on: "/ohlcv" }),
     );
-    const received = new Set<number>();
-    const read = readTicks(indexId, (ts) => void received.add(ts / 1000));
-    const walk = {
-      endpoint: "/ohlcv",
-      filters: { indexType: "GWA", indexId },
-      from: (clock.now() - 30 * day) * 1000,
-      until: clock.now() * 1000,
-    } as const;
-    const ends: unknown[] = [];
-    const run = async () => {
-      for await (const { position } of walkHistoryPages(client, walk, read)) ends.push(position.end);
-    };
-    await clock.runUntil(run());
+    const range = { from: clock.now() - 30 * day, until: clock.now() };
+    const { received, ends } = await walkAll(service, "/ohlcv", range);
     expect(ends.at(-1)).toBe("exhausted");
     expect(received.size).toBe(8);
   });

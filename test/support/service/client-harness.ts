@@ -71,15 +71,7 @@ export async function startServedClient(
   const testClient = createTestClient(stub.baseUrl, clock, options);
   const { client } = testClient;
   const failureOf = (request: ServiceRequest) =>
-    clock.runUntil(
-      client.request(request, readPage).then(
-        () => undefined,
-        (error: unknown) => {
-          if (error instanceof Failure) return error;
-          throw error;
-        },
-      ),
-    );
+    clock.runUntil(client.request(request, readPage).then(() => undefined, toFailure));
   return {
     ...testClient,
     clock,
@@ -95,6 +87,11 @@ export async function startServedClient(
       }
     },
   };
+}
+
+function toFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  throw error;
 }
 
 interface PageRecord {

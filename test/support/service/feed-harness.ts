@@ -17,13 +17,18 @@ import {
 import { ManualClock } from "../manual-clock.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { timeLimit } from "../time-limit.ts";
-import { type ServerBehaviour, WebSocketTestServer } from "./websocket-server.ts";
+import {
+  type Json,
+  type ServerBehaviour,
+  type ServerConnection,
+  WebSocketTestServer,
+} from "./websocket-server.ts";
 
 export const gwa: Subscription = { source: "index", indexType: "GWA" };
 export const lx: Subscription = { source: "index", indexType: "LX" };
 export const kraken: Subscription = { source: "exchange", exchangeId: "kraken" };
 
-export type FeedTokens = FeedClient["tokens"];
+export type FeedTokens = ReturnType<FeedClient["tokensOf"]>;
 
 /** Issues tokens with characters that a URL must escape. */
 export class FakeTokens implements FeedTokens {
@@ -48,7 +53,7 @@ export class FakeTokens implements FeedTokens {
     return this.#token;
   }
 
-  reportRejected(_audience: string, token: AccessToken): void {
+  reportRejected(token: AccessToken): void {
     if (token === this.#token) this.#token = undefined;
   }
 
@@ -65,8 +70,8 @@ export class FakeTokens implements FeedTokens {
 }
 
 type FeedReaderOptions = Pick<FeedOptions, "wsUrl"> &
-  Pick<FeedClient, "tokens"> &
   Partial<Omit<FeedOptions, "subscriptions"> & FeedClient> & {
+    readonly tokens: FeedTokens;
     readonly subscriptions?: readonly Subscription[] | SubscriptionStates;
   };
 
@@ -89,6 +94,7 @@ export class FeedReader {
       bell: new EventEmitter<{ ring: [] }>(),
       isDown: () => false,
       waitForTurn: () => new Promise<void>(() => {}),
+      tokensOf: () => options.tokens,
       ...options,
     };
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
@@ -108,6 +114,10 @@ export class FeedReader {
         ...options,
       }),
     );
+  }
+
+  count(kind: FeedMessage["kind"]): number {
+    return this.messagesOf(kind).length;
   }
 
   messagesOf<K extends FeedMessage["kind"]>(kind: K): Extract<FeedMessage, { kind: K }>[] {
@@ -150,6 +160,22 @@ export class FeedHarness extends FeedReader {
     super(clock, { wsUrl: server.url, tokens, ...options });
     this.server = server;
     this.tokens = tokens;
+  }
+
+  get connection(): ServerConnection {
+    return this.server.lastConnection;
+  }
+
+  /** How many messages of this event the last connection has received. */
+  received(event: string): number {
+    return this.connection.receivedEvents(event).length;
+  }
+
+  /** The last connection sends a tick of an index or an exchange. */
+  sendTick(fields: Json = {}): void {
+    const isExchange = "exchangeId" in fields;
+    const ids = isExchange ? { marketId: "m" } : { indexType: "GWA", indexId: "btc" };
+    this.connection.sendEvent(isExchange ? "EXCHANGE_TICKER" : "INDEX_TICKER", { ...ids, ...fields });
   }
 
   /** Waits in turns of the event loop; the manual clock stands still. */

@@ -1,6 +1,6 @@
 import type { Random } from "../../../src/runtime/clock.ts";
 import { RetryBudget } from "../../../src/service/client/failure-counts.ts";
-import type { LoadSign } from "../../../src/service/http/pace.ts";
+import type { LoadSign, Pace } from "../../../src/service/http/pace.ts";
 import { seededRandom } from "../seeded-random.ts";
 
 /** How a service was seen to answer: its latency, and which requests it refuses or fails. */
@@ -25,20 +25,6 @@ type LimitWindow = "fixed" | "sliding" | "bucket";
 /** A service whose behaviour changes at times (ms since the start). */
 export type RecordedService = readonly (RecordedBehaviour & { readonly fromMs?: number })[];
 
-/** What decides when requests start. All times in ms since the start. */
-export interface TestedPace {
-  atOnce(now: number): number;
-  startAt(now: number): number;
-  start(request: { now: number; hadToWait: boolean; inFlight: number }): void;
-  answer(sign: LoadSign, at: AnswerTimes): void;
-}
-
-export interface AnswerTimes {
-  readonly now: number;
-  readonly startedAt: number;
-  readonly retryAfterMs: number;
-}
-
 export interface RecordedRun {
   readonly goodPerSecond: number;
   /** Requests that were answered badly, of all. */
@@ -58,10 +44,7 @@ const TIMEOUT_MS = 60_000;
 const MAX_ATTEMPTS = 16;
 
 /** Walks that fetch page after page from a recorded service, as fast as the pace allows, in virtual time. */
-export function runRecorded(
-  pace: TestedPace,
-  { service, seconds, settleSeconds, seed }: RunOptions,
-): RecordedRun {
+export function runRecorded(pace: Pace, { service, seconds, settleSeconds, seed }: RunOptions): RecordedRun {
   const random = seededRandom(seed);
   const answering = new AnsweringService(service, random);
   const budget = new RetryBudget(random);
@@ -75,8 +58,8 @@ export function runRecorded(
 
   function startWaiting(now: number): void {
     while (queue.length > 0) {
-      if (inFlight >= pace.atOnce(now)) return;
-      const startAt = pace.startAt(now);
+      if (inFlight >= pace.atOnce) return;
+      const startAt = pace.startAt;
       if (startAt > now) {
         hadToWait = true;
         if (startAt < wakeAt)
@@ -87,7 +70,7 @@ export function runRecorded(
         wakeAt = Math.min(wakeAt, startAt);
         return;
       }
-      pace.start({ now, hadToWait, inFlight: inFlight + 1 });
+      pace.recordStart({ now, hadToWait, inFlight: inFlight + 1 });
       hadToWait = false;
       send(now, queue.shift() ?? 0);
     }
@@ -99,7 +82,7 @@ export function runRecorded(
     timeline.add(startedAt + latencyMs, (now) => {
       inFlight--;
       if (now >= settleSeconds * 1000) counted[sign === "success" ? "good" : "bad"]++;
-      pace.answer(sign, { now, startedAt, retryAfterMs });
+      pace.recordAnswer({ sign, now, startedAt, retryAfterMs });
       if (sign === "success") {
         budget.recordSuccess();
         queue.push(0);

@@ -12,19 +12,29 @@ export interface ReceivedRequest {
   readonly token: string | undefined;
   /** Monotonic time of the manual clock. */
   readonly at: number;
+  /** From 1. */
+  readonly count: number;
   readonly socket: Socket;
 }
 
 export interface TokenRequest {
   readonly body: Record<string, unknown>;
   readonly at: number;
+  readonly count: number;
 }
 
 export interface StubServiceOptions {
   readonly clock: ManualClock;
-  /** Handles everything but the token endpoint; `count` starts at 1. */
-  readonly respond?: (request: ReceivedRequest, response: ServerResponse, count: number) => void;
-  readonly respondToTokenRequest?: (request: TokenRequest, response: ServerResponse, count: number) => void;
+  /** Handles everything but the token endpoint; `count` starts at 1. A returned number is the status of the reply. */
+  readonly respond?: (request: ReceivedRequest, response: ServerResponse, count: number) => unknown;
+  /** A returned number other than 200 is the status of the reply; else the token is granted. */
+  readonly respondToTokenRequest?: (
+    request: TokenRequest,
+    response: ServerResponse,
+    count: number,
+  ) => unknown;
+  /** Fields of each token response in place of the usual ones. */
+  readonly token?: Readonly<Record<string, unknown>>;
 }
 
 export interface StubService {
@@ -38,8 +48,9 @@ export interface StubService {
 /** A real server on a real socket. The test decides every response and owns the clock. */
 export async function startStubService({
   clock,
-  respond,
-  respondToTokenRequest,
+  respond = () => 200,
+  respondToTokenRequest = () => 200,
+  token,
 }: StubServiceOptions): Promise<StubService> {
   const requests: ReceivedRequest[] = [];
   const tokenRequests: TokenRequest[] = [];
@@ -48,9 +59,12 @@ export async function startStubService({
     response.setHeader("date", new Date(clock.now()).toUTCString());
     if (message.url?.endsWith("/v3/oauth/token")) {
       void readBody(message).then((body) => {
-        const request = { body: JSON.parse(body), at: clock.monotonic() };
+        const count = tokenRequests.length + 1;
+        const request = { body: JSON.parse(body), at: clock.monotonic(), count };
         tokenRequests.push(request);
-        (respondToTokenRequest ?? grantToken)(request, response, tokenRequests.length);
+        const status = respondToTokenRequest(request, response, count);
+        if (status === 200) grantToken(request, response, count, token);
+        else if (typeof status === "number") reply(response, status);
       });
       return;
     }
@@ -62,11 +76,12 @@ export async function startStubService({
       query: Object.fromEntries(url.searchParams),
       token: message.headers.authorization?.replace(/^Bearer /, ""),
       at: clock.monotonic(),
+      count: requests.length + 1,
       socket: message.socket,
     };
     requests.push(request);
-    if (respond) respond(request, response, requests.length);
-    else reply(response);
+    const status = respond(request, response, request.count);
+    if (typeof status === "number") reply(response, status);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
@@ -110,13 +125,14 @@ export async function pause(clock: ManualClock, ms: number): Promise<void> {
   release();
 }
 
-export function grantToken({ body }: TokenRequest, response: ServerResponse, count: number): void {
-  sendJson(response, {
-    access_token: `token-${count}`,
-    scope: allScopes,
-    expires_in: 86_400,
-    audience: body.audience,
-  });
+export function grantToken(
+  { body }: TokenRequest,
+  response: ServerResponse,
+  count: number,
+  fields: Readonly<Record<string, unknown>> = {},
+): void {
+  const granted = { access_token: `token-${count}`, scope: allScopes, expires_in: 86_400 };
+  sendJson(response, { ...granted, audience: body.audience, ...fields });
 }
 
 export const allScopes =

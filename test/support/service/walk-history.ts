@@ -93,12 +93,7 @@ export async function walkHistory(
       }
     }
   };
-  const failure = await clock.runUntil(
-    run().then(
-      () => undefined,
-      (error: unknown) => error,
-    ),
-  );
+  const failure = await clock.runUntil(run().catch((error: unknown) => error));
   await stub.stop();
   const received = new Set(ids);
   return {

@@ -16,7 +16,7 @@ function startPipeline() {
   let now = at("12:00:00");
   const warehouse = openWriter(join(temporaryFolder(), "mds.sqlite"), { clock: { now: () => now / 1000 } });
   onTestFinished(() => warehouse.close());
-  const queue = new MessageQueue({ ...DEFAULT_QUEUE_LIMITS, maxTicks: 2 }, () => now);
+  const queue = new MessageQueue({ ...DEFAULT_QUEUE_LIMITS, ticks: 1 }, () => now);
   const live = new LiveState();
   const coverage = new SubscriptionCoverage(30 * MICROS_PER_SECOND, async (change) =>
     commitLiveFeedChange(warehouse, live, change),
