@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { failureCode } from "../../model/failure.ts";
 import { quoteText } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
@@ -10,8 +11,7 @@ import {
   olderSchemaFailure,
   tooOldFailure,
 } from "../server/postgres-errors.ts";
-import { retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
-import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
+import { BUILD_TIMEOUT_MS, type SharedSession, WITHOUT_WAITING } from "../server/session.ts";
 import { enterAllStaleSql } from "./bar-views.ts";
 import { dialectFunctions } from "./postgres-dialect.ts";
 import {
@@ -29,6 +29,8 @@ export const SCHEMA_VERSION = 8;
 /** The version of 0.2.0: older ones are refused. */
 const MIN_SCHEMA_VERSION = 6;
 export const MIN_SERVER_VERSION = 140_000;
+/** An upgrade that a reader blocks is tried again, a second later each time. */
+const BLOCKED_RETRIES = 10;
 /** Any number that no other program uses: serialises two programs that migrate at the same time. */
 const MIGRATION_LOCK = 0x4d445357;
 
@@ -132,7 +134,14 @@ interface SchemaState {
 export async function migrateShared(session: SharedSession, clock: Pick<Clock, "sleep">): Promise<void> {
   await assertServerVersion(session);
   if (isCurrent(session, await readState(session)) && (await findDropped(session)).length === 0) return;
-  await retryBlocked(session, clock, () => session.transaction(() => upgrade(session)));
+  for (let retries = 0; ; retries++) {
+    try {
+      return await session.transaction(() => upgrade(session));
+    } catch (error) {
+      if (failureCode(error) !== "share_blocked" || retries === BLOCKED_RETRIES) throw error;
+      await clock.sleep(1_000);
+    }
+  }
 }
 
 async function upgrade(session: SharedSession): Promise<void> {

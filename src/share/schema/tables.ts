@@ -98,13 +98,14 @@ export interface RelationLayout {
   readonly name: string;
   readonly columns: readonly PgColumn[];
   readonly primaryKey: readonly string[];
-  /** What SQLite calls the columns where that differs, or an SQL expression. */
+  /** The relation of the SQLite file. */
   readonly from: string;
-  /** Columns that hold a key of `series`, which is another number in PostgreSQL. */
-  readonly seriesColumn?: string;
-  /** Rows are only ever added, with ascending numbers. PostgreSQL also stores from which file each row is. */
-  readonly isLog?: boolean;
-  /** When the event of a log's row was seen. */
+  /** The column with a key of a dictionary, which is another number in PostgreSQL: `series`, or `key` of the dictionary of `stream`. */
+  readonly keyColumn?: "series" | "key";
+  /**
+   * In a log: when the event of a row was seen. Rows of a log are only ever added, with ascending numbers. PostgreSQL also stores
+   * from which file each row is.
+   */
   readonly momentColumn?: string;
 }
 
@@ -127,8 +128,7 @@ function relation(name: string, keys: number, text: string, others: Partial<Rela
   return { name, columns: all, primaryKey, from: name, ...others };
 }
 
-const ofSeries = { seriesColumn: "series" };
-const log = (from: string, momentColumn: string) => ({ from, momentColumn, isLog: true });
+const ofSeries = { keyColumn: "series" } as const;
 
 const UNKNOWN_COLUMNS = "where text, name text, first_seen moment, count int8, sample? text";
 
@@ -142,13 +142,13 @@ export const relationLayouts: readonly RelationLayout[] = [
     "status_change_rows",
     2,
     "source int8, change int8, entity text, id text, field text, old? text, new? text, seen_at moment",
-    log("status_changes", "seen_at"),
+    { from: "status_changes", momentColumn: "seen_at" },
   ),
   relation(
     "reject_rows",
     2,
     "source int8, reject int8, stream text, received_at moment, reason text, raw text, request? text",
-    log("rejects", "received_at"),
+    { from: "rejects", momentColumn: "received_at" },
   ),
   relation("unknown_fields", 2, UNKNOWN_COLUMNS),
   relation("unknown_events", 2, UNKNOWN_COLUMNS),
@@ -156,7 +156,7 @@ export const relationLayouts: readonly RelationLayout[] = [
     "revision_rows",
     2,
     "source int8, revision int8, stream text, key int4, ts int8, before text, after? text, changed_at int8",
-    log("revision_rows", "changed_at"),
+    { keyColumn: "key", momentColumn: "changed_at" },
   ),
   relation(
     "targets",

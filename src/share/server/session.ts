@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import pg from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
+import { failureCode } from "../../model/failure.ts";
 import { quoteName } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import {
@@ -46,8 +47,14 @@ const SETTINGS = Object.entries({
   )
   .join("; ");
 
+/**
+ * The first statement of a transaction that changes tables or views. An exclusive lock on a table waits for every open transaction
+ * that has read it, and every new reader waits behind it. So nobody waits for one: the transaction is given up at once.
+ */
+export const WITHOUT_WAITING = "SET LOCAL lock_timeout = '200ms'";
+
 /** SQL that describes a session `a` of pg_stat_activity; of other users it may hide the state and the time. */
-export const SESSION_SQL = `format('pid %s (%s)', a.pid, concat_ws(', ', coalesce(a.usename::text, a.backend_type), nullif(a.application_name, ''),
+const SESSION_SQL = `format('pid %s (%s)', a.pid, concat_ws(', ', coalesce(a.usename::text, a.backend_type), nullif(a.application_name, ''),
   a.state, 'query of ' || to_char(a.query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))`;
 
 /** PostgreSQL has not answered since then, in milliseconds since 1970; who has the lock that it waits for. */
@@ -83,7 +90,7 @@ export class SharedSession {
   readonly #client: pg.Client;
   readonly #options: SessionOptions;
   #lost: unknown;
-  /** Sessions that have the lock which the statement waits for, as far as known. */
+  /** Sessions that have the lock which the statement waits or has waited for, as far as known. */
   #blockers: readonly string[] = [];
 
   private constructor(client: pg.Client, server: ServerName, options: SessionOptions) {
@@ -192,6 +199,16 @@ export class SharedSession {
     }
   }
 
+  /** The other sessions that hold a lock in schema `mds`. */
+  async #findLockHolders(): Promise<string[]> {
+    const rows = await this.query<{ who: string }>(
+      `SELECT ${SESSION_SQL} AS who
+      FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.pid IN (SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+        WHERE l.granted AND c.relnamespace = to_regnamespace('mds')::oid) ORDER BY a.pid`,
+    );
+    return rows.map(({ who }) => who);
+  }
+
   /** Whether a pool gives each transaction any of its connections: two of ours then share one, or change theirs. */
   async isPooled(): Promise<boolean> {
     const other = await SharedSession.#connectTo(this.server, this.#options);
@@ -250,15 +267,19 @@ export class SharedSession {
     });
   }
 
-  /** Runs `work` in a transaction: everything is committed when this resolves, nothing if it throws. */
+  /**
+   * Runs `work` in a transaction: everything is committed when this resolves, nothing if it throws. If a lock is not to be had, the
+   * failure names sessions.
+   */
   async transaction<T>(work: () => Promise<T>): Promise<T> {
     await this.query("BEGIN");
     let result: T;
     try {
       result = await work();
     } catch (error) {
+      const isUnnamed = failureCode(error) === "share_blocked" && this.#blockers.length === 0;
       await this.query("ROLLBACK").catch(() => this.destroy());
-      throw error;
+      throw isUnnamed ? blockedFailure(this.server, await this.#findLockHolders()) : error;
     }
     await this.query("COMMIT");
     return result;
@@ -283,6 +304,7 @@ export class SharedSession {
     const { clock, report } = this.#options;
     const since = clock.now();
     let isOver = false;
+    this.#blockers = [];
     const cancelReport = clock.after(MAX_SILENT_MS, () => {
       report?.({ kind: "waiting", since, blockers: [] });
       const reportBlockers = (blockers: readonly string[]) => {
@@ -306,7 +328,6 @@ export class SharedSession {
       throw isBlocked ? blockedFailure(this.server, this.#blockers) : failure;
     } finally {
       isOver = true;
-      this.#blockers = [];
       release();
       cancel();
       cancelReport();

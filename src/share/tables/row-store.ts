@@ -5,6 +5,7 @@ import type { SettledRange } from "../../rule/answer.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
 import { cut, spliceLedger } from "../ledger-difference.ts";
 import { LEDGER_TABLE, rowLayouts, upsertSql } from "../schema/tables.ts";
+import type { Lease } from "../server/lease.ts";
 import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
 import { CopyWriter } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
@@ -34,15 +35,15 @@ export class SharedRows {
   /** By stream and key of the SQLite file: the newest row there. */
   readonly #newest = new Map<RowStream, Map<number, Micros>>();
   /** By stream and series of the SQLite file. */
-  readonly #ledgers = new Map<string, SettledRange[]>();
+  #ledgers = new Map<string, readonly SettledRange[]>();
   readonly months: SharedMonths;
   readonly bars: KeptBars;
 
-  constructor(session: SharedSession, dictionaries: SharedDictionaries) {
-    this.#session = session;
+  constructor(lease: Lease, dictionaries: SharedDictionaries) {
+    this.#session = lease.session;
     this.#dictionaries = dictionaries;
-    this.months = new SharedMonths(session);
-    this.bars = new KeptBars(session, dictionaries);
+    this.months = new SharedMonths(lease);
+    this.bars = new KeptBars(lease, dictionaries);
   }
 
   /** Reads the ledger and the newest row of each key. The dictionaries must be loaded. */
@@ -60,15 +61,10 @@ export class SharedRows {
       [],
       TABLE_TIMEOUT_MS,
     );
-    this.#ledgers.clear();
-    for (const { stream, series, ...range } of ranges) {
-      const local = locals.get(series);
-      if (local === undefined) continue;
-      const key = ledgerKey(stream, local);
-      const known = this.#ledgers.get(key);
-      if (known) known.push(range);
-      else this.#ledgers.set(key, [range]);
-    }
+    const ofThisFile = ranges.filter(({ series }) => locals.has(series));
+    this.#ledgers = Map.groupBy(ofThisFile, ({ stream, series }) =>
+      ledgerKey(stream, locals.get(series) ?? series),
+    );
   }
 
   async #loadNewest(stream: RowStream): Promise<void> {
@@ -156,20 +152,21 @@ export class SharedRows {
   }
 
   /**
-   * The SQL that replaces the ledger of a key inside `range`, but not in months that are detached, and a function to call
-   * after the commit. The proof is the last statement of a transaction, after its rows.
+   * The SQL that replaces the ledger of a key inside `range`, but not in months that are detached: at most one text. The next call
+   * builds on it. The proof is the last statement of a transaction, after its rows.
    */
   replaceLedger(
     stream: RowStream,
     series: number,
     range: TimeRange,
     content: readonly SettledRange[],
-  ): { readonly sql: string; readonly apply: () => void } {
+  ): string[] {
     const shared = this.#dictionaries.keyOf("series", series);
     const known = this.ledgerFor(stream, series);
     const elsewhere = this.months.detachedOf(stream);
     const stays = [...cut(content, subtract([range], elsewhere)), ...cut(known, elsewhere)];
     const { removed, added, result } = spliceLedger(known, range, elsewhere.length === 0 ? content : stays);
+    this.#ledgers.set(ledgerKey(stream, series), result);
     const values = added.map(
       ({ from, to, proof, reason }) =>
         `('${stream}', ${shared}, ${from}, ${to}, '${proof}', ${this.#session.literal(reason)})`,
@@ -183,10 +180,7 @@ export class SharedRows {
       statements.push(
         `INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason) VALUES ${values.join(", ")}`,
       );
-    return {
-      sql: statements.join("; "),
-      apply: () => void this.#ledgers.set(ledgerKey(stream, series), result),
-    };
+    return statements.length === 0 ? [] : [statements.join("; ")];
   }
 
   /** Inside a transaction: its commit notifies the listeners of `mds_commits` of these ranges. */

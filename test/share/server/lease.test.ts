@@ -34,7 +34,7 @@ async function connect(database: string): Promise<pg.Client> {
 /** A transaction of the holder that is open until it is released. */
 function openTransaction(share: Awaited<ReturnType<typeof openHolder>>) {
   const [inside, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const ended = share.forwarder.writer.inTransaction(async () => {
+  const ended = share.lease.transaction(async () => {
     inside.resolve();
     await released.promise;
   });
