@@ -1,3 +1,4 @@
+import { Failure } from "../model/failure.ts";
 import { hasHistory, historyStreams, type RowStream, rowStreams } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
@@ -20,7 +21,6 @@ import {
 } from "../warehouse/tables/journal.ts";
 import { compareSnapshots, findLacking, rangesOf } from "./ledger-difference.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";
-import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
 import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";
 import { createRelations } from "./tables/relations.ts";
 import { type ComparisonResult, compareShared } from "./verify.ts";
@@ -349,9 +349,14 @@ export class Forwarder {
   async #lookForOddities(): Promise<void> {
     const { lease, report } = this.#options;
     const { newer, older } = await lease.session.findOtherWriters();
-    if (newer.length > 0) throw promotedFailure(newer);
+    if (newer.length > 0)
+      throw new Failure(`${newer.join(", ")} was promoted`, {
+        code: "share_read_only",
+        remedy: "forwarding goes on there; stop the former primary: its readers see old rows",
+      });
     await this.writer.rows.months.assertUnchanged();
-    report?.({ kind: "warning", message: older.length === 0 ? "" : describeOlderWriters(older) });
+    const warning = `${older.join(", ")} accepts writes too: stop it, its readers see old rows`;
+    report?.({ kind: "warning", message: older.length === 0 ? "" : warning });
   }
 
   async #storeClockSkew(): Promise<void> {

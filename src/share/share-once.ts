@@ -6,7 +6,7 @@ import { ALL_TIME, Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
 import { turnOffCompiling } from "./server/compilation.ts";
 import { Lease } from "./server/lease.ts";
-import { heldBy, pooledFailure } from "./server/postgres-errors.ts";
+import { pooledFailure } from "./server/postgres-errors.ts";
 import { createHolder, readPeers } from "./server/read-share-status.ts";
 import { parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
@@ -93,9 +93,8 @@ async function takeWhenFree(
       return await lease.take({ isPatient: !standsBy });
     } catch (error) {
       if (!standsBy || !isPassing(error)) throw error;
-      const forwardedBy = heldBy(error);
-      if (forwardedBy !== standbyFor) report?.({ kind: "standby", forwardedBy });
-      standbyFor = forwardedBy;
+      if (lease.heldBy !== standbyFor) report?.({ kind: "standby", forwardedBy: lease.heldBy });
+      standbyFor = lease.heldBy;
     }
     await lookAtPeers();
     if (clock.monotonic() >= compareAt) {

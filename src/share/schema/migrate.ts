@@ -4,13 +4,7 @@ import { quoteText } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
 import { DETACHED_REASON } from "../ledger-difference.ts";
-import {
-  foreignSchemaFailure,
-  lostDictionaryFailure,
-  newerSchemaFailure,
-  olderSchemaFailure,
-  tooOldFailure,
-} from "../server/postgres-errors.ts";
+import { foreignSchemaFailure, schemaFailure, serverFailure } from "../server/postgres-errors.ts";
 import { BUILD_TIMEOUT_MS, type SharedSession, WITHOUT_WAITING } from "../server/session.ts";
 import { enterAllStaleSql } from "./bar-views.ts";
 import { dialectFunctions } from "./postgres-dialect.ts";
@@ -152,12 +146,16 @@ async function upgrade(session: SharedSession): Promise<void> {
   if (dropped?.length === 0) return;
   const foreign = state ? [] : await findOurRelations(session);
   if (foreign.length > 0) throw foreignSchemaFailure(session.server, foreign);
-  const dictionaries = dictionaryLayouts.filter(({ name }) => dropped?.includes(name));
+  // Keys of other tables are numbers of a dictionary: filled anew, they would name other rows.
+  const dictionaries = dictionaryLayouts.flatMap(({ name }) =>
+    dropped?.includes(name) ? `mds.${name}` : [],
+  );
   if (dictionaries.length > 0)
-    throw lostDictionaryFailure(
-      session.server,
-      dictionaries.map(({ name }) => `mds.${name}`),
-    );
+    throw schemaFailure(session.server, [
+      "share_changed",
+      `lacks ${dictionaries.join(", ")}, which gives rows their names: someone has dropped it`,
+      "restore it from a backup, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
+    ]);
   const { version = SCHEMA_VERSION } = state ?? {};
   const all = [
     WITHOUT_WAITING,
@@ -204,7 +202,11 @@ async function assertServerVersion(session: SharedSession): Promise<void> {
     "SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version",
   );
   if (Number(row?.number) < MIN_SERVER_VERSION)
-    throw tooOldFailure(session.server, row?.version ?? "unknown");
+    throw serverFailure(session.server, [
+      "share_too_old",
+      `is version ${row?.version}`,
+      "PostgreSQL 14 or newer is needed",
+    ]);
 }
 
 /** The version of schema `mds`; undefined if it has none. */
@@ -236,7 +238,16 @@ async function readState(session: SharedSession): Promise<SchemaState | undefine
 
 function isCurrent(session: SharedSession, state: SchemaState | undefined): boolean {
   if (state && state.version > SCHEMA_VERSION)
-    throw newerSchemaFailure(session.server, state.version, SCHEMA_VERSION);
-  if (state && state.version < MIN_SCHEMA_VERSION) throw olderSchemaFailure(session.server, state.version);
+    throw schemaFailure(session.server, [
+      "share_newer",
+      `has version ${state.version}, and this program knows ${SCHEMA_VERSION}: a newer mds-sync wrote it`,
+      "install that version here too; nothing was changed there",
+    ]);
+  if (state && state.version < MIN_SCHEMA_VERSION)
+    throw schemaFailure(session.server, [
+      "share_older",
+      `has version ${state.version}, from before mds-sync 0.2.0`,
+      "run `mds-sync share` of 0.2.0 once, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
+    ]);
   return state?.version === SCHEMA_VERSION && state.digest === schemaDigest;
 }

@@ -1,5 +1,6 @@
+import { Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { fencedFailure, heldFailure } from "./postgres-errors.ts";
+import { fencedFailure } from "./postgres-errors.ts";
 import type { SharedSession } from "./session.ts";
 
 /*
@@ -39,6 +40,8 @@ export class Lease {
   readonly #options: LeaseOptions;
   /** Transactions that were committed. */
   commits = 0;
+  /** The name of the holder when this session tried to take the lease. */
+  heldBy = "";
   /** Undefined while this session does not hold it. */
   #epoch: string | undefined;
   #renewedAt = 0;
@@ -59,7 +62,12 @@ export class Lease {
       await clock.sleep(HELD_RETRY_INTERVAL_MS);
       row = await this.#read();
     }
-    if (!row.isFree) throw heldFailure(row.name);
+    this.heldBy = row.name;
+    if (!row.isFree)
+      throw new Failure(`the mds-sync named ${row.name} is forwarding to the shared warehouse now`, {
+        code: "share_held",
+        remedy: "a running daemon forwards by itself; stop it first, or try again later",
+      });
     // A session that waits for the rows of a COPY ignores every timeout of the server: only this ends it.
     if (row.holder !== "")
       await session.query(

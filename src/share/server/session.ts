@@ -75,16 +75,8 @@ interface SessionOptions {
   readonly connectTimeoutMs?: number;
 }
 
-/** Servers of the address that accept writes, besides the one that this session is connected to. */
-interface OtherWriters {
-  /** Promoted after it. */
-  readonly newer: readonly ServerName[];
-  readonly older: readonly ServerName[];
-}
-
 /** One connection to PostgreSQL. Statements run one after the other; a failed one throws a Failure. */
 export class SharedSession {
-  readonly address: ServerAddress;
   /** The server of this session. */
   readonly server: ServerName;
   readonly #client: pg.Client;
@@ -96,7 +88,6 @@ export class SharedSession {
   private constructor(client: pg.Client, server: ServerName, options: SessionOptions) {
     this.#client = client;
     this.#options = options;
-    this.address = options.address;
     this.server = server;
     client.on("error", (error) => {
       this.#lost ??= error;
@@ -161,24 +152,19 @@ export class SharedSession {
     }
   }
 
-  /** Looks whether other servers of the address accept writes: a promoted standby, or a former primary. */
-  async findOtherWriters(): Promise<OtherWriters> {
-    const others = this.address.servers.filter(
-      ({ host, port }) => host !== this.server.host || port !== this.server.port,
-    );
-    if (others.length === 0) return { newer: [], older: [] };
+  /** The other servers of the address that accept writes, as HOST:PORT: promoted after this one, or a former primary. */
+  async findOtherWriters() {
+    const [newer, older]: [string[], string[]] = [[], []];
     const options = { ...this.#options, connectTimeoutMs: LOOK_TIMEOUT_MS, report: () => {} };
-    const found = await Promise.all(
-      others.map(async (server) => {
-        const writer = await SharedSession.#connectWritable(server, options).catch(() => undefined);
-        await writer?.session.close();
-        return writer ? [{ server, timeline: writer.timeline }] : [];
-      }),
-    );
-    const own = await readTimeline(this);
-    const [newer, older] = [true, false].map((isNewer) =>
-      found.flat().flatMap(({ server, timeline }) => (timeline > own === isNewer ? [server] : [])),
-    ) as [ServerName[], ServerName[]];
+    for (const server of this.#options.address.servers) {
+      const { host, port } = server;
+      if (host === this.server.host && port === this.server.port) continue;
+      const writer = await SharedSession.#connectWritable(server, options).catch(() => undefined);
+      if (!writer) continue;
+      await writer.session.close();
+      const isNewer = writer.timeline > (await readTimeline(this));
+      (isNewer ? newer : older).push(`${host}:${port}`);
+    }
     return { newer, older };
   }
 
@@ -213,13 +199,11 @@ export class SharedSession {
   async isPooled(): Promise<boolean> {
     const other = await SharedSession.#connectTo(this.server, this.#options);
     try {
-      const seen = new Map<SharedSession, Set<number>>();
-      for (const session of [this, other, this, other]) {
-        const [row] = await session.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
-        seen.set(session, (seen.get(session) ?? new Set()).add(row?.pid ?? 0));
-      }
-      const pids = [...seen.values()].flatMap((each) => [...each]);
-      return pids.length !== 2 || new Set(pids).size !== 2;
+      const pids: (number | undefined)[] = [];
+      for (const session of [this, other, this, other])
+        pids.push((await session.query<{ pid: number }>("SELECT pg_backend_pid() AS pid"))[0]?.pid);
+      const [first, second, firstAgain, secondAgain] = pids;
+      return first !== firstAgain || second !== secondAgain || first === second;
     } finally {
       await other.close();
     }

@@ -1,4 +1,4 @@
-import { failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
@@ -14,7 +14,6 @@ import {
   timeIndexSql,
 } from "../schema/tables.ts";
 import type { Lease } from "../server/lease.ts";
-import { monthsChangedFailure, notAttachableFailure } from "../server/postgres-errors.ts";
 import { BUILD_TIMEOUT_MS, type SharedSession, WITHOUT_WAITING } from "../server/session.ts";
 
 /*
@@ -79,14 +78,28 @@ export class SharedMonths {
       await this.#session.query(`${WITHOUT_WAITING}; ${attachSql(month)}`, undefined, BUILD_TIMEOUT_MS);
     } catch (error) {
       if (failureCode(error) !== "share_bug") throw error;
-      throw notAttachableFailure(month.name, error instanceof Error ? error.message : String(error));
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Failure(
+        `mds.${month.name}, a month that is not over, was detached and cannot be attached: ${reason}`,
+        {
+          code: "share_changed",
+          remedy: "mend that table, or drop or rename it: then it is made again, and its ticks are forwarded",
+        },
+      );
     }
   }
 
   /** Throws if someone has attached, detached or dropped a month since it was loaded. */
   async assertUnchanged(): Promise<void> {
-    const changed = (await this.#readStates()).filter(isChanged);
-    if (changed.length > 0) throw monthsChangedFailure(changed.map(({ name }) => `mds.${name}`));
+    const changed = (await this.#readStates()).filter(isChanged).map(({ name }) => `mds.${name}`);
+    if (changed.length === 0) return;
+    throw new Failure(
+      `someone has attached, detached or dropped ${changed.join(", ")} in the shared warehouse`,
+      {
+        code: "share_changed",
+        remedy: "forwarding goes on in a moment: a month that is not over is attached or made again",
+      },
+    );
   }
 
   /** The months of a stream that are detached. */
