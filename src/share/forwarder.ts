@@ -270,7 +270,7 @@ export class Forwarder {
   async #forwardNewRows(stream: RowStream, rows: readonly NewestRow[]): Promise<void> {
     const units = rows.flatMap(({ key, ts }): Unit[] => {
       if (!this.writer.knows(stream, key)) return [];
-      const from = Math.max(this.writer.rows.newestOf(stream, key) + 1, Number.MIN_SAFE_INTEGER);
+      const from = this.writer.rows.newestOf(stream, key) + 1;
       return from > ts ? [] : [{ key, range: { from, to: ts + 1 }, kind: "append" }];
     });
     await this.writer.replaceRanges(stream, units);
@@ -375,9 +375,8 @@ export class Forwarder {
 
 function keysOfSnapshotLedgers(changes: readonly Change[]): { stream: RowStream; series: number }[] {
   const named = changes.filter(({ stream, kind }) => !hasHistory(stream) && kind !== "rows");
-  return [...Map.groupBy(named, ({ stream, key }) => `${stream} ${key}`).values()].flatMap(([first]) =>
-    first ? [{ stream: first.stream, series: first.key }] : [],
-  );
+  const byName = new Map(named.map(({ stream, key }) => [`${stream} ${key}`, { stream, series: key }]));
+  return [...byName.values()];
 }
 
 /** One read over all ranges of a key is faster than many short reads. */

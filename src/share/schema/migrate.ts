@@ -57,14 +57,7 @@ const ofSeries = "t.index_type = s.index_type AND t.index_id = s.index_id";
 const newest = (rest: string) =>
   `SELECT r.ts FROM mds.index_tick_rows r WHERE r.series = s.series${rest} ORDER BY r.ts DESC LIMIT`;
 
-interface SqlFunction {
-  /** Name and parameters. */
-  readonly signature: string;
-  readonly body: string;
-  readonly comment: string;
-}
-
-const functions: readonly SqlFunction[] = [
+const functions = [
   {
     signature: `ticks(name text, "from" timestamptz, "to" timestamptz)`,
     body: `SELECT t.* FROM mds.index_ticks t WHERE t.name = $1 AND t.ts >= ${ts("$2")} AND t.ts < ${ts("$3")} ORDER BY t.ts`,

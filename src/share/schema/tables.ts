@@ -10,7 +10,6 @@ import {
   marketColumns,
 } from "../../model/stream-columns.ts";
 import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
-import { formatTimestamp } from "../../model/time.ts";
 import { rowColumns } from "../../warehouse/tables/row-tables.ts";
 import { barDecimals } from "../../warehouse/views/bar-views.ts";
 import { dayOf, exactNumber, moment } from "./postgres-dialect.ts";
@@ -79,15 +78,11 @@ function rowTableLayout(stream: RowStream): RowTableLayout {
     table,
     key,
     isPartitioned: !isDaily(stream),
-    columns: all.sort((a, b) => alignment(a.type) - alignment(b.type)),
+    columns: all.sort((a, b) => placeOf(a) - placeOf(b)),
   };
 }
 
-function alignment(type: PgType): number {
-  if (type === "float8" || type === "int8") return 0;
-  if (type === "int4") return 1;
-  return type === "int2" ? 2 : 3;
-}
+const placeOf = ({ type }: PgColumn) => ({ float8: 0, int8: 0, int4: 1, int2: 2 })[type as string] ?? 3;
 
 export const rowLayouts = Object.fromEntries(
   rowStreams.map((stream) => [stream, rowTableLayout(stream)]),
@@ -263,18 +258,9 @@ function outerPartitions({ table, key }: RowTableLayout): string[] {
     ["after", end, "MAXVALUE"],
   ] as const;
   return parts.flatMap(([name, from, to]) => [
-    `CREATE TABLE IF NOT EXISTS mds.${table}_${name} PARTITION OF mds.${table} (${timeCheck(from, to)}) FOR VALUES FROM (${from}) TO (${to})`,
+    `CREATE TABLE IF NOT EXISTS mds.${table}_${name} PARTITION OF mds.${table} FOR VALUES FROM (${from}) TO (${to})`,
     timeIndexSql(`${table}_${name}`, key),
   ]);
-}
-
-/** So that a condition on `time` skips the partition too, not only one on `ts`. */
-export function timeCheck(from: number | string, to: number | string): string {
-  const bounds = [
-    ...(typeof from === "number" ? [`${moment("ts")} >= '${formatTimestamp(from)}'`] : []),
-    ...(typeof to === "number" ? [`${moment("ts")} < '${formatTimestamp(to)}'`] : []),
-  ];
-  return `CHECK (${bounds.join(" AND ")})`;
 }
 
 /** Each partition has its own, so that a first load can do without. */
@@ -314,23 +300,6 @@ export function tableStatements(): readonly string[] {
     ]);
   }
   create(LEDGER_TABLE, [...ledgerColumns.map(definition), "PRIMARY KEY (stream, series, from_ts)"]);
-  create(
-    "lease",
-    [
-      "one boolean PRIMARY KEY CHECK (one)",
-      "epoch bigint NOT NULL",
-      "holder text NOT NULL",
-      "name text NOT NULL",
-      "until timestamptz NOT NULL",
-    ],
-    " WITH (fillfactor = 50)",
-  );
-  create("positions", [
-    "changes_id bigint PRIMARY KEY",
-    "seq bigint NOT NULL",
-    "moved_at timestamptz NOT NULL",
-    "is_loaded boolean NOT NULL DEFAULT true",
-  ]);
   // Stored: to convert five doubles of each bar would take a reader as long as all the rest.
   const exactColumns = barDecimals.map(
     ({ name }) => `${name}_exact numeric GENERATED ALWAYS AS (${exactNumber("kept_bars", name)}) STORED`,
@@ -347,11 +316,16 @@ export function tableStatements(): readonly string[] {
     "CREATE INDEX IF NOT EXISTS kept_bars_stale ON mds.kept_bars (series, ts) WHERE n_ticks IS NULL",
     timeIndexSql("kept_bars", "series, length"),
   );
-  create("months", ["name text PRIMARY KEY", "is_detached boolean NOT NULL"]);
-  create("source", [
-    "one boolean PRIMARY KEY CHECK (one)",
-    "clock_skew bigint NOT NULL",
-    "stored_at timestamptz NOT NULL",
-  ]);
-  return statements;
+  return [...statements, ...stateTables];
 }
+
+/** What the forwarder knows of PostgreSQL: who may forward, up to which change of which file, which months there are. */
+const stateTables: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS mds.lease (one boolean PRIMARY KEY CHECK (one), epoch bigint NOT NULL, holder text NOT NULL,
+    name text NOT NULL, until timestamptz NOT NULL) WITH (fillfactor = 50)`,
+  `CREATE TABLE IF NOT EXISTS mds.positions (changes_id bigint PRIMARY KEY, seq bigint NOT NULL, moved_at timestamptz NOT NULL,
+    is_loaded boolean NOT NULL DEFAULT true)`,
+  "CREATE TABLE IF NOT EXISTS mds.months (name text PRIMARY KEY, is_detached boolean NOT NULL)",
+  `CREATE TABLE IF NOT EXISTS mds.source (one boolean PRIMARY KEY CHECK (one), clock_skew bigint NOT NULL,
+    stored_at timestamptz NOT NULL)`,
+];

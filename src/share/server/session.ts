@@ -224,6 +224,11 @@ export class SharedSession {
     });
   }
 
+  /** The same for a statement that reads or changes all of a large table. */
+  queryTable<Row extends object>(sql: string): Promise<Row[]> {
+    return this.query(sql, undefined, TABLE_TIMEOUT_MS);
+  }
+
   /** Sends the bytes of a binary COPY. */
   async copyIn(sql: string, bytes: Buffer): Promise<void> {
     await this.#guard(TABLE_TIMEOUT_MS, async () => {

@@ -78,7 +78,7 @@ export class SharedDictionaries {
     const matched = `(SELECT i.*, d.${key} AS shared, ROW(${content("i")}) IS DISTINCT FROM ROW(${content("d")}) AS differs
       FROM pg_temp.incoming i LEFT JOIN mds.${name} d USING (${identity.join(", ")})) m`;
     const matchSql = `SELECT ${key} AS local, shared, differs FROM ${matched}`;
-    const match = () => session.query<MatchedEntry>(matchSql, [], TABLE_TIMEOUT_MS);
+    const match = () => session.queryTable<MatchedEntry>(matchSql);
     let entries = await match();
     const known = this.#keys.get(name);
     this.hasAdopted ||= entries.some(({ local, shared }) => shared !== null && !known?.has(local));

@@ -88,24 +88,20 @@ class SharedTable extends SharedRelation {
     if (this.#compared?.equals(bytes)) return 0;
     await session.stage(table, columns, bytes);
     const isUnion = name === "targets" && role === "pair";
-    if (isUnion) await session.query(joinOlderTargets, undefined, TABLE_TIMEOUT_MS);
+    if (isUnion) await session.queryTable(joinOlderTargets);
     const isSame = primaryKey.map((each) => `i."${each}" = t."${each}"`).join(" AND ");
     const gone = `FROM ${table} t WHERE NOT EXISTS (SELECT FROM pg_temp.incoming i WHERE ${isSame})${isUnion ? ` AND ${isNoTarget}` : ""}`;
     const changed = `SELECT ${names} FROM pg_temp.incoming EXCEPT SELECT ${names} FROM ${table}`;
-    const [difference] = await session.query<{ isAny: boolean }>(
+    const [difference] = await session.queryTable<{ isAny: boolean }>(
       `SELECT EXISTS (SELECT ${gone}) OR EXISTS (${changed}) AS "isAny"`,
-      [],
-      TABLE_TIMEOUT_MS,
     );
     let count = 0;
     if (difference?.isAny) {
       const upsert = upsertSql(table, columns, primaryKey, `(${changed}) c`);
       const [written] = await lease.transaction(() =>
-        session.query<{ count: number }>(
+        session.queryTable<{ count: number }>(
           `WITH gone AS (DELETE ${gone} RETURNING 1), written AS (${upsert} RETURNING 1)
           SELECT ((SELECT count(*) FROM gone) + (SELECT count(*) FROM written))::integer AS count`,
-          [],
-          TABLE_TIMEOUT_MS,
         ),
       );
       count = written?.count ?? 0;
@@ -171,11 +167,9 @@ class SharedLog extends SharedRelation {
     const { connection, lease, role } = this.options;
     const { id } = readJournalPosition(connection);
     const isAlone = role === "alone";
-    const [stored] = await this.session.query<{ count: string; last: string | null; others: string }>(
+    const [stored] = await this.session.queryTable<{ count: string; last: string | null; others: string }>(
       `SELECT count(*) FILTER (WHERE source = ${id}) AS count, max(${this.#number}) FILTER (WHERE source = ${id}) AS last,
         count(*) FILTER (WHERE source <> ${id}) AS others FROM ${this.table}`,
-      [],
-      TABLE_TIMEOUT_MS,
     );
     const [count, last] = [Number(stored?.count), Number(stored?.last ?? 0)];
     const others = isAlone ? Number(stored?.others) : 0;
