@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { tableFolder } from "../delta/delta-table.ts";
-import { exportedMeanwhile, overwritesCommits } from "../errors.ts";
+import { overwritesCommits } from "../errors.ts";
 import type { ExportStore } from "../export-store.ts";
 import { describeVersion, openWorkFolder } from "../folder-store.ts";
 import { MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
@@ -128,7 +129,11 @@ async function storeOf({ client, url, work, release, objects, now }: StoreParts)
         `${GENERATIONS}${generation}.json`,
         JSON.stringify({ ...manifest, removed }),
       );
-      if (!isFirst) throw exportedMeanwhile(url);
+      if (isFirst) return;
+      throw new Failure(`another mds-sync exported to ${url} at the same time`, {
+        code: "export_elsewhere",
+        remedy: "run it again; let only one machine export to this place",
+      });
     },
     isNewer: (entry, own) => /^\d+$/.test(entry) && entry > own,
     async publish(manifest, onStep) {

@@ -8,6 +8,7 @@ import { parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import { barDecimals } from "../../warehouse/views/bar-views.ts";
 import { keptLengths } from "../schema/bar-views.ts";
 import type { Lease } from "../server/lease.ts";
+import type { UnitContent } from "../share-writer.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
 
 /*
@@ -40,22 +41,11 @@ interface Tick {
 
 const figureColumns = [...barDecimals.map(({ name }) => name), "n_ticks", "n_doubtful", "details"];
 
-/** The content of a range of a series in the SQLite file. */
-interface TickRange {
-  readonly unit: { readonly key: number; readonly range: TimeRange; readonly kind: string };
-  readonly rows: readonly ForwardedRow[];
-}
-
 const places = ["price", "volume", "details"].map((name) => forwardedColumns("index_ticks").indexOf(name));
 
 function toTick(row: ForwardedRow): Tick {
   const [price, volume, details] = places.map((place) => row[place]);
-  return {
-    ts: Number(row[1]),
-    price: typeof price === "number" ? price : null,
-    volume: typeof volume === "number" ? volume : null,
-    details: typeof details === "string" ? details : null,
-  };
+  return { ts: row[1], price, volume, details } as Tick;
 }
 
 /** The bars of these ticks, which are in order of time; with figures if the bar lies in `complete`. */
@@ -102,14 +92,11 @@ export class KeptBars {
   }
 
   /** SQL that keeps or marks the bars of ranges, after their ticks. */
-  writeSql(ranges: readonly TickRange[]): string[] {
-    const bars = ranges.flatMap(({ unit: { key, range, kind }, rows }) =>
-      findBars(
-        this.#dictionaries.keyOf("series", key),
-        rows.map(toTick),
-        kind === "replace" ? range : undefined,
-      ),
-    );
+  writeSql(ranges: readonly UnitContent[]): string[] {
+    const bars = ranges.flatMap(({ unit: { key, range, kind }, rows }) => {
+      const series = this.#dictionaries.keyOf("series", key);
+      return findBars(series, rows.map(toTick), kind === "replace" ? range : undefined);
+    });
     return this.#storeSql(bars);
   }
 
