@@ -19,7 +19,7 @@ import { monthStart } from "../../support/export/sample-data.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks } from "../../support/warehouse/write-records.ts";
 
 const table = (folder: string, relation: string) => join(folder, "export/versions", relation);
 const log = (folder: string, relation: string) => join(table(folder, relation), "_delta_log");
@@ -34,9 +34,7 @@ const exported = shareExport();
 
 /** Changes one month of the index ticks. */
 const change = (warehouse: WarehouseWriter, i: number) =>
-  warehouse.transaction((t) =>
-    writeRecords(t, "index_ticks", [tick(monthStart(2) + (5000 + i) * STEP, `${i}.5`)], "rest"),
-  );
+  storeTicks(warehouse, [tick(monthStart(2) + (5000 + i) * STEP, `${i}.5`)]);
 
 /** The shortest text of a double with at most 15 digits, in plain notation. */
 function plainDigits(value: number): string {
