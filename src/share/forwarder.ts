@@ -76,8 +76,7 @@ export class Forwarder {
   async load(): Promise<TimeRanges> {
     const { connection, lease, clock } = this.#options;
     const returned = await this.writer.rows.months.load(clock.now());
-    this.writer.dictionaries.clear();
-    await this.writer.dictionaries.update();
+    await this.writer.dictionaries.reload();
     await this.#loadState();
     const position = readJournalPosition(connection);
     const [stored] = await lease.session.query<{ seq: string; is_loaded: boolean }>(
@@ -129,7 +128,8 @@ export class Forwarder {
   async forward(): Promise<ForwardResult> {
     const { connection, lease, clock } = this.#options;
     const { writer } = this;
-    const before = { ...writer.counts, commits: lease.commits };
+    const commitsBefore = lease.commits;
+    writer.counts = { rows: 0, ranges: 0 };
     let relations = 0;
     // Read before the dictionaries: every key that it names is known after them.
     const position = readJournalPosition(connection);
@@ -148,12 +148,7 @@ export class Forwarder {
       await this.#storeClockSkew();
       this.#relationsAt = clock.monotonic();
     }
-    return {
-      rows: writer.counts.rows - before.rows,
-      ranges: writer.counts.ranges - before.ranges,
-      relations,
-      commits: lease.commits - before.commits,
-    };
+    return { ...writer.counts, relations, commits: lease.commits - commitsBefore };
   }
 
   /** Forwards all that PostgreSQL lacks. Rows are read after the ledgers, so they are at least as new. */
@@ -243,8 +238,7 @@ export class Forwarder {
     const ledgers = this.#readSnapshotLedgers();
     // The next load of everything compares a month that was away.
     await this.writer.rows.months.load(this.#options.clock.now(), "DELETE FROM mds.positions");
-    this.writer.dictionaries.clear();
-    await this.writer.dictionaries.update();
+    await this.writer.dictionaries.reload();
     await this.writer.rows.loadLedger();
     const parts = ledgers.map((key) => {
       const { seen, takenBack } = this.#testify(

@@ -47,8 +47,8 @@ export class ShareWriter {
   readonly #options: ShareWriterOptions;
   readonly dictionaries: SharedDictionaries;
   readonly rows: SharedRows;
-  /** Since the start. */
-  readonly counts = { rows: 0, ranges: 0 };
+  /** Since someone has set them. */
+  counts = { rows: 0, ranges: 0 };
   /** What `replaceRanges` is to do, for the progress. */
   #plannedMicros: Micros = 0;
   #doneMicros: Micros = 0;

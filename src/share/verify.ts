@@ -79,15 +79,10 @@ function containsRows(found: Buffer, expected: Buffer): boolean {
 
 /** The covered ranges of a row key: of its series, or of the subscriptions that deliver it. */
 function readCoverage(connection: Connection, stream: RowStream): (key: number) => TimeRanges {
-  const readLedgers = connection.database.transaction(
-    () =>
-      new Map(
-        readSettledKeys(connection)
-          .filter((each) => each.stream === stream)
-          .map((each) => [each.series, rangesOf(readStoredRanges(connection, each), "rows", "empty")]),
-      ),
-  );
-  const ledgers = readLedgers();
+  const keys = readSettledKeys(connection).filter((each) => each.stream === stream);
+  const read = connection.database.transaction(() => keys.map((key) => readStoredRanges(connection, key)));
+  const ranges = read().map((ledger) => rangesOf(ledger, "rows", "empty"));
+  const ledgers = new Map(keys.map(({ series }, i) => [series, ranges[i] ?? []]));
   if (hasHistory(stream)) return (key) => ledgers.get(key) ?? [];
   const subscriptions = readSubscriptions(connection, stream);
   return (key) =>

@@ -19,12 +19,6 @@ const refused = ({ user }: ServerName): Translation => [
   "set MDS_SHARED_PASSWORD_FILE or MDS_SHARED_PASSWORD, and check pg_hba.conf",
 ];
 
-const noRights = ({ user, database }: ServerName): Translation => [
-  "share_no_rights",
-  `gives ${user} too few rights`,
-  `let a superuser run GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; if schema mds exists, make ${user} the owner of it and of its tables`,
-];
-
 const readOnly: Translation = [
   "share_read_only",
   "accepts no writes: it is a standby, or default_transaction_read_only is on",
@@ -39,42 +33,23 @@ const unreachable = (reason: string): Translation => [
   `check shared.url, the network and the server; ${later}`,
 ];
 
-/** It gave up this statement or session; the next attempt may succeed. */
-const interrupted = (reason: string): Translation => [
-  "share_unreachable",
-  `ended a statement of this daemon (${reason})`,
-  `an administrator, a restart or another mds-sync that takes over does that; it is tried again; ${later}`,
-];
-
-const occupied: Translation = [
-  "share_unreachable",
-  "has no free connection",
-  `raise max_connections, or the limit of the database or user; ${later}`,
-];
-
-const blocked: Translation = ["share_blocked", "did not give a lock in time", `it is tried again; ${later}`];
-
-const dropped = (reason: string): Translation => [
-  "share_changed",
-  `lacks a part of schema mds that someone has dropped or detached (${reason})`,
-  "it is made or attached again, and what is lacking is forwarded; readers may need a GRANT again",
-];
-
-const withoutTls: Translation = [
-  "share_tls",
-  "offers no TLS",
-  "set ssl = on there, or sslmode=disable in shared.url if the network is private",
-];
-
 /** By SQLSTATE; see PostgreSQL's appendix A. */
 const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
   "28000": refused,
   "28P01": refused,
-  "42501": noRights,
+  "42501": ({ user, database }) => [
+    "share_no_rights",
+    `gives ${user} too few rights`,
+    `let a superuser run GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; if schema mds exists, make ${user} the owner of it and of its tables`,
+  ],
   "25006": () => readOnly,
   "53100": () => full,
-  "53300": () => occupied,
-  "55P03": () => blocked,
+  "53300": () => [
+    "share_unreachable",
+    "has no free connection",
+    `raise max_connections, or the limit of the database or user; ${later}`,
+  ],
+  "55P03": () => ["share_blocked", "did not give a lock in time", `it is tried again; ${later}`],
   "3D000": ({ database }) => [
     "share_refused",
     `has no database ${database}`,
@@ -110,12 +85,28 @@ function translate(error: unknown, server: ServerName): Translation {
   const message = error instanceof Error ? error.message : String(error);
   const known = byState[state]?.(server);
   if (known) return known;
-  if (droppedStates.test(state) || droppedError.test(message)) return dropped(message);
-  if (interruptedStates.test(state) && state.length === 5) return interrupted(message);
+  if (droppedStates.test(state) || droppedError.test(message))
+    return [
+      "share_changed",
+      `lacks a part of schema mds that someone has dropped or detached (${message})`,
+      "it is made or attached again, and what is lacking is forwarded; readers may need a GRANT again",
+    ];
+  // It gave up this statement or session; the next attempt may succeed.
+  if (interruptedStates.test(state) && state.length === 5)
+    return [
+      "share_unreachable",
+      `ended a statement of this daemon (${message})`,
+      `an administrator, a restart or another mds-sync that takes over does that; it is tried again; ${later}`,
+    ];
   if (/no space left|could not (extend|write|fsync)/i.test(message)) return full;
   if (passingStates.test(state) && state.length === 5) return unreachable(message);
   if (/SASL|password must be a string/.test(message)) return refused(server);
-  if (/does not support SSL/.test(message)) return withoutTls;
+  if (/does not support SSL/.test(message))
+    return [
+      "share_tls",
+      "offers no TLS",
+      "set ssl = on there, or sslmode=disable in shared.url if the network is private",
+    ];
   if (tlsError.test(state) || tlsError.test(message))
     return [
       "share_tls",

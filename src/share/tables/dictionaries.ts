@@ -29,10 +29,11 @@ export class SharedDictionaries {
     this.#lease = lease;
   }
 
-  /** Forgets what PostgreSQL has: another daemon may have changed it. */
-  clear(): void {
+  /** The same as `update`, but another daemon may have changed what PostgreSQL has. */
+  async reload(): Promise<void> {
     this.#keys.clear();
     this.#compared.clear();
+    await this.update();
   }
 
   /** Adds the entries that PostgreSQL lacks, and updates those that differ. Returns how many. */
