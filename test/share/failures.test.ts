@@ -52,19 +52,13 @@ describe("PostgreSQL that", () => {
       exit: 2,
     });
     const guest = server.url(database, await server.createUser());
-    expect(await failureOf(forward({ url: guest }))).toMatchObject({
-      code: "share_no_rights",
-      exit: 2,
-    });
+    expect(await failureOf(forward({ url: guest }))).toMatchObject({ code: "share_no_rights", exit: 2 });
     expect(await failureOf(shareInto(server, "absent", warehouse))).toMatchObject({
       code: "share_refused",
       exit: 2,
     });
     await server.query("postgres", `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
-    expect(await failureOf(forward())).toMatchObject({
-      code: "share_read_only",
-      exit: 75,
-    });
+    expect(await failureOf(forward())).toMatchObject({ code: "share_read_only", exit: 75 });
     await server.query("postgres", `ALTER DATABASE ${database} RESET default_transaction_read_only`);
     expect(await query("SELECT 1 FROM pg_namespace WHERE nspname = 'mds'")).toEqual([]);
 
@@ -82,10 +76,7 @@ describe("PostgreSQL that", () => {
     const { warehouse, database, forward, query } = await openShared(server, { hours: 200 });
     const proxy = await startCuttingProxy(server.port, { at: "in COPY", count: 2 }, () => {});
     const url = server.url(database).replace(String(server.port), String(proxy.port));
-    expect(await failureOf(forward({ url }))).toMatchObject({
-      code: "share_unreachable",
-      exit: 75,
-    });
+    expect(await failureOf(forward({ url }))).toMatchObject({ code: "share_unreachable", exit: 75 });
     expect(proxy.hasCut()).toBe(true);
     expect(await query(countSql)).toMatchObject([{ rows: 20_000 }]);
     expect(await forward()).toMatchObject({ rows: 4_000 });

@@ -9,10 +9,7 @@ server.maxFileBytes = 2 * 1024 * 1024;
 
 it("I3: a full PostgreSQL keeps what it has, and gets the rest when it has space again", async () => {
   const { forward, query } = await openShared(server, { hours: 300 });
-  expect(await failureOf(forward())).toMatchObject({
-    code: "share_full",
-    exit: 75,
-  });
+  expect(await failureOf(forward())).toMatchObject({ code: "share_full", exit: 75 });
   const sql =
     "SELECT sum(to_ts - from_ts)::double precision / 30000000 AS covered, (SELECT count(*)::integer FROM mds.index_tick_rows) AS rows FROM mds.settled_ranges";
   const [state] = await query<{ covered: number; rows: number }>(sql);
