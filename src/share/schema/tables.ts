@@ -10,6 +10,7 @@ import {
   marketColumns,
 } from "../../model/stream-columns.ts";
 import { isDaily, keyColumns, type RowStream, rowStreams, streamTable } from "../../model/streams.ts";
+import { formatTimestamp } from "../../model/time.ts";
 import { rowColumns } from "../../warehouse/tables/row-tables.ts";
 import { barDecimals } from "../../warehouse/views/bar-views.ts";
 import { dayOf, exactNumber, moment } from "./postgres-dialect.ts";
@@ -258,9 +259,18 @@ function outerPartitions({ table, key }: RowTableLayout): string[] {
     ["after", end, "MAXVALUE"],
   ] as const;
   return parts.flatMap(([name, from, to]) => [
-    `CREATE TABLE IF NOT EXISTS mds.${table}_${name} PARTITION OF mds.${table} FOR VALUES FROM (${from}) TO (${to})`,
+    `CREATE TABLE IF NOT EXISTS mds.${table}_${name} PARTITION OF mds.${table} (${timeCheck(from, to)}) FOR VALUES FROM (${from}) TO (${to})`,
     timeIndexSql(`${table}_${name}`, key),
   ]);
+}
+
+/** So that a condition on `time` skips the partition too, not only one on `ts`. */
+export function timeCheck(from: number | "MINVALUE", to: number | "MAXVALUE"): string {
+  const bounds = [
+    ...(from === "MINVALUE" ? [] : [`${moment("ts")} >= '${formatTimestamp(from)}'`]),
+    ...(to === "MAXVALUE" ? [] : [`${moment("ts")} < '${formatTimestamp(to)}'`]),
+  ];
+  return `CHECK (${bounds.join(" AND ")})`;
 }
 
 /** Each partition has its own, so that a first load can do without. */

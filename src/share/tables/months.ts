@@ -1,16 +1,16 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { RowStream } from "../../model/streams.ts";
-import { formatTimestamp, type Micros } from "../../model/time.ts";
+import type { Micros } from "../../model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
 import type { ForwardedRow } from "../../warehouse/read/forwarded-rows.ts";
 import { DETACHED_REASON } from "../ledger-difference.ts";
 import { enterStaleSql } from "../schema/bar-views.ts";
-import { moment } from "../schema/postgres-dialect.ts";
 import {
   LEDGER_TABLE,
   MAX_PARTITION_YEAR,
   MIN_PARTITION_YEAR,
   rowLayouts,
+  timeCheck,
   timeIndexSql,
 } from "../schema/tables.ts";
 import type { Lease } from "../server/lease.ts";
@@ -124,8 +124,8 @@ export class SharedMonths {
     // Attaching a complete table to one without default partition blocks neither readers nor writers.
     const { table } = rowLayouts[stream];
     const statements = [...months.values()].map((month) => {
-      const { name } = month;
-      return `CREATE TABLE mds.${name} (LIKE mds.${table} INCLUDING ALL, ${timeCheck(month)});
+      const { name, from, to } = month;
+      return `CREATE TABLE mds.${name} (LIKE mds.${table} INCLUDING ALL, ${timeCheck(from, to)});
         ${attachSql(month)}; ${enterSql(name, false)}`;
     });
     await this.#lease.run([WITHOUT_WAITING, ...statements].join("; "));
@@ -240,11 +240,6 @@ function deleteBarsSql({ from, to }: TimeRange): string {
 function enterSql(name: string, isDetached: boolean): string {
   return `INSERT INTO mds.months (name, is_detached) VALUES ('${name}', ${isDetached})
     ON CONFLICT (name) DO UPDATE SET is_detached = excluded.is_detached`;
-}
-
-/** So that a condition on `time` skips the partition too, not only one on `ts`. */
-function timeCheck({ from, to }: TimeRange): string {
-  return `CHECK (${moment("ts")} >= '${formatTimestamp(from)}' AND ${moment("ts")} < '${formatTimestamp(to)}')`;
 }
 
 /** Replaces proof and reason of a month in the ledger, or removes it; what touches and is equal afterwards becomes one range. */
