@@ -40,25 +40,11 @@ export function exportStopped(folder: string): Failure {
   });
 }
 
-export function tableContended(place: string): Failure {
-  return new Failure(`another program keeps writing to the table log ${place}`, {
-    code: "export_elsewhere",
-    remedy: "stop it: only mds-sync may write to an exported table",
-  });
-}
-
 export function bucketUnreachable(url: string, why: string, cause?: unknown): Failure {
   return new Failure(`${url} cannot be reached (${why})`, {
     code: "export_unreachable",
     remedy: "try again later; the previous export is untouched",
     cause,
-  });
-}
-
-export function exportedMeanwhile(url: string): Failure {
-  return new Failure(`another mds-sync exported to ${url} at the same time`, {
-    code: "export_elsewhere",
-    remedy: "run it again; let only one machine export to this place",
   });
 }
 

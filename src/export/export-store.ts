@@ -10,8 +10,8 @@ export interface ExportStore {
   readonly place: string;
   /** A local folder for unfinished files. */
   readonly work: string;
-  /** Whether the store can hold a DuckDB catalogue. */
-  readonly hasCatalogue: boolean;
+  /** Where the export writes the DuckDB catalogue; undefined: the store cannot hold one. */
+  readonly catalogue: string | undefined;
   /** How long replaced files stay, unless the caller says otherwise. */
   readonly defaultKeep: Micros;
   /** The newest export, even of another version. */
@@ -28,15 +28,11 @@ export interface ExportStore {
   locate(file: ManifestFile): Promise<string>;
   tableLog(relation: string): LogFiles;
   /** Stores the list of files before readers can see the export, so that no clean-up removes them. */
-  storeGeneration(manifest: Manifest, catalogue: string | undefined): Promise<void>;
+  storeGeneration(manifest: Manifest): Promise<void>;
   /** Whether a newer export than `generation` wrote this entry of a table's log. */
   isNewer(entry: string, generation: string): boolean;
   /** Shows the export to readers of the catalogue, the manifest and the folders. */
-  publish(
-    manifest: Manifest,
-    catalogue: string | undefined,
-    onStep: (step: PublishStep) => void,
-  ): Promise<void>;
+  publish(manifest: Manifest, onStep: (step: PublishStep) => void): Promise<void>;
   /** Removes the files of older exports, except those that readers may still use. */
   removeOld(current: Manifest, keep: { readonly now: Micros; readonly keep: Micros }): Promise<void>;
   /** Removes what a failed export has left. */

@@ -1,4 +1,4 @@
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { errorCode } from "../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -41,14 +41,7 @@ import { asExportFailure, describeCleanUpFailure, exportStopped } from "./errors
 import type { ExportStore } from "./export-store.ts";
 import { FileWriter } from "./file-writer.ts";
 import { openFolderStore } from "./folder-store.ts";
-import {
-  CATALOGUE,
-  FILE_FORMAT,
-  filePeriod,
-  fileRange,
-  type Manifest,
-  type ManifestFile,
-} from "./manifest.ts";
+import { FILE_FORMAT, filePeriod, fileRange, type Manifest, type ManifestFile } from "./manifest.ts";
 import { ParquetWriter } from "./parquet-writer.ts";
 import { type Environment, isBucketUrl } from "./s3/s3-target.ts";
 import { exportStreams, fileColumns } from "./stream-files.ts";
@@ -156,7 +149,7 @@ async function exportTo(
     onStep("started");
     const previous = previousExport(store, connection);
     const allRows = storedRows(connection);
-    let rows = 0;
+    let rowsRead = 0;
     const fileWriter = new FileWriter({
       connection,
       writer,
@@ -165,8 +158,8 @@ async function exportTo(
       fileSystem: options.fileSystem,
       onRows(count) {
         if (options.stopping?.aborted) throw exportStopped(place);
-        rows += count;
-        options.onProgress?.({ rows, allRows });
+        rowsRead += count;
+        options.onProgress?.({ rows: rowsRead, allRows });
       },
       onFile({ path, rows, bytes }) {
         log.debug({ path, rows, bytes }, "file exported");
@@ -183,14 +176,13 @@ async function exportTo(
     const isNewest = connection.knownAt === undefined;
     const state = since === undefined && isNewest ? start.state : previous?.state;
     const manifest = { ...manifestOf(store, fileWriter.files, connection, { ...options, since }), state };
-    const catalogue = store.hasCatalogue ? join(work, CATALOGUE) : undefined;
-    if (catalogue) {
+    if (store.catalogue !== undefined) {
       const { clockSkew } = start;
-      await writeCatalogue(catalogue, manifest.files, { ...start.state, clockSkew, folder: place });
+      await writeCatalogue(store.catalogue, manifest.files, { ...start.state, clockSkew, folder: place });
       onStep("catalogue written");
     }
     if (options.stopping?.aborted) throw exportStopped(place);
-    await store.storeGeneration(manifest, catalogue);
+    await store.storeGeneration(manifest);
     onStep("generation stored");
     const keep = options.keep ?? store.defaultKeep;
     let warning: string | undefined;
@@ -212,11 +204,24 @@ async function exportTo(
       cleanUp,
       onCommit: () => onStep("table committed"),
     });
-    await store.publish({ ...manifest, tables }, catalogue, onStep);
+    await store.publish({ ...manifest, tables }, onStep);
     await cleanUp(() => store.removeOld(manifest, { now: clock.now() * MICROS_PER_MS, keep }));
     onStep("old generations removed");
+    const { warehouse, known_at, exported_at, files, rows, bytes } = manifest;
+    const { written } = fileWriter;
     return {
-      ...resultOf(place, manifest, fileWriter.written, (clock.monotonic() - startedAt) / 1000),
+      folder: place,
+      warehouse,
+      ...(known_at !== undefined && { known_at }),
+      exported_at,
+      files: files.length,
+      rows,
+      bytes,
+      files_written: written.length,
+      rows_written: sum(written, (file) => file.rows),
+      bytes_written: sum(written, (file) => file.bytes),
+      months_written: written.filter(({ relation }) => isStream(relation)).map(({ path }) => path),
+      seconds: Math.round(clock.monotonic() - startedAt) / 1000,
       ...(warning !== undefined && { warning }),
     };
   } finally {
@@ -351,28 +356,6 @@ function manifestOf(
     rows: sum(files, ({ rows }) => rows),
     bytes: sum(files, ({ bytes }) => bytes),
     files,
-  };
-}
-
-function resultOf(
-  folder: string,
-  { warehouse, known_at, exported_at, files, rows, bytes }: Manifest,
-  written: readonly ManifestFile[],
-  seconds: number,
-): ExportResult {
-  return {
-    folder,
-    warehouse,
-    ...(known_at !== undefined && { known_at }),
-    exported_at,
-    files: files.length,
-    rows,
-    bytes,
-    files_written: written.length,
-    rows_written: sum(written, (file) => file.rows),
-    bytes_written: sum(written, (file) => file.bytes),
-    months_written: written.filter(({ relation }) => isStream(relation)).map(({ path }) => path),
-    seconds: Math.round(seconds * 1000) / 1000,
   };
 }
 

@@ -27,16 +27,6 @@ interface FileWriterOptions {
   readonly onFile: (file: ManifestFile) => void;
 }
 
-export function periodPartition({
-  stream,
-  part,
-  unit,
-  period,
-}: Pick<ExportPeriod, "stream" | "part" | "unit" | "period">): Record<string, string> {
-  const folder = partitionColumn(stream);
-  return { ...(folder ? { [folder]: part ?? "" } : {}), ...(unit === "whole" ? {} : { [unit]: period }) };
-}
-
 type FileFacts = Pick<ManifestFile, "relation" | "partition" | "slice" | "fingerprint" | "rows" | "times">;
 
 function digestOfLabels(labels: readonly (readonly (string | null)[])[]): string {
@@ -66,12 +56,15 @@ export class FileWriter {
    */
   async writePeriod(period: ExportPeriod, isUnchanged: boolean): Promise<void> {
     const { connection, writer, onRows } = this.options;
-    const { stream } = period;
-    const isWhole = period.slice === period.period;
+    const { stream, part, unit, slice } = period;
+    const folder = partitionColumn(stream);
     const place = {
       relation: stream,
-      partition: periodPartition(period),
-      ...(!isWhole && { slice: period.slice }),
+      partition: {
+        ...(folder && { [folder]: part ?? "" }),
+        ...(unit !== "whole" && { [unit]: period.period }),
+      },
+      ...(slice !== period.period && { slice }),
     };
     const change = await inSnapshot(connection, async () => {
       const labels = readLabels(connection, period);

@@ -12,7 +12,6 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { errorCode, Failure } from "../model/failure.ts";
@@ -63,11 +62,13 @@ export function openFolderStore(target: string): ExportStore {
     release();
     throw error;
   }
-  const syncs: Promise<void>[] = [];
+  /** Files that are synced before the export refers to them. */
+  const stored: string[] = [];
+  const catalogue = join(work, CATALOGUE);
   return {
     place: folder,
     work,
-    hasCatalogue: true,
+    catalogue,
     defaultKeep: DEFAULT_KEEP,
     previous: readManifest(folder),
     isUsed: hasManifest(folder),
@@ -82,28 +83,25 @@ export function openFolderStore(target: string): ExportStore {
       const target = join(folder, file.version);
       mkdirSync(dirname(target), { recursive: true });
       renameSync(unfinished, target);
-      const synced = syncVersion(target);
-      // Its failure is thrown when the export refers to the file.
-      synced.catch(() => {});
-      syncs.push(synced);
+      stored.push(target);
       return file;
     },
     locate: async ({ version }) => join(folder, version),
     tableLog: (relation) => tableLog(folder, relation),
-    async storeGeneration(manifest, catalogue) {
-      await Promise.all(syncs);
+    async storeGeneration(manifest) {
+      for (const path of new Set([...stored, ...stored.map(dirname)])) syncToDisk(path);
       const place = join(folder, GENERATIONS, manifest.generation);
       writeSynced(`${place}.json`, manifestText(manifest));
-      syncToDisk(catalogue ?? "");
-      linkOrCopy(catalogue ?? "", `${place}.duckdb`);
+      syncToDisk(catalogue);
+      linkOrCopy(catalogue, `${place}.duckdb`);
       syncToDisk(dirname(place));
     },
     // The folder is locked, so only an earlier export can have written it.
     isNewer: () => false,
-    async publish(manifest, catalogue, onStep) {
+    async publish(manifest, onStep) {
       // A reader that wrote to the old catalogue may have left a WAL, which DuckDB would replay into the new one.
       rmSync(join(folder, `${CATALOGUE}.wal`), { force: true });
-      renameSync(catalogue ?? "", join(folder, CATALOGUE));
+      renameSync(catalogue, join(folder, CATALOGUE));
       syncToDisk(folder);
       onStep("catalogue switched");
       const unfinished = join(folder, WORK, MANIFEST);
@@ -116,10 +114,7 @@ export function openFolderStore(target: string): ExportStore {
     },
     removeOld: (current, options) => removeOldGenerations(folder, current, options),
     removeLeftovers: async () => removeLeftovers(folder),
-    async close() {
-      await Promise.allSettled(syncs);
-      release();
-    },
+    close: async () => release(),
   };
 }
 
@@ -172,18 +167,6 @@ export async function describeVersion(unfinished: string, path: string): Promise
   return { version, path, bytes: statSync(unfinished).size, sha256 };
 }
 
-/** Syncs a stored file and its folder without blocking: the export writes the next file meanwhile. */
-async function syncVersion(file: string): Promise<void> {
-  for (const path of [file, dirname(file)]) {
-    const handle = await open(path, "r");
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  }
-}
-
 /** Links the files of the manifest to the paths for folder readers, and removes files that it no longer lists. */
 function publishFiles(folder: string, { files }: Manifest, relations: readonly string[]): void {
   const listedPaths = new Set(files.map(({ path }) => path));
@@ -214,12 +197,9 @@ function tableLog(folder: string, relation: string): LogFiles {
   mkdirSync(place, { recursive: true });
   return {
     place,
-    async list() {
-      return readdirSync(place).map((name) => ({ name, modifiedMs: statSync(join(place, name)).mtimeMs }));
-    },
-    async read(name) {
-      return readFileSync(join(place, name), "utf8");
-    },
+    list: async () =>
+      readdirSync(place).map((name) => ({ name, modifiedMs: statSync(join(place, name)).mtimeMs })),
+    read: async (name) => readFileSync(join(place, name), "utf8"),
     async create(name, text) {
       const unfinished = join(folder, WORK, name);
       writeSynced(unfinished, text);
@@ -234,12 +214,8 @@ function tableLog(folder: string, relation: string): LogFiles {
       renameSync(file, join(place, name));
       syncToDisk(place);
     },
-    async locate(name) {
-      return join(place, name);
-    },
-    async remove(name) {
-      rmSync(join(place, name), { force: true });
-    },
+    locate: async (name) => join(place, name),
+    remove: async (name) => rmSync(join(place, name), { force: true }),
   };
 }
 
@@ -266,13 +242,6 @@ function generationsOf(folder: string): string[] {
 }
 
 const generationManifest = (generation: string) => `${GENERATIONS}/${generation}.json`;
-const generationCatalogue = (folder: string, generation: string) =>
-  join(folder, GENERATIONS, `${generation}.duckdb`);
-
-function removeGeneration(folder: string, generation: string): void {
-  for (const end of [".duckdb.wal", ".duckdb", ".json"])
-    rmSync(join(folder, GENERATIONS, generation + end), { force: true });
-}
 
 function filesBelow(folder: string, place: string): string[] {
   if (!statSync(join(folder, place), { throwIfNoEntry: false })) return [];
@@ -333,10 +302,11 @@ async function removeOldGenerations(
   for (const generation of generationsOf(folder).reverse()) {
     if (generation === current.generation) continue;
     const manifest = readManifest(folder, generationManifest(generation));
+    const place = join(folder, GENERATIONS, generation);
     const isRecent = now - supersededAt < keep;
-    if (manifest && (isRecent || (await isOpen(generationCatalogue(folder, generation)))))
+    if (manifest && (isRecent || (await isOpen(`${place}.duckdb`))))
       for (const { version } of manifest.files) listed.add(version);
-    else removeGeneration(folder, generation);
+    else for (const end of [".duckdb.wal", ".duckdb", ".json"]) rmSync(place + end, { force: true });
     supersededAt = parseTimestamp(manifest?.exported_at ?? "") ?? supersededAt;
   }
   removeUnlistedVersions(folder, listed);
@@ -347,22 +317,20 @@ async function removeOldGenerations(
  * be read, nothing is removed.
  */
 function removeLeftovers(folder: string): void {
-  const manifests = [undefined, ...generationsOf(folder).map(generationManifest)].map((name) => ({
-    exists: name !== undefined || hasManifest(folder),
-    manifest: readManifest(folder, name),
-  }));
-  if (manifests.some(({ exists, manifest }) => exists && !manifest)) return;
-  removeUnlistedVersions(
-    folder,
-    new Set(manifests.flatMap(({ manifest }) => manifest?.files.map(({ version }) => version) ?? [])),
-  );
+  const names = [
+    ...(hasManifest(folder) ? [MANIFEST] : []),
+    ...generationsOf(folder).map(generationManifest),
+  ];
+  const manifests = names.map((name) => readManifest(folder, name));
+  if (!manifests.every((manifest) => manifest !== undefined)) return;
+  const listed = manifests.flatMap(({ files }) => files.map(({ version }) => version));
+  removeUnlistedVersions(folder, new Set(listed));
 }
 
 /** Whether a process has the catalogue open: DuckDB locks an open file, even if it is read-only. */
 async function isOpen(catalogue: string): Promise<boolean> {
   try {
-    const instance = await openDuckDb(catalogue);
-    instance.closeSync();
+    (await openDuckDb(catalogue)).closeSync();
     return false;
   } catch (error) {
     return error instanceof Error && /lock/i.test(error.message);

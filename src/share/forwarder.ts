@@ -1,3 +1,4 @@
+import { Failure } from "../model/failure.ts";
 import { hasHistory, historyStreams, type RowStream, rowStreams } from "../model/streams.ts";
 import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
@@ -20,9 +21,9 @@ import {
 } from "../warehouse/tables/journal.ts";
 import { compareSnapshots, findLacking, rangesOf } from "./ledger-difference.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";
-import { describeOlderWriters, promotedFailure } from "./server/postgres-errors.ts";
 import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";
-import { SharedRelations } from "./tables/relations.ts";
+import { createRelations } from "./tables/relations.ts";
+import { type ComparisonResult, compareShared } from "./verify.ts";
 
 const MAX_CHANGES_PER_READ = 5_000;
 /** Lookups and other small relations are compared completely, so not at every pass. */
@@ -55,7 +56,7 @@ interface KeyLedger {
 /** Brings PostgreSQL to the state of the SQLite file. Any failure leaves it behind, never ahead: create a new one. */
 export class Forwarder {
   readonly #options: ShareWriterOptions;
-  readonly #relations: SharedRelations;
+  readonly #relations: ReturnType<typeof createRelations>;
   readonly writer: ShareWriter;
   /** Up to where the journal is applied. */
   #position = 0;
@@ -66,27 +67,19 @@ export class Forwarder {
   #relationsAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ShareWriterOptions) {
-    const { connection, session, role } = options;
     this.#options = options;
     this.writer = new ShareWriter(options);
-    this.#relations = new SharedRelations({
-      connection,
-      session,
-      dictionaries: this.writer.dictionaries,
-      role,
-    });
+    this.#relations = createRelations({ ...options, dictionaries: this.writer.dictionaries });
   }
 
   /** Reads what PostgreSQL has. Returns what is to be compared: months that were away, or everything. */
   async load(): Promise<TimeRanges> {
-    const { connection, session, clock } = this.#options;
-    const returned = await this.writer.rows.months.load(clock.now(), this.writer.inTransaction);
-    this.writer.dictionaries.clear();
-    await this.writer.dictionaries.update(connection, this.writer.inTransaction);
-    this.writer.dictionaries.hasAdopted();
+    const { connection, lease, clock } = this.#options;
+    const returned = await this.writer.rows.months.load(clock.now());
+    await this.writer.dictionaries.reload();
     await this.#loadState();
     const position = readJournalPosition(connection);
-    const [stored] = await session.query<{ seq: string; is_loaded: boolean }>(
+    const [stored] = await lease.session.query<{ seq: string; is_loaded: boolean }>(
       "SELECT seq, is_loaded FROM mds.positions WHERE changes_id = $1",
       [position.id],
     );
@@ -102,10 +95,16 @@ export class Forwarder {
   }
 
   async #loadState(): Promise<void> {
-    await this.writer.renewIfDue();
+    const { lease } = this.#options;
+    await lease.renewIfDue();
     await this.writer.rows.load();
-    await this.writer.renewIfDue();
+    await lease.renewIfDue();
     this.#relationsAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Compares the covered ranges inside `within` when it is iterated. */
+  compare(within: TimeRanges): AsyncGenerator<ComparisonResult> {
+    return compareShared(this.writer, this.#options, within);
   }
 
   /** Every covered range was compared: from now on the position says what is applied. */
@@ -122,39 +121,34 @@ export class Forwarder {
     const sql = `INSERT INTO mds.positions (changes_id, seq, moved_at, is_loaded)
       VALUES (${id}, ${seq}, statement_timestamp(), ${this.#isLoaded}) ON CONFLICT (changes_id)
       DO UPDATE SET seq = excluded.seq, moved_at = excluded.moved_at, is_loaded = excluded.is_loaded`;
-    await this.writer.inTransaction(async () => void (await this.#options.session.query(sql)));
+    await this.#options.lease.run(sql);
   }
 
   /** Forwards everything that has changed until now. */
   async forward(): Promise<ForwardResult> {
-    const { connection, clock } = this.#options;
-    const before = { ...this.writer.counts };
+    const { connection, lease, clock } = this.#options;
+    const { writer } = this;
+    const commitsBefore = lease.commits;
+    writer.counts = { rows: 0, ranges: 0 };
     let relations = 0;
     // Read before the dictionaries: every key that it names is known after them.
     const position = readJournalPosition(connection);
     const isDue = clock.monotonic() - this.#relationsAt >= RELATIONS_INTERVAL_MS;
-    if (isDue || this.writer.dictionaries.hasNewKeys(connection)) {
-      relations += await this.writer.dictionaries.update(connection, this.writer.inTransaction);
-      if (this.writer.dictionaries.hasAdopted()) await this.#loadState();
+    if (isDue || writer.dictionaries.hasNewKeys()) {
+      relations += await writer.dictionaries.update();
+      if (writer.dictionaries.hasAdopted) await this.#loadState();
     }
     if (!this.#isLoaded) await this.#forwardWhole(position);
     await this.#applyJournal(position, this.#position);
-    await this.writer.rows.months.createIndexes(this.writer.inTransaction);
+    await writer.rows.months.createIndexes();
     if (isDue) {
       await this.#lookForOddities();
-      await this.writer.rows.months.createAhead(clock.now(), this.writer.inTransaction);
-      relations += await this.#relations.update(this.writer.inTransaction);
-      await this.writer.rows.bars.compute(clock, this.writer.inTransaction);
+      for (const relation of this.#relations) relations += await relation.update();
+      await writer.rows.bars.compute(clock);
       await this.#storeClockSkew();
       this.#relationsAt = clock.monotonic();
     }
-    const { rows, ranges, commits } = this.writer.counts;
-    return {
-      rows: rows - before.rows,
-      ranges: ranges - before.ranges,
-      relations,
-      commits: commits - before.commits,
-    };
+    return { ...writer.counts, relations, commits: lease.commits - commitsBefore };
   }
 
   /** Forwards all that PostgreSQL lacks. Rows are read after the ledgers, so they are at least as new. */
@@ -221,8 +215,8 @@ export class Forwarder {
 
   /** Whether this file has snapshots that the leader has not seen. Needs no lease, and little of PostgreSQL. */
   async hasOwnSnapshots(): Promise<boolean> {
-    const { connection, session } = this.#options;
-    const ranges = await session.query<SettledRange & { stream: RowStream; id: string }>(
+    const { connection, lease } = this.#options;
+    const ranges = await lease.session.query<SettledRange & { stream: RowStream; id: string }>(
       `SELECT l.stream, s.index_id AS id, l.from_ts::double precision AS "from", l.to_ts::double precision AS "to", l.proof, l.reason
       FROM mds.${LEDGER_TABLE} l JOIN mds.series s USING (series) WHERE s.index_type = '' ORDER BY l.from_ts`,
     );
@@ -240,18 +234,11 @@ export class Forwarder {
 
   /** Forwards these snapshots, with the lease of the leader. */
   async forwardOwnSnapshots(): Promise<void> {
-    const { connection, session, clock } = this.#options;
     // Before the dictionaries: every key that has rows in these ranges is known after them.
     const ledgers = this.#readSnapshotLedgers();
-    await this.writer.rows.months.load(clock.now(), (work) =>
-      this.writer.inTransaction(async () => {
-        // The next load of everything compares a month that was away.
-        await session.query("DELETE FROM mds.positions");
-        return work();
-      }),
-    );
-    this.writer.dictionaries.clear();
-    await this.writer.dictionaries.update(connection, this.writer.inTransaction);
+    // The next load of everything compares a month that was away.
+    await this.writer.rows.months.load(this.#options.clock.now(), "DELETE FROM mds.positions");
+    await this.writer.dictionaries.reload();
     await this.writer.rows.loadLedger();
     const parts = ledgers.map((key) => {
       const { seen, takenBack } = this.#testify(
@@ -277,7 +264,7 @@ export class Forwarder {
   async #forwardNewRows(stream: RowStream, rows: readonly NewestRow[]): Promise<void> {
     const units = rows.flatMap(({ key, ts }): Unit[] => {
       if (!this.writer.knows(stream, key)) return [];
-      const from = Math.max(this.writer.rows.newestOf(stream, key) + 1, Number.MIN_SAFE_INTEGER);
+      const from = this.writer.rows.newestOf(stream, key) + 1;
       return from > ts ? [] : [{ key, range: { from, to: ts + 1 }, kind: "append" }];
     });
     await this.writer.replaceRanges(stream, units);
@@ -312,7 +299,7 @@ export class Forwarder {
 
   /** Where only another daemon has proven a range, a changed row of this one says nothing about it. */
   #findAffected(stream: RowStream, series: number, changes: readonly Change[]): TimeRanges {
-    if (this.writer.role === "alone") return normalise(changes);
+    if (this.#options.role === "alone") return normalise(changes);
     const own = readStoredRanges(this.#options.connection, { stream, series });
     const [shared, covered] = [this.writer.rows.ledgerFor(stream, series), own].map((ledger) =>
       rangesOf(ledger, "rows", "empty"),
@@ -333,7 +320,7 @@ export class Forwarder {
 
   /** Another daemon may have observed snapshots that this one has not. A range without rows here was pruned. */
   #mustMerge(stream: RowStream, key: number, range: TimeRange): boolean {
-    if (this.writer.role === "alone" || range.from > this.writer.rows.newestOf(stream, key)) return false;
+    if (this.#options.role === "alone" || range.from > this.writer.rows.newestOf(stream, key)) return false;
     return readRange(this.#options.connection, { stream, key }, range, 1).rows.length > 0;
   }
 
@@ -354,16 +341,21 @@ export class Forwarder {
 
   /** A standby may have been promoted beside this primary, and a person may have changed the months. */
   async #lookForOddities(): Promise<void> {
-    const { session, report } = this.#options;
-    const { newer, older } = await session.findOtherWriters();
-    if (newer.length > 0) throw promotedFailure(newer);
+    const { lease, report } = this.#options;
+    const { newer, older } = await lease.session.findOtherWriters();
+    if (newer.length > 0)
+      throw new Failure(`${newer.join(", ")} was promoted`, {
+        code: "share_read_only",
+        remedy: "forwarding goes on there; stop the former primary: its readers see old rows",
+      });
     await this.writer.rows.months.assertUnchanged();
-    report?.({ kind: "warning", message: older.length === 0 ? "" : describeOlderWriters(older) });
+    const warning = `${older.join(", ")} accepts writes too: stop it, its readers see old rows`;
+    report?.({ kind: "warning", message: older.length === 0 ? "" : warning });
   }
 
   async #storeClockSkew(): Promise<void> {
-    const { connection, session, clock } = this.#options;
-    const [row] = await session.query<{ now: number; skew: string }>(
+    const { connection, lease, clock } = this.#options;
+    const [row] = await lease.session.query<{ now: number; skew: string }>(
       "SELECT extract(epoch FROM clock_timestamp())::double precision * 1000 AS now, clock_skew AS skew FROM mds.source",
     );
     const difference = clock.now() - (row?.now ?? clock.now());
@@ -371,15 +363,14 @@ export class Forwarder {
     const skew: Micros = readClockSkew(connection) + offset;
     if (Math.abs(Number(row?.skew) - skew) < (offset === 0 ? 1 : MIN_CLOCK_DIFFERENCE_MS * 1000)) return;
     const sql = `UPDATE mds.source SET clock_skew = ${skew}, stored_at = statement_timestamp()`;
-    await this.writer.inTransaction(async () => void (await session.query(sql)));
+    await lease.run(sql);
   }
 }
 
 function keysOfSnapshotLedgers(changes: readonly Change[]): { stream: RowStream; series: number }[] {
   const named = changes.filter(({ stream, kind }) => !hasHistory(stream) && kind !== "rows");
-  return [...Map.groupBy(named, ({ stream, key }) => `${stream} ${key}`).values()].flatMap(([first]) =>
-    first ? [{ stream: first.stream, series: first.key }] : [],
-  );
+  const byName = new Map(named.map(({ stream, key }) => [`${stream} ${key}`, { stream, series: key }]));
+  return [...byName.values()];
 }
 
 /** One read over all ranges of a key is faster than many short reads. */

@@ -6,12 +6,12 @@ import { ALL_TIME, Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
 import { turnOffCompiling } from "./server/compilation.ts";
 import { Lease } from "./server/lease.ts";
-import { heldBy, pooledFailure } from "./server/postgres-errors.ts";
+import { pooledFailure } from "./server/postgres-errors.ts";
 import { createHolder, readPeers } from "./server/read-share-status.ts";
 import { parseServerAddress } from "./server/server-address.ts";
 import { SharedSession } from "./server/session.ts";
 import type { ShareReport, ShareThreadSettings } from "./thread/share-messages.ts";
-import { type ComparisonResult, compareShared, verifyShared } from "./verify.ts";
+import { type ComparisonResult, sumUp } from "./verify.ts";
 
 export interface ShareOptions extends ShareThreadSettings {
   readonly readPassword: () => string | undefined;
@@ -25,6 +25,7 @@ export interface ShareOptions extends ShareThreadSettings {
 /** Connected to both stores, with the lease. */
 export interface OpenShare {
   readonly forwarder: Forwarder;
+  readonly lease: Lease;
   readonly connection: Connection;
   /** Changes of some period are unknown: compare its covered ranges once what is lacking was forwarded. */
   readonly comparison: AsyncGenerator<ComparisonResult> | undefined;
@@ -50,15 +51,14 @@ export async function openShare(options: ShareOptions): Promise<OpenShare> {
     session = await SharedSession.connect({ ...options, address, holder });
     if (await session.isPooled()) throw pooledFailure(session.server);
     await migrateShared(session, clock);
-    lease = new Lease({ session, holder, name, seconds: leaseSeconds, clock });
-    const forwarder = new Forwarder({ ...options, connection, session, lease });
+    lease = new Lease({ ...options, session, holder, seconds: leaseSeconds });
+    const forwarder = new Forwarder({ ...options, connection, lease });
     const lookAtPeers = createPeersLook(session, options);
     await takeWhenFree(lease, { ...options, forwarder, lookAtPeers });
     await turnOffCompiling(session);
-    const { writer } = forwarder;
     const unknown = await forwarder.load();
-    const comparison = unknown.length === 0 ? undefined : compareShared(writer, connection, unknown);
-    return { forwarder, connection, comparison, lookAtPeers, close };
+    const comparison = unknown.length === 0 ? undefined : forwarder.compare(unknown);
+    return { forwarder, lease, connection, comparison, lookAtPeers, close };
   } catch (error) {
     await close();
     throw error;
@@ -93,9 +93,8 @@ async function takeWhenFree(
       return await lease.take({ isPatient: !standsBy });
     } catch (error) {
       if (!standsBy || !isPassing(error)) throw error;
-      const forwardedBy = heldBy(error);
-      if (forwardedBy !== standbyFor) report?.({ kind: "standby", forwardedBy });
-      standbyFor = forwardedBy;
+      if (lease.heldBy !== standbyFor) report?.({ kind: "standby", forwardedBy: lease.heldBy });
+      standbyFor = lease.heldBy;
     }
     await lookAtPeers();
     if (clock.monotonic() >= compareAt) {
@@ -126,9 +125,7 @@ function isPassing(error: unknown): boolean {
   return ["share_held", "share_fenced", "share_blocked"].includes(failureCode(error) ?? "");
 }
 
-export interface ShareResult extends ForwardResult {
-  readonly compared: number;
-  readonly mended: number;
+export interface ShareResult extends ForwardResult, ComparisonResult {
   readonly seconds: number;
 }
 
@@ -140,15 +137,10 @@ export interface ShareOnceOptions extends ShareOptions {
 /** Forwards everything that the shared warehouse lacks, then exits. */
 export async function shareOnce({ verify, ...options }: ShareOnceOptions): Promise<ShareResult> {
   const startedAt = options.clock.monotonic();
-  const { forwarder, connection, comparison, close } = await openShare(options);
-  const { writer } = forwarder;
+  const { forwarder, comparison, close } = await openShare(options);
   try {
     const forwarded = await forwarder.forward();
-    const found = verify
-      ? await verifyShared(compareShared(writer, connection, [ALL_TIME]))
-      : comparison
-        ? await verifyShared(comparison)
-        : { compared: 0, mended: 0 };
+    const found = await sumUp(verify ? forwarder.compare([ALL_TIME]) : comparison);
     if (comparison) await forwarder.endComparison();
     const seconds = (options.clock.monotonic() - startedAt) / 1000;
     return { ...forwarded, ...found, seconds };

@@ -8,7 +8,6 @@ import { type ForwardedRow, readRange } from "../warehouse/read/forwarded-rows.t
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { LedgerPiece } from "./ledger-difference.ts";
 import type { Lease } from "./server/lease.ts";
-import type { SharedSession } from "./server/session.ts";
 import { SharedDictionaries } from "./tables/dictionaries.ts";
 import { type CommittedRange, SharedRows } from "./tables/row-store.ts";
 import type { ShareReport } from "./thread/share-messages.ts";
@@ -20,14 +19,12 @@ const MAX_UNITS_PER_TRANSACTION = 500;
 
 export interface ShareWriterOptions {
   readonly connection: Connection;
-  readonly session: SharedSession;
   readonly lease: Lease;
   /** `alone`: PostgreSQL equals this file. `pair`: it has what any of the daemons has. */
   readonly role: ShareRole;
   /** The name of this daemon, for people. */
   readonly name: string;
   readonly clock: Clock;
-  readonly signal: AbortSignal;
   readonly report?: (report: ShareReport) => void;
 }
 
@@ -39,7 +36,7 @@ export interface Unit {
 }
 
 /** The content of a unit, from one snapshot. */
-interface UnitContent {
+export interface UnitContent {
   readonly unit: Unit;
   readonly rows: readonly ForwardedRow[];
   readonly ledger: readonly SettledRange[];
@@ -50,20 +47,16 @@ export class ShareWriter {
   readonly #options: ShareWriterOptions;
   readonly dictionaries: SharedDictionaries;
   readonly rows: SharedRows;
-  /** Since the start. */
-  readonly counts = { rows: 0, ranges: 0, commits: 0 };
+  /** Since someone has set them. */
+  counts = { rows: 0, ranges: 0 };
   /** What `replaceRanges` is to do, for the progress. */
   #plannedMicros: Micros = 0;
   #doneMicros: Micros = 0;
 
   constructor(options: ShareWriterOptions) {
     this.#options = options;
-    this.dictionaries = new SharedDictionaries(options.session);
-    this.rows = new SharedRows(options.session, this.dictionaries);
-  }
-
-  get role(): ShareRole {
-    return this.#options.role;
+    this.dictionaries = new SharedDictionaries(options.connection, options.lease);
+    this.rows = new SharedRows(options.lease, this.dictionaries);
   }
 
   /** Whether PostgreSQL has an entry for the key. */
@@ -119,37 +112,33 @@ export class ShareWriter {
   }
 
   async #commitBatch(stream: RowStream, batch: readonly UnitContent[]): Promise<void> {
-    const { session } = this.#options;
+    const { lease } = this.#options;
     const replacements = batch.filter(({ unit }) => unit.kind === "replace");
+    const proven = hasHistory(stream) ? batch.filter(({ unit }) => unit.kind !== "append") : [];
     const copied = batch.filter(({ unit }) => unit.kind !== "merge").flatMap(({ rows }) => rows);
     const merged = batch.filter(({ unit }) => unit.kind === "merge").flatMap(({ rows }) => rows);
     const all = [...copied, ...merged];
-    await this.rows.months.createFor(stream, all, this.inTransaction);
+    await this.rows.months.createFor(stream, all);
     // Nothing is there above the newest row: the usual case of live rows, and of a first load.
     const deletions = replacements
       .filter(({ unit }) => unit.range.from <= this.rows.newestOf(stream, unit.key))
       .flatMap(({ unit }) => this.rows.deleteSql(stream, unit.key, unit.range));
-    const ledger: { readonly sql: string; readonly apply: () => void }[] = [];
-    await this.inTransaction(async () => {
-      if (deletions.length > 0) await session.query(deletions.join("; "));
+    await lease.transaction(async () => {
+      if (deletions.length > 0) await lease.session.query(deletions.join("; "));
       if (copied.length > 0) await this.rows.copyRows(stream, this.rows.encode(stream, copied));
       if (merged.length > 0) await this.rows.mergeRows(stream, this.rows.encode(stream, merged));
-      if (hasHistory(stream))
-        for (const { unit, ledger: content } of batch) {
-          if (unit.kind === "append") continue;
-          const change = this.rows.replaceLedger(stream, unit.key, unit.range, content);
-          // Ranges of the same key follow one another, and each builds on the one before.
-          change.apply();
-          ledger.push(change);
-        }
-      const bars = stream === "index_ticks" ? this.rows.bars.writeSql(batch) : [];
-      const sql = [...bars, ...ledger.map((change) => change.sql).filter((text) => text !== "")];
-      const notices = this.rows.notifySql(stream, batch.flatMap(toCommittedRange));
-      if (sql.length + notices.length > 0) await session.query([...sql, ...notices].join("; "));
+      const sql = [
+        ...(stream === "index_ticks" ? this.rows.bars.writeSql(batch) : []),
+        ...proven.flatMap(({ unit, ledger }) =>
+          this.rows.replaceLedger(stream, unit.key, unit.range, ledger),
+        ),
+        ...this.rows.notifySql(stream, batch.flatMap(toCommittedRange)),
+      ];
+      if (sql.length > 0) await lease.session.query(sql.join("; "));
     });
     this.rows.raiseNewest(stream, all);
     this.counts.rows += all.length;
-    this.counts.ranges += ledger.length;
+    this.counts.ranges += proven.length;
     this.#doneMicros += lengthOf(batch.map(({ unit }) => unit));
     this.#options.report?.({
       kind: "rows",
@@ -168,31 +157,13 @@ export class ShareWriter {
   ): Promise<void> {
     if (this.dictionaries.find("series", series) === undefined) return;
     for (let i = 0; i < ranges.length; i += MAX_UNITS_PER_TRANSACTION) {
-      const statements = ranges.slice(i, i + MAX_UNITS_PER_TRANSACTION).flatMap((range) => {
-        const change = this.rows.replaceLedger(stream, series, range, content);
-        // Each range builds on the one before.
-        change.apply();
-        return change.sql === "" ? [] : [change.sql];
-      });
+      const statements = ranges
+        .slice(i, i + MAX_UNITS_PER_TRANSACTION)
+        .flatMap((range) => this.rows.replaceLedger(stream, series, range, content));
       if (statements.length === 0) continue;
-      const sql = statements.join("; ");
-      await this.inTransaction(async () => void (await this.#options.session.query(sql)));
+      await this.#options.lease.run(statements.join("; "));
       this.counts.ranges += statements.length;
     }
-  }
-
-  /** Runs `work` in a transaction that only the holder of the lease can commit. */
-  readonly inTransaction = async <T>(work: () => Promise<T>): Promise<T> => {
-    this.#options.signal.throwIfAborted();
-    await this.renewIfDue();
-    const result = await this.#options.lease.inFence(work);
-    this.counts.commits++;
-    return result;
-  };
-
-  /** Extends the lease; call it also while there is nothing to forward. Throws if another daemon has taken it. */
-  renewIfDue(): Promise<void> {
-    return this.#options.lease.renewIfDue();
   }
 }
 

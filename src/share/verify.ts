@@ -9,7 +9,7 @@ import {
 } from "../warehouse/read/forwarded-rows.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { rangesOf } from "./ledger-difference.ts";
-import type { ShareWriter } from "./share-writer.ts";
+import type { ShareWriter, ShareWriterOptions } from "./share-writer.ts";
 import { splitCopy } from "./tables/copy-format.ts";
 
 const MAX_ROWS_PER_COMPARISON = 20_000;
@@ -28,13 +28,13 @@ export interface ComparisonResult {
  */
 export async function* compareShared(
   writer: ShareWriter,
-  connection: Connection,
+  { connection, lease, role }: ShareWriterOptions,
   within: TimeRanges,
 ): AsyncGenerator<ComparisonResult> {
   for (const stream of rowStreams) {
     const covered = readCoverage(connection, stream);
     const compared = subtract(within, writer.rows.months.detachedOf(stream));
-    const mayHaveMore = !hasHistory(stream) && writer.role === "pair";
+    const mayHaveMore = !hasHistory(stream) && role === "pair";
     const isEqual = mayHaveMore ? containsRows : (found: Buffer, expected: Buffer) => found.equals(expected);
     for (const key of readRowKeys(connection, stream)) {
       if (!writer.knows(stream, key)) continue;
@@ -50,7 +50,7 @@ export async function* compareShared(
             await writer.replaceRanges(stream, [
               { key, range: part, kind: mayHaveMore ? "merge" : "replace" },
             ]);
-          await writer.renewIfDue();
+          await lease.renewIfDue();
           yield { compared: content.rows.length, mended: isWrong ? 1 : 0 };
           from = content.to;
         }
@@ -60,9 +60,11 @@ export async function* compareShared(
 }
 
 /** Compares at once. */
-export async function verifyShared(comparison: AsyncIterable<ComparisonResult>): Promise<ComparisonResult> {
+export async function sumUp(
+  comparison: AsyncIterable<ComparisonResult> | undefined,
+): Promise<ComparisonResult> {
   let [compared, mended] = [0, 0];
-  for await (const step of comparison) {
+  for await (const step of comparison ?? []) {
     compared += step.compared;
     mended += step.mended;
   }
@@ -77,15 +79,10 @@ function containsRows(found: Buffer, expected: Buffer): boolean {
 
 /** The covered ranges of a row key: of its series, or of the subscriptions that deliver it. */
 function readCoverage(connection: Connection, stream: RowStream): (key: number) => TimeRanges {
-  const readLedgers = connection.database.transaction(
-    () =>
-      new Map(
-        readSettledKeys(connection)
-          .filter((each) => each.stream === stream)
-          .map((each) => [each.series, rangesOf(readStoredRanges(connection, each), "rows", "empty")]),
-      ),
-  );
-  const ledgers = readLedgers();
+  const keys = readSettledKeys(connection).filter((each) => each.stream === stream);
+  const read = connection.database.transaction(() => keys.map((key) => readStoredRanges(connection, key)));
+  const ranges = read().map((ledger) => rangesOf(ledger, "rows", "empty"));
+  const ledgers = new Map(keys.map(({ series }, i) => [series, ranges[i] ?? []]));
   if (hasHistory(stream)) return (key) => ledgers.get(key) ?? [];
   const subscriptions = readSubscriptions(connection, stream);
   return (key) =>

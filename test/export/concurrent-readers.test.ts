@@ -10,7 +10,7 @@ import { fillEverything, monthStart, openAt } from "../support/export/sample-dat
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const counted = "SELECT count(*)::INTEGER FROM index_ticks";
 
@@ -47,7 +47,7 @@ describe("readers of an export", () => {
     for (let day = 1; day <= 2; day++) {
       now += 86_400_000;
       const late = tick(monthStart(3) + (6000 + day) * STEP, "5");
-      warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", [late], "rest"));
+      storeTicks(warehouse, [late]);
       await exportIn(folder, { clock: { ...systemClock, now: () => now } });
       // The files of this very month were replaced, days ago by the clock.
       expect(await quant.ask(counted)).toEqual(before);

@@ -6,7 +6,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { DAY, STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { retract, settle } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 it("beside a writer, an export covers only rows that it has, and all time is covered or a gap", async () => {
   const folder = temporaryFolder();
@@ -26,7 +26,7 @@ it("beside a writer, an export covers only rows that it has, and all time is cov
             stream: "index_ticks",
             series: transaction.dictionary.getSeriesKey("GWA", "btc-id"),
           } as const;
-          writeRecords(transaction, "index_ticks", [tick(late, "5")], "rest");
+          writeTicks(transaction, [tick(late, "5")]);
           settle(transaction, line, { from: late, to: late + STEP }, "rows");
           retract(transaction, line, doubted);
         });

@@ -12,7 +12,7 @@ import { failureOf } from "../support/failure-of.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 function filled(): string {
   const folder = temporaryFolder();
@@ -23,8 +23,7 @@ function filled(): string {
 }
 
 const exported = shareExport();
-const addTick = (transaction: Transaction) =>
-  void writeRecords(transaction, "index_ticks", [tick(midnight - 5 * STEP, "7")], "rest");
+const addTick = (transaction: Transaction) => void writeTicks(transaction, [tick(midnight - 5 * STEP, "7")]);
 
 const command = (folder: string, ...args: string[]) =>
   runInProcess(["export", "--log-level", "silent", ...args], {

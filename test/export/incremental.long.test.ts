@@ -14,7 +14,7 @@ import { lookups, month, monthStart } from "../support/export/sample-data.ts";
 import { DAY, midnight, STEP } from "../support/warehouse/filled-warehouse.ts";
 import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks, writeRecords, writeTicks } from "../support/warehouse/write-records.ts";
 
 const exported = shareExport();
 
@@ -33,7 +33,7 @@ describe("a second export", () => {
     expect(await step(() => {})).toEqual([]);
     const ts = (back: number) => monthStart(back) + 9 * DAY;
     const write = (t: Transaction, back: number, price: string, quality: string | null = null) =>
-      writeRecords(t, "index_ticks", [tick(ts(back), price, { quality })], "rest");
+      writeTicks(t, [tick(ts(back), price, { quality })]);
     // Late rows.
     const late = await step((t) => {
       for (const back of [3, 2, 1]) write(t, back, "5.5");
@@ -48,7 +48,7 @@ describe("a second export", () => {
       settle(t, { stream: "index_ticks", series: btc(t) }, { from: ts(1), to: ts(1) + STEP }, "rows");
       write(t, 0, "5.5", "so no");
       // A bar that is not settled is replaced without a revision.
-      writeRecords(t, "ohlcv", [bar(midnight, "2", { recordId: null })], "rest");
+      writeRecords(t, "ohlcv", [bar(midnight, "2", { recordId: null })]);
     });
     expect(changed).toEqual([...[3, 2, 1, 0].map(gwa), "ohlcv/index_type=GWA/data.parquet"]);
     // Somebody who had the old file open goes on reading it.
@@ -62,7 +62,7 @@ describe("a second export", () => {
     const ids = { GWA: "btc-id", MWA: "btc-usd-id", LX: "lx/1 %" } as const;
     const types = ["GWA", "LX", "MWA"] as const;
     const ticks = types.map((indexType) => tick(ts, "5.5", { indexType, indexId: ids[indexType] }));
-    warehouse.transaction((t) => writeRecords(t, "index_ticks", ticks, "live"));
+    storeTicks(warehouse, ticks, "live");
     const { months_written } = await exportIn(folder);
     const files = types.map((type) => gwa(0).replace("GWA", type));
     expect(months_written.filter((path) => path.startsWith("index_ticks"))).toEqual(files);
@@ -90,10 +90,10 @@ describe("a second export", () => {
     warehouse.transaction((t) => {
       const series = btc(t);
       for (const at of [ts, monthStart(0) + DAY]) {
-        writeRecords(t, "index_ticks", [tick(at, "5.5")], "rest");
+        writeTicks(t, [tick(at, "5.5")]);
         settle(t, { stream: "index_ticks", series }, { from: at, to: at + STEP }, "rows");
       }
-      writeRecords(t, "exchange_ticks", [exchangeTick(monthStart(1), "5")], "rest");
+      writeRecords(t, "exchange_ticks", [exchangeTick(monthStart(1), "5")]);
     });
     const { months_written } = await exportIn(folder, { since: monthStart(1) + DAY });
     expect(months_written).toEqual([
@@ -164,7 +164,7 @@ describe("a second export", () => {
     );
     await expectSame(folder, "ohlcv", "index_ticks", "coverage", "bars_1d");
     // Years before the one of --since are not read again.
-    warehouse.transaction((t) => writeRecords(t, "ohlcv", [bar(midnight, "3", { recordId: null })], "rest"));
+    warehouse.transaction((t) => writeRecords(t, "ohlcv", [bar(midnight, "3", { recordId: null })]));
     const { months_written } = await exportIn(folder, { since: midnight });
     const thisYear = new Date(midnight / 1000).toISOString().slice(0, 4);
     expect(months_written).toEqual([`ohlcv/index_type=GWA/year=${thisYear}/data.parquet`]);

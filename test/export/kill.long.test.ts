@@ -12,7 +12,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 import { viewsBesideSync } from "../support/warehouse/empty-warehouse.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 /** Every file that a manifest names is there, and holds what the manifest says. */
 function expectWhole(folder: string, { files }: Manifest): void {
@@ -48,7 +48,7 @@ it("F16: kill -9 at any step leaves an export whole, and the next one is right a
     const before = await ticksOf(folder);
     // Two months change.
     const changed = [monthStart(3), monthStart(0)].map((from) => tick(from + (5000 + i) * STEP, `${i}.5`));
-    warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", changed, "rest"));
+    storeTicks(warehouse, changed);
     // In a process of its own where the rows are stored and the position in the journal is not.
     if (step === "table committed") await killExport(folder, { step, nth });
     else await exportUntil(folder, step, nth);

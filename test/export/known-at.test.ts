@@ -9,7 +9,7 @@ import { lookups, monthStart } from "../support/export/sample-data.ts";
 import { DAY, midnight } from "../support/warehouse/filled-warehouse.ts";
 import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../support/warehouse/write-records.ts";
 
 const exported = shareExport();
 
@@ -32,9 +32,9 @@ it("an export of an earlier state is the export of then, and the next one has th
   warehouse.transaction((transaction) => {
     const ts = monthStart(3) + 9 * DAY;
     const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
-    writeRecords(transaction, "index_ticks", [tick(ts, "5.5"), tick(ts + 5, "7")], "rest");
-    writeRecords(transaction, "ohlcv", [bar(midnight, "2")], "rest");
-    writeRecords(transaction, "exchange_ticks", [exchangeTick(ts, "8")], "rest");
+    writeTicks(transaction, [tick(ts, "5.5"), tick(ts + 5, "7")]);
+    writeRecords(transaction, "ohlcv", [bar(midnight, "2")]);
+    writeRecords(transaction, "exchange_ticks", [exchangeTick(ts, "8")]);
     settle(transaction, { stream: "index_ticks", series }, { from: ts, to: ts + DAY }, "lost", "gone");
     lookups(transaction, "DELISTED");
   });

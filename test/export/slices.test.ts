@@ -11,7 +11,7 @@ import { month, monthStart } from "../support/export/sample-data.ts";
 import { DAY, HOUR } from "../support/warehouse/filled-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks, writeTicks } from "../support/warehouse/write-records.ts";
 
 const start = monthStart(1);
 const now = start + 2 * DAY + 10.75 * HOUR;
@@ -26,7 +26,7 @@ function fill(warehouse: WarehouseWriter): void {
   warehouse.transaction((t) => {
     const count = Math.floor((now - start) / (HOUR / 2)) + 1;
     const ticks = Array.from({ length: count }, (_, i) => tick(start + i * (HOUR / 2), `${60_000 + i}.25`));
-    writeRecords(t, "index_ticks", ticks, "rest");
+    writeTicks(t, ticks);
     const series = t.dictionary.getSeriesKey("GWA", "btc-id");
     settle(t, { stream: "index_ticks", series }, { from: start, to: start + 2 * DAY }, "rows");
     t.statement("UPDATE stream_states SET rows = 300000 WHERE stream = 'index_ticks'").run([]);
@@ -60,7 +60,7 @@ it("writes only the hour that has changed of a month that is not over, and one f
   expect(files()).toEqual([slice("day", start), slice("day", start + DAY), ...hours]);
   await expectEveryReader(STORED);
 
-  warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(now, "5.5")], "live"));
+  storeTicks(warehouse, [tick(now, "5.5")], "live");
   expect((await exportIn(folder)).months_written).toEqual([`${place()}/${slice("hour", now)}`]);
   await expectEveryReader(STORED + 1);
   expect((await exportIn(folder)).months_written).toEqual([]);

@@ -14,11 +14,11 @@ import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { expectSame, exportIn } from "../support/export/read-export.ts";
 import { hasModules, python } from "../support/has-tool.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { expectSameInBoth, shareInto } from "../support/share/share-harness.ts";
-import { openTestWarehouse, queryRows } from "../support/warehouse/open-warehouse.ts";
+import { openShared } from "../support/share/share-harness.ts";
+import { queryRows } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeTicks } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const T = parseTs("2026-03-01T00:00:00Z");
@@ -81,13 +81,13 @@ function fillSeries(transaction: Transaction, indexId: string, drawn: RandomSeri
         .reverse();
       const others = drawn.isPage ? [] : descending;
       if (drawn.isPage) writeVacantTicks(transaction, collectPlainTicks(descending, others));
-      writeRecords(transaction, "index_ticks", others, "rest");
+      writeTicks(transaction, others);
       const isStored = (slot: number) => inRange.includes(slot) && !drawn.missing.includes(slot);
       const again = [
         ...drawn.repeated.filter(isStored).map((slot) => tickOf(slot)),
         ...drawn.corrected.filter(isStored).map((slot) => tickOf(slot, "10.5")),
       ];
-      for (const record of again) writeRecords(transaction, "index_ticks", [record], "rest");
+      for (const record of again) writeTicks(transaction, [record]);
       withdrawRows(transaction, key, drawn.withdrawn.filter(isStored).map(tsOf));
     }
     if (proof !== null && from < to)
@@ -132,8 +132,8 @@ function readInPython(path: string, widths: readonly string[], names: readonly s
 }
 
 it("gives random ticks the same bars and quality in every engine and reader", async () => {
-  const database = await server.createDatabase();
-  const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
+  const shared = await openShared(server, { clock: systemClock, hasAllViews: true });
+  const { warehouse, forward, query } = shared;
   const names: string[] = [];
   warehouse.transaction((transaction) => {
     for (const drawn of fc.sample(someSeries, 4)) {
@@ -143,9 +143,9 @@ it("gives random ticks the same bars and quality in every engine and reader", as
       if (names.push(name) === 2) computeStaleBars(transaction, 10_000);
     }
     // In progress, whenever this runs.
-    writeRecords(transaction, "index_ticks", [tick(parseTs("2039-01-01T00:00:00Z"), "7")], "rest");
+    writeTicks(transaction, [tick(parseTs("2039-01-01T00:00:00Z"), "7")]);
   });
-  await shareInto(server, database, warehouse);
+  await forward();
   const folder = dirname(warehouse.path);
   await exportIn(folder);
   const widths = Object.keys(barWidths) as BarWidth[];
@@ -153,12 +153,12 @@ it("gives random ticks the same bars and quality in every engine and reader", as
   const views = [...widths.map((width) => `bars_${width}`), "returns_1h"];
   await expectSame(folder, ...views);
   const expectShared = async (view: string) => {
-    expect(await expectSameInBoth(server, database, warehouse, view), view).toBeGreaterThan(1);
+    expect(await shared.expectSame(view), view).toBeGreaterThan(1);
   };
   for (const view of views) await expectShared(view);
   // A query reads kept bars, and the ticks of stale ones that it selects, and no others.
   expect(await countTicksRead()).toBe(0);
-  await server.query(database, "UPDATE mds.kept_bars SET n_ticks = NULL");
+  await query("UPDATE mds.kept_bars SET n_ticks = NULL");
   expect(await countTicksRead()).toBeGreaterThan(0);
   expect(await countTicksRead()).toBeLessThanOrEqual(HOUR / PERIOD);
   for (const view of ["bars_1h", "bars_4h", "bars_1d", "returns_1h"]) await expectShared(view);
@@ -191,8 +191,7 @@ it("gives random ticks the same bars and quality in every engine and reader", as
   /** The ticks that PostgreSQL reads for one hour that has some. */
   async function countTicksRead(): Promise<number> {
     const { name, ts } = stale.get("1h")?.find((bar) => Number(bar.n_ticks) > 3) ?? {};
-    const plan = await server.query<{ "QUERY PLAN": string }>(
-      database,
+    const plan = await query<{ "QUERY PLAN": string }>(
       `EXPLAIN (ANALYZE, TIMING off) SELECT * FROM mds.returns_1h WHERE name = '${name}' AND ts = ${ts}`,
     );
     const rows = plan

@@ -1,13 +1,10 @@
-import pg from "pg";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { fillEverything } from "../support/export/sample-data.ts";
-import { usePostgres } from "../support/postgres.ts";
-import { PASSWORD, SUPERUSER } from "../support/postgres-server.ts";
-import { addHours, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { openClient, usePostgres } from "../support/postgres.ts";
+import { HOURS_BEGIN, openShared } from "../support/share/share-harness.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const HOUR = 3_600_000_000;
@@ -20,16 +17,8 @@ interface CommitNotice {
 }
 
 it("tells who listens which range of which name each commit has changed", async () => {
-  const database = await server.createDatabase();
-  const client = new pg.Client({
-    host: "127.0.0.1",
-    port: server.port,
-    user: SUPERUSER,
-    password: PASSWORD,
-    database,
-  });
-  await client.connect();
-  onTestFinished(() => client.end());
+  const { warehouse, database, forward } = await openShared(server, { hours: 2, clock: systemClock });
+  const client = await openClient(server, database);
   const notices: CommitNotice[] = [];
   client.on("notification", ({ payload }) => notices.push(JSON.parse(payload ?? "") as CommitNotice));
   await client.query("LISTEN mds_commits");
@@ -37,34 +26,28 @@ it("tells who listens which range of which name each commit has changed", async 
     await client.query("SELECT 1");
     return notices.splice(0);
   };
-  const warehouse = openTestWarehouse({ clock: systemClock });
-  addHours(warehouse, 0, 2);
-  await shareInto(server, database, warehouse);
+  await forward();
   const range = { from_ts: HOURS_BEGIN, to_ts: HOURS_BEGIN + 2 * HOUR };
   expect(await listen()).toEqual([{ stream: "index_ticks", name: "btc-id", ...range }]);
-  await shareInto(server, database, warehouse);
+  await forward();
   expect(await listen()).toEqual([]);
-  warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(HOURS_BEGIN + HOUR, "7")], "rest"));
-  await shareInto(server, database, warehouse);
+  storeTicks(warehouse, [tick(HOURS_BEGIN + HOUR, "7")]);
+  await forward();
   const [corrected] = await listen();
   expect(corrected?.from_ts).toBeLessThanOrEqual(HOURS_BEGIN + HOUR);
   expect(corrected?.to_ts).toBeGreaterThan(HOURS_BEGIN + HOUR);
   // Many names of one commit are told in one line.
   const times = Array.from({ length: 21 }, (_, i) => HOURS_BEGIN + 3 * HOUR + i);
-  warehouse.transaction((t) =>
-    writeRecords(
-      t,
-      "index_ticks",
-      times.map((ts, i) => tick(ts, "7", { indexId: `many-${i}` })),
-      "rest",
-    ),
+  storeTicks(
+    warehouse,
+    times.map((ts, i) => tick(ts, "7", { indexId: `many-${i}` })),
   );
-  await shareInto(server, database, warehouse);
+  await forward();
   expect(await listen()).toEqual([
     { stream: "index_ticks", name: null, from_ts: times[0], to_ts: (times[20] ?? 0) + 1 },
   ]);
   warehouse.transaction(fillEverything);
-  await shareInto(server, database, warehouse);
+  await forward();
   const streams = new Set((await listen()).map(({ stream }) => stream));
   expect(streams).toEqual(
     new Set(["index_ticks", "exchange_ticks", "derivative_ticks", "market_caps", "ohlcv"]),

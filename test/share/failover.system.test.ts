@@ -9,10 +9,10 @@ import {
   addHours,
   expectSameInBoth,
   HOURS_BEGIN,
+  openShared,
   shareInto,
   shareOptions,
 } from "../support/share/share-harness.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const primary = useOwnPostgres();
 const HOUR = 3_600_000_000;
@@ -49,8 +49,7 @@ async function expectHealed(
 }
 
 it("I12: loses no acknowledged range if the primary dies beside a synchronous standby", async () => {
-  const database = await primary.createDatabase();
-  const warehouse = openTestWarehouse();
+  const { warehouse, database } = await openShared(primary);
   const standby = await startStandby();
   await primary.query("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'standby'");
   await primary.query("postgres", "SELECT pg_reload_conf()");
@@ -76,9 +75,7 @@ it("I12: loses no acknowledged range if the primary dies beside a synchronous st
 });
 
 it("I6: stays honest after a failover to a lagging standby, and forwards what that lacks", async () => {
-  const database = await primary.createDatabase();
-  const warehouse = openTestWarehouse();
-  addHours(warehouse, 0, 2);
+  const { warehouse, database } = await openShared(primary, { hours: 2 });
   await shareInto(primary, database, warehouse);
   const standby = await startStandby();
   const position = async (server: PostgresServer, sql: string) =>
@@ -101,8 +98,7 @@ it("I6: stays honest after a failover to a lagging standby, and forwards what th
 });
 
 it("I13: finds the server that accepts writes by itself, and never returns to a former primary", async () => {
-  const database = await primary.createDatabase();
-  const warehouse = openTestWarehouse();
+  const { warehouse, database } = await openShared(primary);
   const standby = await startStandby();
   const hosts = [standby, primary].map(({ port }) => `127.0.0.1:${port}`);
   const url = `postgres://postgres@${hosts.join(",")}/${database}?target_session_attrs=read-write`;
@@ -127,9 +123,7 @@ it("I13: finds the server that accepts writes by itself, and never returns to a 
 });
 
 it("I12: notices within a minute that a standby was promoted beside the living primary, and tells of both", async () => {
-  const database = await primary.createDatabase();
-  const warehouse = openTestWarehouse();
-  addHours(warehouse, 0, 1);
+  const { warehouse, database } = await openShared(primary, { hours: 1 });
   const standby = await startStandby();
   const url = `postgres://postgres@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/${database}`;
   let passedMs = 0;

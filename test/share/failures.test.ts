@@ -13,18 +13,22 @@ import { usePostgres } from "../support/postgres.ts";
 import { EMPTY_TEMPLATE, PASSWORD } from "../support/postgres-server.ts";
 import { startCuttingProxy } from "../support/share/cutting-proxy.ts";
 import { ProxiedPostgres } from "../support/share/proxied-postgres.ts";
-import { addHours, expectSameInBoth, HOURS_BEGIN, shareInto } from "../support/share/share-harness.ts";
+import {
+  addHours,
+  expectSameInBoth,
+  HOURS_BEGIN,
+  openShared,
+  shareInto,
+} from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 
 function correct(warehouse: WarehouseWriter, hour: number, price: string): void {
-  warehouse.transaction((transaction) =>
-    writeRecords(transaction, "index_ticks", [tick(HOURS_BEGIN + hour * 3_600_000_000, price)], "rest"),
-  );
+  storeTicks(warehouse, [tick(HOURS_BEGIN + hour * 3_600_000_000, price)]);
 }
 
 const countSql = "SELECT count(*)::integer AS rows, coalesce(sum(price), 0) AS sum FROM mds.index_tick_rows";
@@ -36,67 +40,56 @@ async function expectEqual(database: string, warehouse: WarehouseWriter): Promis
 
 describe("PostgreSQL that", () => {
   it("I4: refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
-    const warehouse = openTestWarehouse();
-    addHours(warehouse, 0, 1);
-    const database = await server.createDatabase(EMPTY_TEMPLATE);
-    const wrong = await failureOf(shareInto(server, database, warehouse, { readPassword: () => "hunter2" }));
+    const { warehouse, database, forward, query } = await openShared(server, {
+      hours: 1,
+      template: EMPTY_TEMPLATE,
+    });
+    const wrong = await failureOf(forward({ readPassword: () => "hunter2" }));
     expect(wrong).toMatchObject({ code: "share_refused", exit: 2 });
     expect(JSON.stringify([wrong.summary, wrong.stack, String(wrong.cause)])).not.toContain("hunter2");
-    expect(
-      await failureOf(shareInto(server, database, warehouse, { readPassword: () => undefined })),
-    ).toMatchObject({ code: "share_refused", exit: 2 });
-    const guest = server.url(database, await server.createUser());
-    expect(await failureOf(shareInto(server, database, warehouse, { url: guest }))).toMatchObject({
-      code: "share_no_rights",
+    expect(await failureOf(forward({ readPassword: () => undefined }))).toMatchObject({
+      code: "share_refused",
       exit: 2,
     });
+    const guest = server.url(database, await server.createUser());
+    expect(await failureOf(forward({ url: guest }))).toMatchObject({ code: "share_no_rights", exit: 2 });
     expect(await failureOf(shareInto(server, "absent", warehouse))).toMatchObject({
       code: "share_refused",
       exit: 2,
     });
     await server.query("postgres", `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
-    expect(await failureOf(shareInto(server, database, warehouse))).toMatchObject({
-      code: "share_read_only",
-      exit: 75,
-    });
+    expect(await failureOf(forward())).toMatchObject({ code: "share_read_only", exit: 75 });
     await server.query("postgres", `ALTER DATABASE ${database} RESET default_transaction_read_only`);
-    expect(await server.query(database, "SELECT 1 FROM pg_namespace WHERE nspname = 'mds'")).toEqual([]);
+    expect(await query("SELECT 1 FROM pg_namespace WHERE nspname = 'mds'")).toEqual([]);
 
-    await shareInto(server, database, warehouse);
-    await server.query(database, "UPDATE mds.schema_version SET version = 99, digest = 'of the future'");
+    await forward();
+    await query("UPDATE mds.schema_version SET version = 99, digest = 'of the future'");
     addHours(warehouse, 1, 1);
-    const [before] = await server.query(database, countSql);
-    const newer = await failureOf(shareInto(server, database, warehouse));
+    const [before] = await query(countSql);
+    const newer = await failureOf(forward());
     expect(newer).toMatchObject({ code: "share_newer", exit: 2 });
-    expect(await server.query(database, countSql)).toEqual([before]);
-    expect(await server.query(database, "SELECT epoch FROM mds.lease")).toEqual([{ epoch: "1" }]);
+    expect(await query(countSql)).toEqual([before]);
+    expect(await query("SELECT epoch FROM mds.lease")).toEqual([{ epoch: "1" }]);
   });
 
   it("I2: is cut off in mid-COPY keeps nothing of that range, and gets it the next time", async () => {
-    const warehouse = openTestWarehouse();
-    addHours(warehouse, 0, 200);
-    const database = await server.createDatabase();
+    const { warehouse, database, forward, query } = await openShared(server, { hours: 200 });
     const proxy = await startCuttingProxy(server.port, { at: "in COPY", count: 2 }, () => {});
     const url = server.url(database).replace(String(server.port), String(proxy.port));
-    expect(await failureOf(shareInto(server, database, warehouse, { url }))).toMatchObject({
-      code: "share_unreachable",
-      exit: 75,
-    });
+    expect(await failureOf(forward({ url }))).toMatchObject({ code: "share_unreachable", exit: 75 });
     expect(proxy.hasCut()).toBe(true);
-    expect(await server.query(database, countSql)).toMatchObject([{ rows: 20_000 }]);
-    expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 4_000 });
+    expect(await query(countSql)).toMatchObject([{ rows: 20_000 }]);
+    expect(await forward()).toMatchObject({ rows: 4_000 });
     await expectEqual(database, warehouse);
   });
 
   it("I6: is restored from an old backup gets exactly what it lost, corrections too", async () => {
-    const warehouse = openTestWarehouse();
-    addHours(warehouse, 0, 10);
-    const database = await server.createDatabase();
-    await shareInto(server, database, warehouse);
+    const { warehouse, database, forward } = await openShared(server, { hours: 10 });
+    await forward();
     const backup = await server.createDatabase(database);
     correct(warehouse, 3, "1");
     addHours(warehouse, 10, 2);
-    await shareInto(server, database, warehouse);
+    await forward();
     await expectEqual(database, warehouse);
     expect(await shareInto(server, backup, warehouse)).toMatchObject({ rows: 241, compared: 0 });
     await expectEqual(backup, warehouse);
@@ -140,9 +133,7 @@ it("I7: compares everything after a restore, even if as many changes follow as b
 });
 
 it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile says why not", async () => {
-  const warehouse = openTestWarehouse();
-  addHours(warehouse, 0, 1);
-  const database = await server.createDatabase();
+  const { warehouse, database, query } = await openShared(server, { hours: 1 });
   const proxied = await ProxiedPostgres.start(server);
   const clock = new ManualClock();
   const stop = new AbortController();
@@ -181,5 +172,5 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
   await expectEqual(database, warehouse);
   stop.abort();
   await clock.runUntil(loop);
-  expect(await server.query(database, "SELECT holder FROM mds.lease")).toEqual([{ holder: "" }]);
+  expect(await query("SELECT holder FROM mds.lease")).toEqual([{ holder: "" }]);
 });

@@ -1,11 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { openShare } from "../../src/share/share-once.ts";
 import type { ShareReport } from "../../src/share/thread/share-messages.ts";
 import { fillEverything, filledRelations } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { addHours, expectSameInBoth, shareInto, shareOptions } from "../support/share/share-harness.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { addHours, openShared } from "../support/share/share-harness.ts";
 
 const server = usePostgres();
 
@@ -13,47 +11,39 @@ const relations = [...filledRelations, "gaps"];
 
 describe("forwarding", () => {
   it("can be stopped between two transactions, and goes on with the next forwarder", async () => {
-    const database = await server.createDatabase();
-    const warehouse = openTestWarehouse({ clock: systemClock });
-    addHours(warehouse, 0, 170);
+    const { forward, open, query } = await openShared(server, { hours: 170, clock: systemClock });
     const stop = new AbortController();
     const more = { signal: stop.signal, report: ({ kind }: ShareReport) => kind === "rows" && stop.abort() };
-    const share = await openShare(shareOptions(server, database, warehouse, more));
+    const share = await open(more);
     await expect(share.forwarder.forward()).rejects.toThrow("aborted");
     await share.close();
-    const [found] = await server.query(
-      database,
-      `SELECT (SELECT count(*)::integer FROM mds.index_tick_rows) AS rows,
-        (SELECT (max(to_ts) - min(from_ts))::double precision / 30000000 FROM mds.settled_ranges) AS proven`,
-    );
+    const [found] = await query(`SELECT (SELECT count(*)::integer FROM mds.index_tick_rows) AS rows,
+        (SELECT (max(to_ts) - min(from_ts))::double precision / 30000000 FROM mds.settled_ranges) AS proven`);
     expect(found).toEqual({ rows: 20_000, proven: 20_000 });
-    expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 400 });
+    expect(await forward()).toMatchObject({ rows: 400 });
   });
 
   it("forwards once what is committed while it loads", async () => {
-    const database = await server.createDatabase();
-    const warehouse = openTestWarehouse({ clock: systemClock });
-    addHours(warehouse, 0, 170);
+    const { warehouse, open, query } = await openShared(server, { hours: 170, clock: systemClock });
     let isFirst = true;
     const report = ({ kind }: ShareReport) => {
       if (kind !== "rows") return;
       if (isFirst) addHours(warehouse, 170, 10);
       isFirst = false;
     };
-    const share = await openShare(shareOptions(server, database, warehouse, { report }));
+    const share = await open({ report });
     const rows = (await share.forwarder.forward()).rows + (await share.forwarder.forward()).rows;
     await share.close();
     expect(rows).toBe(180 * 120);
-    const [found] = await server.query(database, "SELECT count(*)::integer AS rows FROM mds.index_tick_rows");
+    const [found] = await query("SELECT count(*)::integer AS rows FROM mds.index_tick_rows");
     expect(found).toEqual({ rows });
   });
 
   it("copies lookups that came after its start within a minute", async () => {
-    const database = await server.createDatabase();
-    const warehouse = openTestWarehouse({ clock: systemClock });
+    const { warehouse, database, open } = await openShared(server, { clock: systemClock });
     let passedMs = 0;
     const clock = { ...systemClock, monotonic: () => passedMs };
-    const share = await openShare({ ...shareOptions(server, database, warehouse), clock });
+    const share = await open({ clock });
     const countAssets = () =>
       server
         .query(database, "SELECT count(*)::integer AS assets FROM mds.assets")
@@ -68,13 +58,15 @@ describe("forwarding", () => {
   });
 
   it("copies every row, range and digit of all streams, and the second time nothing", async () => {
-    const database = await server.createDatabase();
-    const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
+    const { warehouse, forward, expectSame } = await openShared(server, {
+      clock: systemClock,
+      hasAllViews: true,
+    });
     warehouse.transaction(fillEverything);
-    const first = await shareInto(server, database, warehouse);
+    const first = await forward();
     expect(first.rows).toBeGreaterThan(600);
-    for (const relation of relations) await expectSameInBoth(server, database, warehouse, relation);
-    const second = await shareInto(server, database, warehouse);
+    for (const relation of relations) await expectSame(relation);
+    const second = await forward();
     expect(second).toMatchObject({ rows: 0, ranges: 0, relations: 0, commits: 0 });
   });
 });

@@ -1,6 +1,5 @@
 import { hostname } from "node:os";
 import { expect, it, onTestFinished } from "vitest";
-import type { IndexTick } from "../../src/model/records.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
 import { readJournalPosition } from "../../src/warehouse/tables/journal.ts";
@@ -8,16 +7,13 @@ import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { ticks } from "../support/export/sample-data.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { PASSWORD } from "../support/postgres-server.ts";
-import { startProgram } from "../support/program-process.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
-import { expectSameInBoth, shareInto } from "../support/share/share-harness.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { openShared } from "../support/share/share-harness.ts";
+import { startShare } from "../support/share/start-share.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks, writeTicks } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const START = Date.UTC(2026, 0, 30) * 1000;
@@ -28,7 +24,7 @@ function fill(warehouse: WarehouseWriter): void {
   for (const indexId of ["btc-id", "eth-id"])
     warehouse.transaction((transaction) => {
       const records = ticks(ROWS, START, { indexId });
-      writeRecords(transaction, "index_ticks", records, "rest");
+      writeTicks(transaction, records);
       const series = transaction.dictionary.getSeriesKey("GWA", indexId);
       settle(
         transaction,
@@ -52,26 +48,23 @@ const coveredSql = `SELECT s.index_id AS id, g.from_ts AS "from", g.to_ts AS "to
   FROM mds.settled_ranges g JOIN mds.series s ON s.series = g.series WHERE g.proof = 'rows'`;
 
 it("I5: never shows more proof than rows, wherever the forwarder is killed", async () => {
-  const warehouse = openTestWarehouse();
+  const { warehouse, database, forward, query } = await openShared(server);
   fill(warehouse);
-  const database = await server.createDatabase();
   const expected = warehouse.connection.database
     .prepare(
       "SELECT count(*) FROM index_tick_rows r JOIN series s ON s.series = r.series WHERE s.index_id = ? AND ts >= ? AND ts < ?",
     )
     .pluck();
   const look = async () => {
-    const ranges = await server.query<CoveredRange>(database, coveredSql);
+    const ranges = await query<CoveredRange>(coveredSql);
     for (const { id, from, to, rows } of ranges)
       expect(Number(rows)).toBe(expected.get(id, Number(from), Number(to)));
     return ranges.reduce((sum, { rows }) => sum + Number(rows), 0);
   };
-  let isDone = false;
-  onTestFinished(() => {
-    isDone = true;
-  });
+  const end = new AbortController();
+  onTestFinished(() => end.abort());
   const reading = (async () => {
-    while (!isDone) {
+    while (!end.signal.aborted) {
       await look();
       // Counting rows without a pause would slow down what it watches.
       await systemClock.sleep(100);
@@ -81,36 +74,30 @@ it("I5: never shows more proof than rows, wherever the forwarder is killed", asy
   const points: CutPoint[] = (
     ["before COPY", "in COPY", "after COPY", "before COMMIT", "in COMMIT", "after COMMIT"] as const
   ).map((at, i) => ({ at, count: i === 0 ? 2 : 1 }));
-  const startShare = (url: string) =>
-    startProgram(["share", "--json"], {
-      cwd: temporaryFolder(),
-      env: { MDS_SHARED_URL: url, MDS_SHARED_PASSWORD: PASSWORD, MDS_WAREHOUSE: warehouse.path },
-    });
   // The program's own: whoever has the name of a dead holder need not wait for the end of its lease.
   const name = hostname();
   // To PostgreSQL a killed program and one that loses its connection are the same: one of the points with a real one.
   for (const point of points) {
     let kill = () => {};
     const proxy = await startCuttingProxy(server.port, point, () => kill());
-    const url = `postgres://postgres@127.0.0.1:${proxy.port}/${database}`;
     if (point.at === "in COMMIT") {
-      const { child, result } = startShare(url);
+      const { child, result } = startShare(warehouse, proxy.port, database);
       kill = () => void child.kill("SIGKILL");
       expect(await result).toMatchObject({ status: null });
-    } else
-      expect(await failureOf(shareInto(server, database, warehouse, { name, url }))).toMatchObject({
-        code: "share_unreachable",
-      });
+    } else {
+      const url = server.url(database).replace(String(server.port), String(proxy.port));
+      expect(await failureOf(forward({ name, url }))).toMatchObject({ code: "share_unreachable" });
+    }
     expect(proxy.hasCut(), point.at).toBe(true);
     await look();
   }
-  const { status, stdout } = await startShare(server.url(database)).result;
+  const { status, stdout } = await startShare(warehouse, server.port, database).result;
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ compared: 0, mended: 0 });
-  isDone = true;
+  end.abort();
   await reading;
   expect(await look()).toBe(2 * ROWS);
-  expect(await shareInto(server, database, warehouse, { name, verify: true })).toMatchObject({
+  expect(await forward({ name, verify: true })).toMatchObject({
     rows: 0,
     commits: 0,
     compared: 2 * ROWS,
@@ -119,43 +106,32 @@ it("I5: never shows more proof than rows, wherever the forwarder is killed", asy
 });
 
 it("I5: loses and doubles nothing where a pass over the journal is killed before its position is stored", async () => {
-  const warehouse = openTestWarehouse();
-  const write = (records: readonly IndexTick[]) =>
-    warehouse.transaction((transaction) => writeRecords(transaction, "index_ticks", records, "rest"));
-  write(ticks(20, START));
-  const database = await server.createDatabase();
+  const { warehouse, database, forward, query, expectSame } = await openShared(server);
+  storeTicks(warehouse, ticks(20, START));
   const name = hostname();
-  await shareInto(server, database, warehouse, { name });
-  const readPosition = async () =>
-    (await server.query<{ seq: string }>(database, "SELECT seq FROM mds.positions"))[0]?.seq;
+  await forward({ name });
+  const readPosition = async () => (await query<{ seq: string }>("SELECT seq FROM mds.positions"))[0]?.seq;
   const stored = await readPosition();
   const countRows = async () =>
-    (await server.query<{ n: string }>(database, "SELECT count(*) AS n FROM mds.index_tick_rows"))[0]?.n;
+    (await query<{ n: string }>("SELECT count(*) AS n FROM mds.index_tick_rows"))[0]?.n;
   for (const [i, at] of (["before COMMIT", "in COMMIT", "after COMMIT"] as const).entries()) {
     // A live minute, a correction, and a row that the service has withdrawn.
-    write([...ticks(2, START + (30 + 2 * i) * STEP), tick(START + i * STEP, `${i}.125`)]);
+    storeTicks(warehouse, [...ticks(2, START + (30 + 2 * i) * STEP), tick(START + i * STEP, `${i}.125`)]);
     warehouse.transaction((transaction) => {
       const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       withdrawRows(transaction, { stream: "index_ticks", series }, [START + (10 + i) * STEP]);
     });
     let kill = () => {};
     const proxy = await startCuttingProxy(server.port, { at, count: 1 }, () => kill());
-    const { child, result } = startProgram(["share", "--json"], {
-      cwd: temporaryFolder(),
-      env: {
-        MDS_SHARED_URL: `postgres://postgres@127.0.0.1:${proxy.port}/${database}`,
-        MDS_SHARED_PASSWORD: PASSWORD,
-        MDS_WAREHOUSE: warehouse.path,
-      },
-    });
+    const { child, result } = startShare(warehouse, proxy.port, database);
     kill = () => void child.kill("SIGKILL");
     expect(await result).toMatchObject({ status: null });
     expect(proxy.hasCut(), at).toBe(true);
     expect(await readPosition(), at).toBe(stored);
   }
   // It goes on from its position, without a comparison of everything.
-  expect(await shareInto(server, database, warehouse, { name })).toMatchObject({ compared: 0 });
+  expect(await forward({ name })).toMatchObject({ compared: 0 });
   expect(await readPosition()).toBe(String(readJournalPosition(warehouse.connection).seq));
-  await expectSameInBoth(server, database, warehouse, "index_ticks");
+  await expectSame("index_ticks");
   expect(await countRows()).toBe(String(20 + 3 * 2 - 3));
 });

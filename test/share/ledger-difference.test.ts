@@ -32,7 +32,7 @@ const at = (ranges: readonly SettledRange[], ts: number) =>
 it("enters what is lacking, and leaves what lies between", () => {
   fc.assert(
     fc.property(ledger, ledger, (local, shared) => {
-      let result: SettledRange[] = shared;
+      let result: readonly SettledRange[] = shared;
       for (const piece of findLacking(local, shared)) ({ result } = spliceLedger(result, piece, local));
       assertValidLedger(result);
       for (let ts = 0; ts < 31; ts++) {

@@ -7,7 +7,7 @@ import { usePostgres } from "../support/postgres.ts";
 import { addTickDays, shareInto, shareOptions } from "../support/share/share-harness.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { parseTs, tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const START = parseTs("2026-01-30T00:00:00Z");
@@ -23,7 +23,7 @@ async function openShared() {
 }
 
 function correct(warehouse: WarehouseWriter, price: string): void {
-  warehouse.transaction((t) => writeRecords(t, "index_ticks", [tick(START, price)], "rest"));
+  storeTicks(warehouse, [tick(START, price)]);
 }
 
 async function content(database: string) {
@@ -95,9 +95,7 @@ it("attaches a month again that is not over, makes it again if it was dropped, a
   const share = await openShare(shareOptions(server, database, warehouse, { clock }));
   await share.forwarder.forward();
   await partition(detach);
-  warehouse.transaction((t) =>
-    writeRecords(t, "index_ticks", [tick(parseTs("2026-02-03T00:00:00Z"), "9")], "live"),
-  );
+  storeTicks(warehouse, [tick(parseTs("2026-02-03T00:00:00Z"), "9")], "live");
   expect(await failureOf(share.forwarder.forward())).toMatchObject({
     code: "share_changed",
     remedy: expect.stringContaining("attached again"),

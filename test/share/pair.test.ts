@@ -7,7 +7,7 @@ import { addHours } from "../support/share/share-harness.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { storeTicks } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 const MAX_LOOK_INTERVAL_MS = 1_000;
@@ -80,13 +80,13 @@ it("I9: gives the lease back at once when it stops, and the other goes on", asyn
   await first.end();
   await second.reach("forwarded");
   // A correction that both have seen, and only the second can forward.
-  two.transaction((transaction) => writeRecords(transaction, "index_ticks", [tick(at(3), "7.5")], "rest"));
+  storeTicks(two, [tick(at(3), "7.5")]);
   await second.reach("forwarded", 3);
   expect(
     await server.query(database, "SELECT price_exact FROM mds.index_ticks WHERE ts = $1", [at(3)]),
   ).toEqual([{ price_exact: "7.5" }]);
   // The first joins again, waits, and takes over in turn; its older row does not undo the correction of the second.
-  one.transaction((transaction) => writeRecords(transaction, "index_ticks", [tick(at(3), "7.5")], "rest"));
+  storeTicks(one, [tick(at(3), "7.5")]);
   const again = startMember({ ...member(server, database, one, "one", systemClock), ...options });
   await again.reach("standby");
   await second.end();

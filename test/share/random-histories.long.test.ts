@@ -1,19 +1,18 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { barWidths, MICROS_PER_SECOND } from "../../src/model/time.ts";
-import { type OpenShare, openShare } from "../../src/share/share-once.ts";
+import type { OpenShare } from "../../src/share/share-once.ts";
 import { findRowsBeside } from "../../src/warehouse/rows/previews.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
 import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { usePostgres } from "../support/postgres.ts";
-import { shareOptions } from "../support/share/share-harness.ts";
-import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
+import { openShared } from "../support/share/share-harness.ts";
 import { bar, exchangeTick, tick } from "../support/warehouse/records.ts";
 import { retract, settle } from "../support/warehouse/settle.ts";
 import { settleSnapshot } from "../support/warehouse/settle-snapshot.ts";
-import { writeRecords } from "../support/warehouse/write-records.ts";
+import { writeRecords, writeTicks } from "../support/warehouse/write-records.ts";
 
 const server = usePostgres();
 /** Three to an hour, so that a withdrawal leaves some bars with ticks, and others without. */
@@ -23,62 +22,26 @@ const DAY = 86_400 * MICROS_PER_SECOND;
 const START = Date.UTC(2026, 2, 1) * 1000 - 20 * STEP;
 const at = (step: number) => START + step * STEP;
 
-/** A step of a history, in units of one period. */
-interface Step {
-  readonly what:
-    | "page"
-    | "late"
-    | "correct"
-    | "withdraw"
-    | "retract"
-    | "empty"
-    | "lost"
-    | "live"
-    | "bars"
-    | "snapshot"
-    | "straggler"
-    | "prune"
-    | "forward"
-    | "restart";
-  readonly from: number;
-  readonly length: number;
-  readonly price: number;
-  readonly index: number;
-}
-
-const steps = fc.array(
-  fc.record({
-    what: fc.constantFrom<Step["what"]>(
-      "page",
-      "page",
-      "late",
-      "correct",
-      "withdraw",
-      "retract",
-      "empty",
-      "lost",
-      "live",
-      "bars",
-      "snapshot",
-      "snapshot",
-      "straggler",
-      "prune",
-      "forward",
-      "forward",
-      "restart",
-    ),
-    from: fc.integer({ min: 0, max: 40 }),
-    length: fc.integer({ min: 1, max: 15 }),
-    price: fc.integer({ min: 1, max: 9 }),
-    index: fc.integer({ min: 0, max: 1 }),
-  }),
-  { minLength: 4, maxLength: 25 },
-);
-
 /** Some differ in nothing but digits that a double cannot hold. */
 const prices = ["1", "2", "7.5", "5.00000000000000000001", "5.00000000000000000002"];
 
-function apply(transaction: Transaction, { what, from, length, price, index }: Step): void {
+const kinds =
+  "page page late correct withdraw retract empty lost live bars snapshot snapshot straggler prune forward forward restart";
+const someStep = fc.record({
+  what: fc.constantFrom(...kinds.split(" ")),
+  /** In units of one period. */
+  from: fc.integer({ min: 0, max: 40 }),
+  length: fc.integer({ min: 1, max: 15 }),
+  price: fc.integer({ min: 1, max: 9 }),
+  index: fc.integer({ min: 0, max: 1 }),
+});
+const steps = fc.array(someStep, { minLength: 4, maxLength: 25 });
+type Step = typeof someStep extends fc.Arbitrary<infer Drawn> ? Drawn : never;
+
+type Change = keyof ReturnType<typeof changesOf>;
+
+/** What a step may change, by its kind. */
+function changesOf(transaction: Transaction, { from, length, price, index }: Step) {
   const indexId = ["btc-id", "eth-id"][index] as string;
   const series = transaction.dictionary.getSeriesKey("GWA", indexId);
   const key = { stream: "index_ticks", series } as const;
@@ -87,63 +50,47 @@ function apply(transaction: Transaction, { what, from, length, price, index }: S
     Array.from({ length: count }, (_, i) =>
       tick(at(from + i * step), prices[(price + i) % prices.length] ?? "1", { indexId }),
     );
-  const page = (records: ReturnType<typeof every>) => {
-    writeRecords(transaction, "index_ticks", records, "rest");
+  const writePage = (records: ReturnType<typeof every>) => {
+    writeTicks(transaction, records);
     const timestamps = records.map(({ ts }) => ts).reverse();
-    const gone = findRowsBeside(transaction, key, range, timestamps);
-    withdrawRows(
-      transaction,
-      key,
-      gone.map(({ ts }) => ts),
-    );
-  };
-  if (what === "page") {
-    page(every(1, length));
-    settle(transaction, key, range, "rows");
-  } else if (what === "late" || what === "correct")
-    writeRecords(
-      transaction,
-      "index_ticks",
-      [tick(at(from) + (what === "late" ? price : 0), `${price}.5`, { indexId })],
-      "rest",
-    );
-  else if (what === "withdraw") {
-    page(every(7, Math.ceil(length / 7)).slice(1));
+    const gone = findRowsBeside(transaction, key, range, timestamps).map(({ ts }) => ts);
+    withdrawRows(transaction, key, gone);
     transaction.markWritten("index_ticks", series);
     settle(transaction, key, range, "rows");
-  } else if (what === "retract") retract(transaction, key, range);
-  else if (what === "empty") {
-    retract(transaction, key, range);
-    const stored = transaction.value<number>(
-      "SELECT count(*) FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?",
-      [series, range.from, range.to],
-    );
-    if (stored === 0) settle(transaction, key, range, "empty", "nothing older");
-  } else if (what === "lost") settle(transaction, key, range, "lost", "aged out");
-  else if (what === "live")
-    writeRecords(transaction, "index_ticks", every(1, Math.min(3, length)), "live", 2 * MICROS_PER_SECOND);
-  else if (what === "bars") {
-    const day = Math.floor(START / DAY) * DAY + from * DAY;
-    writeRecords(
-      transaction,
-      "ohlcv",
-      Array.from({ length }, (_, i) => bar(day + i * DAY, String(price), { indexId })),
-      "rest",
-    );
-    if (price > 4)
-      settle(transaction, { stream: "ohlcv", series }, { from: day, to: day + length * DAY }, "rows");
-  } else if (what === "snapshot") {
-    const ts = at(from);
-    writeRecords(
-      transaction,
-      "exchange_ticks",
-      [exchangeTick(ts, String(price)), exchangeTick(ts, "2", { marketId: `m${index}` })],
-      "rest",
-    );
-    settleSnapshot(transaction, { stream: "exchange_ticks", exchangeId: "kraken-id", at: ts, cadence: STEP });
-  } else if (what === "straggler")
-    writeRecords(transaction, "exchange_ticks", [exchangeTick(at(from) + 5, String(price))], "live");
-  else if (what === "prune") prune(transaction, "exchange_ticks", at(from), { maxRows: length });
+  };
+  const writeTick = (ts: number) => writeTicks(transaction, [tick(ts, `${price}.5`, { indexId })]);
+  return {
+    page: () => writePage(every(1, length)),
+    late: () => writeTick(at(from) + price),
+    correct: () => writeTick(at(from)),
+    withdraw: () => writePage(every(7, Math.ceil(length / 7)).slice(1)),
+    retract: () => retract(transaction, key, range),
+    empty() {
+      retract(transaction, key, range);
+      const sql = "SELECT count(*) FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?";
+      if (transaction.value<number>(sql, [series, range.from, range.to]) === 0)
+        settle(transaction, key, range, "empty", "nothing older");
+    },
+    lost: () => settle(transaction, key, range, "lost", "aged out"),
+    live: () => writeTicks(transaction, every(1, Math.min(3, length)), "live", 2 * MICROS_PER_SECOND),
+    bars() {
+      const day = Math.floor(START / DAY) * DAY + from * DAY;
+      const bars = Array.from({ length }, (_, i) => bar(day + i * DAY, String(price), { indexId }));
+      writeRecords(transaction, "ohlcv", bars);
+      const days = { from: day, to: day + length * DAY };
+      if (price > 4) settle(transaction, { stream: "ohlcv", series }, days, "rows");
+    },
+    snapshot() {
+      const ts = at(from);
+      const tickers = [exchangeTick(ts, String(price)), exchangeTick(ts, "2", { marketId: `m${index}` })];
+      writeRecords(transaction, "exchange_ticks", tickers);
+      const snapshot = { exchangeId: "kraken-id", at: ts, cadence: STEP };
+      settleSnapshot(transaction, { stream: "exchange_ticks", ...snapshot });
+    },
+    straggler: () =>
+      writeRecords(transaction, "exchange_ticks", [exchangeTick(at(from) + 5, String(price))], "live"),
+    prune: () => prune(transaction, "exchange_ticks", at(from), { maxRows: length }),
+  };
 }
 
 const ledgerSql = (table: string, schema: string) =>
@@ -243,8 +190,7 @@ async function expectEqual(warehouse: WarehouseWriter, database: string): Promis
 it("I8: equals the file after every forward, and its bars those of the ticks, whatever was corrected, withdrawn, retracted or pruned", async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {
-      const database = await server.createDatabase();
-      const warehouse = openTestWarehouse();
+      const { warehouse, database, open } = await openShared(server);
       let share: OpenShare | undefined;
       try {
         // What changes later is there at first, with its bars.
@@ -255,9 +201,9 @@ it("I8: equals the file after every forward, and its bars those of the ticks, wh
             await share?.close();
             share = undefined;
           } else if (step.what !== "forward")
-            warehouse.transaction((transaction) => apply(transaction, step));
+            warehouse.transaction((t) => changesOf(t, step)[step.what as Change]());
           else {
-            share ??= await openShare(shareOptions(server, database, warehouse));
+            share ??= await open();
             expect(share.comparison).toBeUndefined();
             await share.forwarder.forward();
             await expectEqual(warehouse, database);

@@ -1,10 +1,8 @@
 import { expect, it } from "vitest";
 import { usePostgres } from "../support/postgres.ts";
-import { PASSWORD } from "../support/postgres-server.ts";
-import { startProgram } from "../support/program-process.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
 import { addHours, shareInto } from "../support/share/share-harness.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startShare } from "../support/share/start-share.ts";
 import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
@@ -24,14 +22,7 @@ it.each([
     addHours(next, 0, 2);
     let stop = () => {};
     const proxy = await startCuttingProxy(server.port, point, () => stop(), { holds: true });
-    const { child, result } = startProgram(["share", "--json"], {
-      cwd: temporaryFolder(),
-      env: {
-        MDS_SHARED_URL: `postgres://postgres@127.0.0.1:${proxy.port}/${database}`,
-        MDS_SHARED_PASSWORD: PASSWORD,
-        MDS_WAREHOUSE: stopped.path,
-      },
-    });
+    const { child, result } = startShare(stopped, proxy.port, database);
     stop = () => void child.kill("SIGSTOP");
     await waitUntil(() => proxy.hasCut(), 20);
     // Its lease ends by the database's clock.

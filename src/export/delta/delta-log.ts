@@ -1,4 +1,5 @@
-import { exportRefused, tableContended } from "../errors.ts";
+import { Failure } from "../../model/failure.ts";
+import { exportRefused } from "../errors.ts";
 import type { CheckpointFormat } from "./checkpoint.ts";
 import {
   type Action,
@@ -77,7 +78,10 @@ export async function commitTable(
       await writeCheckpoint(files, applyActions(state, version, actions), options);
     return version;
   }
-  throw tableContended(files.place);
+  throw new Failure(`another program keeps writing to the table log ${files.place}`, {
+    code: "export_elsewhere",
+    remedy: "stop it: only mds-sync may write to an exported table",
+  });
 }
 
 /** Replays the log from its newest checkpoint. */

@@ -17,15 +17,7 @@ export interface Protocol {
   readonly writerFeatures?: readonly string[];
 }
 
-export interface TableMetadata {
-  readonly id: string;
-  readonly name: string;
-  readonly format: { readonly provider: "parquet"; readonly options: Readonly<Record<string, string>> };
-  readonly schemaString: string;
-  readonly partitionColumns: readonly string[];
-  readonly configuration: Readonly<Record<string, string>>;
-  readonly createdTime: number;
-}
+export type TableMetadata = ReturnType<typeof metadataOf>;
 
 export interface AddFile {
   readonly path: string;
@@ -36,19 +28,13 @@ export interface AddFile {
   readonly stats: string;
 }
 
-interface RemoveFile {
-  readonly path: string;
-  readonly deletionTimestamp: number;
-  readonly dataChange: boolean;
-}
-
 /** One line of a log entry; an action that this program does not write has other keys. */
 export type Action =
   | { readonly commitInfo: Readonly<Record<string, unknown>> }
   | { readonly protocol: Protocol }
   | { readonly metaData: TableMetadata }
   | { readonly add: AddFile }
-  | { readonly remove: RemoveFile };
+  | { readonly remove: Pick<AddFile, "path" | "dataChange"> & { readonly deletionTimestamp: number } };
 
 /** The state of a table after the newest entry of its log. */
 export interface TableState {
@@ -83,20 +69,10 @@ const types: Readonly<Record<string, string>> = {
 /** The actions that turn `state` into `table`; none if it is that already. */
 export function tableChanges(state: TableState, table: DeltaTable, now: number): Action[] {
   const protocol = protocolOf(table);
-  const schemaString = schemaOf(table);
-  const partitionColumns = table.partitionColumn === undefined ? [] : [table.partitionColumn];
-  const metaData: TableMetadata = {
-    id: state.metaData?.id ?? randomUUID(),
-    name: table.relation,
-    format: { provider: "parquet", options: {} },
-    schemaString,
-    partitionColumns,
-    configuration: {},
-    createdTime: state.metaData?.createdTime ?? now,
-  };
-  const hasSameColumns =
-    state.metaData?.schemaString === schemaString &&
-    JSON.stringify(state.metaData.partitionColumns) === JSON.stringify(partitionColumns);
+  const metaData = metadataOf(table, state.metaData?.id ?? randomUUID(), state.metaData?.createdTime ?? now);
+  const columnsOf = ({ schemaString, partitionColumns }: TableMetadata) =>
+    JSON.stringify([schemaString, partitionColumns]);
+  const hasSameColumns = state.metaData && columnsOf(state.metaData) === columnsOf(metaData);
   const wanted = new Map(table.files.map((file) => [addPath(file, table.relation), file]));
   const added = [...wanted].filter(([path, { bytes }]) => state.files.get(path)?.size !== bytes);
   const removed = [...state.files.keys()].filter((path) => !wanted.has(path));
@@ -135,15 +111,24 @@ function isSameProtocol(one: Protocol | undefined, other: Protocol): boolean {
   return figures(one) === figures(other);
 }
 
-function schemaOf({ columns, partitionColumn }: DeltaTable): string {
-  const folders = partitionColumn === undefined ? [] : [{ name: partitionColumn, type: "VARCHAR" }];
+function metadataOf({ relation, columns, partitionColumn }: DeltaTable, id: string, createdTime: number) {
+  const partitionColumns = partitionColumn === undefined ? [] : [partitionColumn];
+  const folders = partitionColumns.map((name) => ({ name, type: "VARCHAR" }));
   const fields = [...folders, ...columns].map(({ name, type }) => ({
     name,
     type: types[type] ?? "string",
     nullable: true,
     metadata: {},
   }));
-  return JSON.stringify({ type: "struct", fields });
+  return {
+    id,
+    name: relation,
+    format: { provider: "parquet", options: {} },
+    schemaString: JSON.stringify({ type: "struct", fields }),
+    partitionColumns,
+    configuration: {},
+    createdTime,
+  };
 }
 
 function addFile(
@@ -153,11 +138,11 @@ function addFile(
   now: number,
 ): AddFile {
   const { partition, bytes, rows, times } = file;
-  const timeColumn = columns.find(({ name }) => name === "ts" || name === "day")?.name;
-  const bounds =
-    times && timeColumn
-      ? { minValues: { [timeColumn]: times.first }, maxValues: { [timeColumn]: times.last } }
-      : {};
+  const timeColumn = columns.find(({ name }) => name === "ts" || name === "day")?.name ?? "";
+  const bounds = times && {
+    minValues: { [timeColumn]: times.first },
+    maxValues: { [timeColumn]: times.last },
+  };
   return {
     path,
     partitionValues:

@@ -160,7 +160,9 @@ export class QueryRunner {
       cancelTimeout();
       cancelTimeout = clock.after(ms, () => kill(reason));
     };
-    const restartTimeout = () => killAfter(timeoutMs, timeoutFailure(timeoutMs));
+    const shorter = "read a shorter range of time, fewer series or fewer rows";
+    const timeout = queryFailure(`the query took longer than ${timeoutMs / 1000} s`, shorter);
+    const restartTimeout = () => killAfter(timeoutMs, timeout);
     const checkMemory = () => {
       if ((readResidentBytes(child.pid ?? 0) ?? 0) > MAX_RESIDENT_BYTES) kill(memoryFailure());
       cancelCheck = clock.after(MEMORY_CHECK_INTERVAL_MS, checkMemory);
@@ -168,7 +170,9 @@ export class QueryRunner {
     this.#running.add(killStopped);
     signal.addEventListener("abort", killStopped);
     if (signal.aborted) killStopped();
-    killAfter(START_TIMEOUT_MS, startFailure());
+    const notStarted = `the query could not be started within ${START_TIMEOUT_MS / 1000} s`;
+    const remedy = "the machine is busy: run it again";
+    killAfter(START_TIMEOUT_MS, new Failure(notStarted, { code: "not_readable", remedy }));
     checkMemory();
 
     child.on("message", (message: QueryMessage) => {
@@ -214,22 +218,5 @@ export class QueryRunner {
   }
 }
 
-function queryFailure(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "bad_query", remedy });
-}
-
-function timeoutFailure(ms: number): Failure {
-  const remedy = "read a shorter range of time, fewer series or fewer rows";
-  return queryFailure(`the query took longer than ${ms / 1000} s`, remedy);
-}
-
-function startFailure(): Failure {
-  return new Failure(`the query could not be started within ${START_TIMEOUT_MS / 1000} s`, {
-    code: "not_readable",
-    remedy: "the machine is busy: run it again",
-  });
-}
-
-function memoryFailure(): Failure {
-  return queryFailure("the query needs too much memory", "sort or join fewer rows");
-}
+const queryFailure = (message: string, remedy: string) => new Failure(message, { code: "bad_query", remedy });
+const memoryFailure = () => queryFailure("the query needs too much memory", "sort or join fewer rows");

@@ -225,13 +225,10 @@ function isResult(body: Buffer, element = ""): boolean {
 /** The text of the first such element; empty if there is none. */
 function elementOf(xml: string, name: string): string {
   const [, text = ""] = new RegExp(`<${name}>(.*?)</${name}>`, "s").exec(xml) ?? [];
-  return text
-    .replaceAll("&lt;", "<")
-    .replaceAll("&gt;", ">")
-    .replaceAll("&quot;", '"')
-    .replaceAll("&apos;", "'")
-    .replaceAll("&amp;", "&");
+  return text.replaceAll(/&(\w+);/g, (entity, name: string) => entities[name] ?? entity);
 }
+
+const entities: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"', apos: "'", amp: "&" };
 
 /** Errors of undici and of sockets have codes; failures of ours have another class. */
 function isNetworkError(error: unknown): error is Error {

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { Failure } from "../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_DAY, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { tableFolder } from "../delta/delta-table.ts";
-import { exportedMeanwhile, overwritesCommits } from "../errors.ts";
+import { overwritesCommits } from "../errors.ts";
 import type { ExportStore } from "../export-store.ts";
 import { describeVersion, openWorkFolder } from "../folder-store.ts";
 import { MANIFEST, type Manifest, parseManifest } from "../manifest.ts";
@@ -85,10 +86,15 @@ async function storeOf({ client, url, work, release, objects, now }: StoreParts)
   const found = text === undefined ? undefined : parseManifest(text);
   const next = newest === undefined ? 0 : Number(basename(newest, ".json")) + 1;
   const generation = String(next).padStart(GENERATION_DIGITS, "0");
+  const locate = async (key: string) => {
+    const file = join(work, `copy-${basename(key)}`);
+    await client.download(key, file);
+    return file;
+  };
   return {
     place: url,
     work,
-    hasCatalogue: false,
+    catalogue: undefined,
     // Readers on other machines come without a lock.
     defaultKeep: MICROS_PER_DAY,
     previous: found,
@@ -101,11 +107,7 @@ async function storeOf({ client, url, work, release, objects, now }: StoreParts)
       rmSync(unfinished);
       return { ...file, path: file.version };
     },
-    async locate({ version }) {
-      const file = join(work, `copy-${basename(version)}`);
-      await client.download(version, file);
-      return file;
-    },
+    locate: ({ version }) => locate(version),
     tableLog(relation) {
       const folder = `${tableFolder(relation)}/_delta_log/`;
       return {
@@ -117,11 +119,7 @@ async function storeOf({ client, url, work, release, objects, now }: StoreParts)
         read: async (name) => (await client.read(folder + name)) ?? "",
         create: (name, content) => client.create(folder + name, content),
         store: (name, file) => client.upload(folder + name, file),
-        async locate(name) {
-          const file = join(work, `copy-${name}`);
-          await client.download(folder + name, file);
-          return file;
-        },
+        locate: (name) => locate(folder + name),
         remove: (name) => client.remove(folder + name),
       };
     },
@@ -131,10 +129,14 @@ async function storeOf({ client, url, work, release, objects, now }: StoreParts)
         `${GENERATIONS}${generation}.json`,
         JSON.stringify({ ...manifest, removed }),
       );
-      if (!isFirst) throw exportedMeanwhile(url);
+      if (isFirst) return;
+      throw new Failure(`another mds-sync exported to ${url} at the same time`, {
+        code: "export_elsewhere",
+        remedy: "run it again; let only one machine export to this place",
+      });
     },
     isNewer: (entry, own) => /^\d+$/.test(entry) && entry > own,
-    async publish(manifest, _catalogue, onStep) {
+    async publish(manifest, onStep) {
       await client.write(MANIFEST, JSON.stringify(manifest, null, 1));
       onStep("manifest switched");
     },

@@ -1,17 +1,11 @@
 import { createHash } from "node:crypto";
+import { failureCode } from "../../model/failure.ts";
 import { quoteText } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { publicDocs } from "../../warehouse/schema/column-docs.ts";
 import { DETACHED_REASON } from "../ledger-difference.ts";
-import {
-  foreignSchemaFailure,
-  lostDictionaryFailure,
-  newerSchemaFailure,
-  olderSchemaFailure,
-  tooOldFailure,
-} from "../server/postgres-errors.ts";
-import { retryBlocked, WITHOUT_WAITING } from "../server/schema-locks.ts";
-import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
+import { foreignSchemaFailure, schemaFailure, serverFailure } from "../server/postgres-errors.ts";
+import { BUILD_TIMEOUT_MS, type SharedSession, WITHOUT_WAITING } from "../server/session.ts";
 import { enterAllStaleSql } from "./bar-views.ts";
 import { dialectFunctions } from "./postgres-dialect.ts";
 import {
@@ -29,6 +23,8 @@ export const SCHEMA_VERSION = 8;
 /** The version of 0.2.0: older ones are refused. */
 const MIN_SCHEMA_VERSION = 6;
 export const MIN_SERVER_VERSION = 140_000;
+/** An upgrade that a reader blocks is tried again, a second later each time. */
+const BLOCKED_RETRIES = 10;
 /** Any number that no other program uses: serialises two programs that migrate at the same time. */
 const MIGRATION_LOCK = 0x4d445357;
 
@@ -61,14 +57,7 @@ const ofSeries = "t.index_type = s.index_type AND t.index_id = s.index_id";
 const newest = (rest: string) =>
   `SELECT r.ts FROM mds.index_tick_rows r WHERE r.series = s.series${rest} ORDER BY r.ts DESC LIMIT`;
 
-interface SqlFunction {
-  /** Name and parameters. */
-  readonly signature: string;
-  readonly body: string;
-  readonly comment: string;
-}
-
-const functions: readonly SqlFunction[] = [
+const functions = [
   {
     signature: `ticks(name text, "from" timestamptz, "to" timestamptz)`,
     body: `SELECT t.* FROM mds.index_ticks t WHERE t.name = $1 AND t.ts >= ${ts("$2")} AND t.ts < ${ts("$3")} ORDER BY t.ts`,
@@ -132,7 +121,14 @@ interface SchemaState {
 export async function migrateShared(session: SharedSession, clock: Pick<Clock, "sleep">): Promise<void> {
   await assertServerVersion(session);
   if (isCurrent(session, await readState(session)) && (await findDropped(session)).length === 0) return;
-  await retryBlocked(session, clock, () => session.transaction(() => upgrade(session)));
+  for (let retries = 0; ; retries++) {
+    try {
+      return await session.transaction(() => upgrade(session));
+    } catch (error) {
+      if (failureCode(error) !== "share_blocked" || retries === BLOCKED_RETRIES) throw error;
+      await clock.sleep(1_000);
+    }
+  }
 }
 
 async function upgrade(session: SharedSession): Promise<void> {
@@ -143,12 +139,16 @@ async function upgrade(session: SharedSession): Promise<void> {
   if (dropped?.length === 0) return;
   const foreign = state ? [] : await findOurRelations(session);
   if (foreign.length > 0) throw foreignSchemaFailure(session.server, foreign);
-  const dictionaries = dictionaryLayouts.filter(({ name }) => dropped?.includes(name));
+  // Keys of other tables are numbers of a dictionary: filled anew, they would name other rows.
+  const dictionaries = dictionaryLayouts.flatMap(({ name }) =>
+    dropped?.includes(name) ? `mds.${name}` : [],
+  );
   if (dictionaries.length > 0)
-    throw lostDictionaryFailure(
-      session.server,
-      dictionaries.map(({ name }) => `mds.${name}`),
-    );
+    throw schemaFailure(session.server, [
+      "share_changed",
+      `lacks ${dictionaries.join(", ")}, which gives rows their names: someone has dropped it`,
+      "restore it from a backup, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
+    ]);
   const { version = SCHEMA_VERSION } = state ?? {};
   const all = [
     WITHOUT_WAITING,
@@ -195,7 +195,11 @@ async function assertServerVersion(session: SharedSession): Promise<void> {
     "SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version",
   );
   if (Number(row?.number) < MIN_SERVER_VERSION)
-    throw tooOldFailure(session.server, row?.version ?? "unknown");
+    throw serverFailure(session.server, [
+      "share_too_old",
+      `is version ${row?.version}`,
+      "PostgreSQL 14 or newer is needed",
+    ]);
 }
 
 /** The version of schema `mds`; undefined if it has none. */
@@ -227,7 +231,16 @@ async function readState(session: SharedSession): Promise<SchemaState | undefine
 
 function isCurrent(session: SharedSession, state: SchemaState | undefined): boolean {
   if (state && state.version > SCHEMA_VERSION)
-    throw newerSchemaFailure(session.server, state.version, SCHEMA_VERSION);
-  if (state && state.version < MIN_SCHEMA_VERSION) throw olderSchemaFailure(session.server, state.version);
+    throw schemaFailure(session.server, [
+      "share_newer",
+      `has version ${state.version}, and this program knows ${SCHEMA_VERSION}: a newer mds-sync wrote it`,
+      "install that version here too; nothing was changed there",
+    ]);
+  if (state && state.version < MIN_SCHEMA_VERSION)
+    throw schemaFailure(session.server, [
+      "share_older",
+      `has version ${state.version}, from before mds-sync 0.2.0`,
+      "run `mds-sync share` of 0.2.0 once, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
+    ]);
   return state?.version === SCHEMA_VERSION && state.digest === schemaDigest;
 }

@@ -79,15 +79,11 @@ function rowTableLayout(stream: RowStream): RowTableLayout {
     table,
     key,
     isPartitioned: !isDaily(stream),
-    columns: all.sort((a, b) => alignment(a.type) - alignment(b.type)),
+    columns: all.sort((a, b) => placeOf(a) - placeOf(b)),
   };
 }
 
-function alignment(type: PgType): number {
-  if (type === "float8" || type === "int8") return 0;
-  if (type === "int4") return 1;
-  return type === "int2" ? 2 : 3;
-}
+const placeOf = ({ type }: PgColumn) => ({ float8: 0, int8: 0, int4: 1, int2: 2 })[type as string] ?? 3;
 
 export const rowLayouts = Object.fromEntries(
   rowStreams.map((stream) => [stream, rowTableLayout(stream)]),
@@ -98,13 +94,14 @@ export interface RelationLayout {
   readonly name: string;
   readonly columns: readonly PgColumn[];
   readonly primaryKey: readonly string[];
-  /** What SQLite calls the columns where that differs, or an SQL expression. */
+  /** The relation of the SQLite file. */
   readonly from: string;
-  /** Columns that hold a key of `series`, which is another number in PostgreSQL. */
-  readonly seriesColumn?: string;
-  /** Rows are only ever added, with ascending numbers. PostgreSQL also stores from which file each row is. */
-  readonly isLog?: boolean;
-  /** When the event of a log's row was seen. */
+  /** The column with a key of a dictionary, which is another number in PostgreSQL: `series`, or `key` of the dictionary of `stream`. */
+  readonly keyColumn?: "series" | "key";
+  /**
+   * In a log: when the event of a row was seen. Rows of a log are only ever added, with ascending numbers. PostgreSQL also stores
+   * from which file each row is.
+   */
   readonly momentColumn?: string;
 }
 
@@ -127,8 +124,7 @@ function relation(name: string, keys: number, text: string, others: Partial<Rela
   return { name, columns: all, primaryKey, from: name, ...others };
 }
 
-const ofSeries = { seriesColumn: "series" };
-const log = (from: string, momentColumn: string) => ({ from, momentColumn, isLog: true });
+const ofSeries = { keyColumn: "series" } as const;
 
 const UNKNOWN_COLUMNS = "where text, name text, first_seen moment, count int8, sample? text";
 
@@ -142,13 +138,13 @@ export const relationLayouts: readonly RelationLayout[] = [
     "status_change_rows",
     2,
     "source int8, change int8, entity text, id text, field text, old? text, new? text, seen_at moment",
-    log("status_changes", "seen_at"),
+    { from: "status_changes", momentColumn: "seen_at" },
   ),
   relation(
     "reject_rows",
     2,
     "source int8, reject int8, stream text, received_at moment, reason text, raw text, request? text",
-    log("rejects", "received_at"),
+    { from: "rejects", momentColumn: "received_at" },
   ),
   relation("unknown_fields", 2, UNKNOWN_COLUMNS),
   relation("unknown_events", 2, UNKNOWN_COLUMNS),
@@ -156,7 +152,7 @@ export const relationLayouts: readonly RelationLayout[] = [
     "revision_rows",
     2,
     "source int8, revision int8, stream text, key int4, ts int8, before text, after? text, changed_at int8",
-    log("revision_rows", "changed_at"),
+    { keyColumn: "key", momentColumn: "changed_at" },
   ),
   relation(
     "targets",
@@ -269,10 +265,10 @@ function outerPartitions({ table, key }: RowTableLayout): string[] {
 }
 
 /** So that a condition on `time` skips the partition too, not only one on `ts`. */
-export function timeCheck(from: number | string, to: number | string): string {
+export function timeCheck(from: number | "MINVALUE", to: number | "MAXVALUE"): string {
   const bounds = [
-    ...(typeof from === "number" ? [`${moment("ts")} >= '${formatTimestamp(from)}'`] : []),
-    ...(typeof to === "number" ? [`${moment("ts")} < '${formatTimestamp(to)}'`] : []),
+    ...(from === "MINVALUE" ? [] : [`${moment("ts")} >= '${formatTimestamp(from)}'`]),
+    ...(to === "MAXVALUE" ? [] : [`${moment("ts")} < '${formatTimestamp(to)}'`]),
   ];
   return `CHECK (${bounds.join(" AND ")})`;
 }
@@ -314,23 +310,6 @@ export function tableStatements(): readonly string[] {
     ]);
   }
   create(LEDGER_TABLE, [...ledgerColumns.map(definition), "PRIMARY KEY (stream, series, from_ts)"]);
-  create(
-    "lease",
-    [
-      "one boolean PRIMARY KEY CHECK (one)",
-      "epoch bigint NOT NULL",
-      "holder text NOT NULL",
-      "name text NOT NULL",
-      "until timestamptz NOT NULL",
-    ],
-    " WITH (fillfactor = 50)",
-  );
-  create("positions", [
-    "changes_id bigint PRIMARY KEY",
-    "seq bigint NOT NULL",
-    "moved_at timestamptz NOT NULL",
-    "is_loaded boolean NOT NULL DEFAULT true",
-  ]);
   // Stored: to convert five doubles of each bar would take a reader as long as all the rest.
   const exactColumns = barDecimals.map(
     ({ name }) => `${name}_exact numeric GENERATED ALWAYS AS (${exactNumber("kept_bars", name)}) STORED`,
@@ -347,11 +326,16 @@ export function tableStatements(): readonly string[] {
     "CREATE INDEX IF NOT EXISTS kept_bars_stale ON mds.kept_bars (series, ts) WHERE n_ticks IS NULL",
     timeIndexSql("kept_bars", "series, length"),
   );
-  create("months", ["name text PRIMARY KEY", "is_detached boolean NOT NULL"]);
-  create("source", [
-    "one boolean PRIMARY KEY CHECK (one)",
-    "clock_skew bigint NOT NULL",
-    "stored_at timestamptz NOT NULL",
-  ]);
-  return statements;
+  return [...statements, ...stateTables];
 }
+
+/** What the forwarder knows of PostgreSQL: who may forward, up to which change of which file, which months there are. */
+const stateTables: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS mds.lease (one boolean PRIMARY KEY CHECK (one), epoch bigint NOT NULL, holder text NOT NULL,
+    name text NOT NULL, until timestamptz NOT NULL) WITH (fillfactor = 50)`,
+  `CREATE TABLE IF NOT EXISTS mds.positions (changes_id bigint PRIMARY KEY, seq bigint NOT NULL, moved_at timestamptz NOT NULL,
+    is_loaded boolean NOT NULL DEFAULT true)`,
+  "CREATE TABLE IF NOT EXISTS mds.months (name text PRIMARY KEY, is_detached boolean NOT NULL)",
+  `CREATE TABLE IF NOT EXISTS mds.source (one boolean PRIMARY KEY CHECK (one), clock_skew bigint NOT NULL,
+    stored_at timestamptz NOT NULL)`,
+];

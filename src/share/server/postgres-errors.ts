@@ -19,12 +19,6 @@ const refused = ({ user }: ServerName): Translation => [
   "set MDS_SHARED_PASSWORD_FILE or MDS_SHARED_PASSWORD, and check pg_hba.conf",
 ];
 
-const noRights = ({ user, database }: ServerName): Translation => [
-  "share_no_rights",
-  `gives ${user} too few rights`,
-  `let a superuser run GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; if schema mds exists, make ${user} the owner of it and of its tables`,
-];
-
 const readOnly: Translation = [
   "share_read_only",
   "accepts no writes: it is a standby, or default_transaction_read_only is on",
@@ -39,42 +33,23 @@ const unreachable = (reason: string): Translation => [
   `check shared.url, the network and the server; ${later}`,
 ];
 
-/** It gave up this statement or session; the next attempt may succeed. */
-const interrupted = (reason: string): Translation => [
-  "share_unreachable",
-  `ended a statement of this daemon (${reason})`,
-  `an administrator, a restart or another mds-sync that takes over does that; it is tried again; ${later}`,
-];
-
-const occupied: Translation = [
-  "share_unreachable",
-  "has no free connection",
-  `raise max_connections, or the limit of the database or user; ${later}`,
-];
-
-const blocked: Translation = ["share_blocked", "did not give a lock in time", `it is tried again; ${later}`];
-
-const dropped = (reason: string): Translation => [
-  "share_changed",
-  `lacks a part of schema mds that someone has dropped or detached (${reason})`,
-  "it is made or attached again, and what is lacking is forwarded; readers may need a GRANT again",
-];
-
-const withoutTls: Translation = [
-  "share_tls",
-  "offers no TLS",
-  "set ssl = on there, or sslmode=disable in shared.url if the network is private",
-];
-
 /** By SQLSTATE; see PostgreSQL's appendix A. */
 const byState: Readonly<Record<string, (server: ServerName) => Translation>> = {
   "28000": refused,
   "28P01": refused,
-  "42501": noRights,
+  "42501": ({ user, database }) => [
+    "share_no_rights",
+    `gives ${user} too few rights`,
+    `let a superuser run GRANT CREATE, CONNECT ON DATABASE "${database}" TO "${user}"; if schema mds exists, make ${user} the owner of it and of its tables`,
+  ],
   "25006": () => readOnly,
   "53100": () => full,
-  "53300": () => occupied,
-  "55P03": () => blocked,
+  "53300": () => [
+    "share_unreachable",
+    "has no free connection",
+    `raise max_connections, or the limit of the database or user; ${later}`,
+  ],
+  "55P03": () => ["share_blocked", "did not give a lock in time", `it is tried again; ${later}`],
   "3D000": ({ database }) => [
     "share_refused",
     `has no database ${database}`,
@@ -97,11 +72,11 @@ export function toShareFailure(error: unknown, server: ServerName): Failure {
   return error instanceof Failure ? error : serverFailure(server, translate(error, server));
 }
 
-function serverFailure({ host, port }: ServerName, [code, what, remedy]: Translation): Failure {
+export function serverFailure({ host, port }: ServerName, [code, what, remedy]: Translation): Failure {
   return new Failure(`PostgreSQL at ${host}:${port} ${what}`, { code, remedy });
 }
 
-function schemaFailure({ host, port }: ServerName, [code, what, remedy]: Translation): Failure {
+export function schemaFailure({ host, port }: ServerName, [code, what, remedy]: Translation): Failure {
   return new Failure(`schema mds at ${host}:${port} ${what}`, { code, remedy });
 }
 
@@ -110,12 +85,28 @@ function translate(error: unknown, server: ServerName): Translation {
   const message = error instanceof Error ? error.message : String(error);
   const known = byState[state]?.(server);
   if (known) return known;
-  if (droppedStates.test(state) || droppedError.test(message)) return dropped(message);
-  if (interruptedStates.test(state) && state.length === 5) return interrupted(message);
+  if (droppedStates.test(state) || droppedError.test(message))
+    return [
+      "share_changed",
+      `lacks a part of schema mds that someone has dropped or detached (${message})`,
+      "it is made or attached again, and what is lacking is forwarded; readers may need a GRANT again",
+    ];
+  // It gave up this statement or session; the next attempt may succeed.
+  if (interruptedStates.test(state) && state.length === 5)
+    return [
+      "share_unreachable",
+      `ended a statement of this daemon (${message})`,
+      `an administrator, a restart or another mds-sync that takes over does that; it is tried again; ${later}`,
+    ];
   if (/no space left|could not (extend|write|fsync)/i.test(message)) return full;
   if (passingStates.test(state) && state.length === 5) return unreachable(message);
   if (/SASL|password must be a string/.test(message)) return refused(server);
-  if (/does not support SSL/.test(message)) return withoutTls;
+  if (/does not support SSL/.test(message))
+    return [
+      "share_tls",
+      "offers no TLS",
+      "set ssl = on there, or sslmode=disable in shared.url if the network is private",
+    ];
   if (tlsError.test(state) || tlsError.test(message))
     return [
       "share_tls",
@@ -144,22 +135,6 @@ export function noWritableFailure(reasons: readonly unknown[]): Failure {
   return new Failure(message, { code: main.code, remedy: main.remedy ?? later, exit: main.exit });
 }
 
-export function newerSchemaFailure(server: ServerName, found: number, known: number): Failure {
-  return schemaFailure(server, [
-    "share_newer",
-    `has version ${found}, and this program knows ${known}: a newer mds-sync wrote it`,
-    "install that version here too; nothing was changed there",
-  ]);
-}
-
-export function olderSchemaFailure(server: ServerName, found: number): Failure {
-  return schemaFailure(server, [
-    "share_older",
-    `has version ${found}, from before mds-sync 0.2.0`,
-    "run `mds-sync share` of 0.2.0 once, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
-  ]);
-}
-
 /** Someone keeps a transaction open that has a lock which a statement needs. */
 export function blockedFailure(server: ServerName, blockers: readonly string[]): Failure {
   return serverFailure(server, [
@@ -169,59 +144,12 @@ export function blockedFailure(server: ServerName, blockers: readonly string[]):
   ]);
 }
 
-/** Keys of other tables are numbers of these: filled anew, they would name other rows. */
-export function lostDictionaryFailure(server: ServerName, names: readonly string[]): Failure {
-  return schemaFailure(server, [
-    "share_changed",
-    `lacks ${names.join(", ")}, which gives rows their names: someone has dropped it`,
-    "restore it from a backup, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
-  ]);
-}
-
-/** Months that someone has attached, detached or dropped while we were connected. */
-export function monthsChangedFailure(names: readonly string[]): Failure {
-  return new Failure(
-    `someone has attached, detached or dropped ${names.join(", ")} in the shared warehouse`,
-    {
-      code: "share_changed",
-      remedy: "forwarding goes on in a moment: a month that is not over is attached or made again",
-    },
-  );
-}
-
-export function notAttachableFailure(name: string, reason: string): Failure {
-  return new Failure(
-    `mds.${name}, a month that is not over, was detached and cannot be attached: ${reason}`,
-    {
-      code: "share_changed",
-      remedy: "mend that table, or drop or rename it: then it is made again, and its ticks are forwarded",
-    },
-  );
-}
-
 /** A pool in transaction mode hides which session is whose. */
 export function pooledFailure({ host, port }: ServerName): Failure {
   return new Failure(`at ${host}:${port} a pool gives each transaction another connection to PostgreSQL`, {
     code: "share_refused",
     remedy: "connect to PostgreSQL itself, or set pool_mode = session for this database",
   });
-}
-
-/** A standby was promoted, while the server that we are connected to is still there. */
-export function promotedFailure(servers: readonly ServerName[]): Failure {
-  return new Failure(`${describeServers(servers)} was promoted`, {
-    code: "share_read_only",
-    remedy: "forwarding goes on there; stop the former primary: its readers see old rows",
-  });
-}
-
-/** Several servers accept writes: readers of the older ones see old rows. */
-export function describeOlderWriters(servers: readonly ServerName[]): string {
-  return `${describeServers(servers)} accepts writes too: stop it, its readers see old rows`;
-}
-
-function describeServers(servers: readonly ServerName[]): string {
-  return servers.map(({ host, port }) => `${host}:${port}`).join(", ");
 }
 
 /** Schema `mds` belongs to someone else. */
@@ -233,38 +161,9 @@ export function foreignSchemaFailure(server: ServerName, names: readonly string[
   ]);
 }
 
-export function tooOldFailure(server: ServerName, version: string): Failure {
-  return serverFailure(server, [
-    "share_too_old",
-    `is version ${version}`,
-    "PostgreSQL 14 or newer is needed",
-  ]);
-}
-
 export function fencedFailure(): Failure {
   return new Failure("another mds-sync has taken over the shared warehouse", {
     code: "share_fenced",
     remedy: "stop one of the two, or give each its own database; this one tries again later",
-  });
-}
-
-export function heldFailure(name: string): Failure {
-  return new Failure(`the mds-sync named ${name} is forwarding to the shared warehouse now`, {
-    code: "share_held",
-    remedy: "a running daemon forwards by itself; stop it first, or try again later",
-    cause: { name },
-  });
-}
-
-/** The name in a `heldFailure`; empty for any other. */
-export function heldBy(error: unknown): string {
-  const cause = error instanceof Failure ? error.cause : undefined;
-  return typeof cause === "object" && cause !== null && "name" in cause ? String(cause.name) : "";
-}
-
-export function threadEndedFailure(): Failure {
-  return new Failure("forwarding to the shared warehouse has stopped for a moment", {
-    code: "share_unreachable",
-    remedy: "it starts again by itself; mds-sync status shows the reason",
   });
 }

@@ -59,20 +59,17 @@ export function parseServerAddress(url: string): ServerAddress {
   };
 }
 
-/** The database as messages name it: no user name, no password. */
-export function describePlace({ servers, database }: Pick<ServerAddress, "servers" | "database">): string {
-  const names = servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
-  return `${names.join(",")}/${database}`;
-}
-
 /** Before anything is known of PostgreSQL. */
 export function statusAtStart({
   url,
   role,
   name,
 }: Pick<ShareStatus, "role" | "name"> & { readonly url: string }): ShareStatus {
+  const { servers, database } = parseServerAddress(url);
+  const names = servers.map(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
   return {
-    server: describePlace(parseServerAddress(url)),
+    // No user name, no password.
+    server: `${names.join(",")}/${database}`,
     name,
     role,
     state: "connecting",

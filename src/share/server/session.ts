@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import pg from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
+import { failureCode } from "../../model/failure.ts";
 import { quoteName } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import {
@@ -46,8 +47,14 @@ const SETTINGS = Object.entries({
   )
   .join("; ");
 
+/**
+ * The first statement of a transaction that changes tables or views. An exclusive lock on a table waits for every open transaction
+ * that has read it, and every new reader waits behind it. So nobody waits for one: the transaction is given up at once.
+ */
+export const WITHOUT_WAITING = "SET LOCAL lock_timeout = '200ms'";
+
 /** SQL that describes a session `a` of pg_stat_activity; of other users it may hide the state and the time. */
-export const SESSION_SQL = `format('pid %s (%s)', a.pid, concat_ws(', ', coalesce(a.usename::text, a.backend_type), nullif(a.application_name, ''),
+const SESSION_SQL = `format('pid %s (%s)', a.pid, concat_ws(', ', coalesce(a.usename::text, a.backend_type), nullif(a.application_name, ''),
   a.state, 'query of ' || to_char(a.query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))`;
 
 /** PostgreSQL has not answered since then, in milliseconds since 1970; who has the lock that it waits for. */
@@ -68,28 +75,19 @@ interface SessionOptions {
   readonly connectTimeoutMs?: number;
 }
 
-/** Servers of the address that accept writes, besides the one that this session is connected to. */
-interface OtherWriters {
-  /** Promoted after it. */
-  readonly newer: readonly ServerName[];
-  readonly older: readonly ServerName[];
-}
-
 /** One connection to PostgreSQL. Statements run one after the other; a failed one throws a Failure. */
 export class SharedSession {
-  readonly address: ServerAddress;
   /** The server of this session. */
   readonly server: ServerName;
   readonly #client: pg.Client;
   readonly #options: SessionOptions;
   #lost: unknown;
-  /** Sessions that have the lock which the statement waits for, as far as known. */
+  /** Sessions that have the lock which the statement waits or has waited for, as far as known. */
   #blockers: readonly string[] = [];
 
   private constructor(client: pg.Client, server: ServerName, options: SessionOptions) {
     this.#client = client;
     this.#options = options;
-    this.address = options.address;
     this.server = server;
     client.on("error", (error) => {
       this.#lost ??= error;
@@ -154,24 +152,19 @@ export class SharedSession {
     }
   }
 
-  /** Looks whether other servers of the address accept writes: a promoted standby, or a former primary. */
-  async findOtherWriters(): Promise<OtherWriters> {
-    const others = this.address.servers.filter(
-      ({ host, port }) => host !== this.server.host || port !== this.server.port,
-    );
-    if (others.length === 0) return { newer: [], older: [] };
+  /** The other servers of the address that accept writes, as HOST:PORT: promoted after this one, or a former primary. */
+  async findOtherWriters() {
+    const [newer, older]: [string[], string[]] = [[], []];
     const options = { ...this.#options, connectTimeoutMs: LOOK_TIMEOUT_MS, report: () => {} };
-    const found = await Promise.all(
-      others.map(async (server) => {
-        const writer = await SharedSession.#connectWritable(server, options).catch(() => undefined);
-        await writer?.session.close();
-        return writer ? [{ server, timeline: writer.timeline }] : [];
-      }),
-    );
-    const own = await readTimeline(this);
-    const [newer, older] = [true, false].map((isNewer) =>
-      found.flat().flatMap(({ server, timeline }) => (timeline > own === isNewer ? [server] : [])),
-    ) as [ServerName[], ServerName[]];
+    for (const server of this.#options.address.servers) {
+      const { host, port } = server;
+      if (host === this.server.host && port === this.server.port) continue;
+      const writer = await SharedSession.#connectWritable(server, options).catch(() => undefined);
+      if (!writer) continue;
+      await writer.session.close();
+      const isNewer = writer.timeline > (await readTimeline(this));
+      (isNewer ? newer : older).push(`${host}:${port}`);
+    }
     return { newer, older };
   }
 
@@ -192,17 +185,25 @@ export class SharedSession {
     }
   }
 
+  /** The other sessions that hold a lock in schema `mds`. */
+  async #findLockHolders(): Promise<string[]> {
+    const rows = await this.query<{ who: string }>(
+      `SELECT ${SESSION_SQL} AS who
+      FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND a.pid IN (SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+        WHERE l.granted AND c.relnamespace = to_regnamespace('mds')::oid) ORDER BY a.pid`,
+    );
+    return rows.map(({ who }) => who);
+  }
+
   /** Whether a pool gives each transaction any of its connections: two of ours then share one, or change theirs. */
   async isPooled(): Promise<boolean> {
     const other = await SharedSession.#connectTo(this.server, this.#options);
     try {
-      const seen = new Map<SharedSession, Set<number>>();
-      for (const session of [this, other, this, other]) {
-        const [row] = await session.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
-        seen.set(session, (seen.get(session) ?? new Set()).add(row?.pid ?? 0));
-      }
-      const pids = [...seen.values()].flatMap((each) => [...each]);
-      return pids.length !== 2 || new Set(pids).size !== 2;
+      const pids: (number | undefined)[] = [];
+      for (const session of [this, other, this, other])
+        pids.push((await session.query<{ pid: number }>("SELECT pg_backend_pid() AS pid"))[0]?.pid);
+      const [first, second, firstAgain, secondAgain] = pids;
+      return first !== firstAgain || second !== secondAgain || first === second;
     } finally {
       await other.close();
     }
@@ -221,6 +222,11 @@ export class SharedSession {
       );
       return Array.isArray(result) ? (result.at(-1)?.rows ?? []) : result.rows;
     });
+  }
+
+  /** The same for a statement that reads or changes all of a large table. */
+  queryTable<Row extends object>(sql: string): Promise<Row[]> {
+    return this.query(sql, undefined, TABLE_TIMEOUT_MS);
   }
 
   /** Sends the bytes of a binary COPY. */
@@ -250,15 +256,19 @@ export class SharedSession {
     });
   }
 
-  /** Runs `work` in a transaction: everything is committed when this resolves, nothing if it throws. */
+  /**
+   * Runs `work` in a transaction: everything is committed when this resolves, nothing if it throws. If a lock is not to be had, the
+   * failure names sessions.
+   */
   async transaction<T>(work: () => Promise<T>): Promise<T> {
     await this.query("BEGIN");
     let result: T;
     try {
       result = await work();
     } catch (error) {
+      const isUnnamed = failureCode(error) === "share_blocked" && this.#blockers.length === 0;
       await this.query("ROLLBACK").catch(() => this.destroy());
-      throw error;
+      throw isUnnamed ? blockedFailure(this.server, await this.#findLockHolders()) : error;
     }
     await this.query("COMMIT");
     return result;
@@ -283,6 +293,7 @@ export class SharedSession {
     const { clock, report } = this.#options;
     const since = clock.now();
     let isOver = false;
+    this.#blockers = [];
     const cancelReport = clock.after(MAX_SILENT_MS, () => {
       report?.({ kind: "waiting", since, blockers: [] });
       const reportBlockers = (blockers: readonly string[]) => {
@@ -306,7 +317,6 @@ export class SharedSession {
       throw isBlocked ? blockedFailure(this.server, this.#blockers) : failure;
     } finally {
       isOver = true;
-      this.#blockers = [];
       release();
       cancel();
       cancelReport();

@@ -7,8 +7,9 @@ import { formatDigits } from "../../warehouse/rows/kept-bars.ts";
 import { parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import { barDecimals } from "../../warehouse/views/bar-views.ts";
 import { keptLengths } from "../schema/bar-views.ts";
-import type { SharedSession } from "../server/session.ts";
-import type { FencedTransaction, SharedDictionaries } from "./dictionaries.ts";
+import type { Lease } from "../server/lease.ts";
+import type { UnitContent } from "../share-writer.ts";
+import type { SharedDictionaries } from "./dictionaries.ts";
 
 /*
  * Bars in PostgreSQL, kept beside the ticks that they are computed from: schema/bar-views.ts. A transaction that changes
@@ -40,22 +41,11 @@ interface Tick {
 
 const figureColumns = [...barDecimals.map(({ name }) => name), "n_ticks", "n_doubtful", "details"];
 
-/** The content of a range of a series in the SQLite file. */
-interface TickRange {
-  readonly unit: { readonly key: number; readonly range: TimeRange; readonly kind: string };
-  readonly rows: readonly ForwardedRow[];
-}
-
 const places = ["price", "volume", "details"].map((name) => forwardedColumns("index_ticks").indexOf(name));
 
 function toTick(row: ForwardedRow): Tick {
   const [price, volume, details] = places.map((place) => row[place]);
-  return {
-    ts: Number(row[1]),
-    price: typeof price === "number" ? price : null,
-    volume: typeof volume === "number" ? volume : null,
-    details: typeof details === "string" ? details : null,
-  };
+  return { ts: row[1], price, volume, details } as Tick;
 }
 
 /** The bars of these ticks, which are in order of time; with figures if the bar lies in `complete`. */
@@ -93,23 +83,20 @@ export function markStaleSql(series: number, { from, to }: TimeRange): string {
 const keyOf = ({ series, length, ts }: BarKey) => `${series}, ${length}, ${ts}`;
 
 export class KeptBars {
-  readonly #session: SharedSession;
+  readonly #lease: Lease;
   readonly #dictionaries: SharedDictionaries;
 
-  constructor(session: SharedSession, dictionaries: SharedDictionaries) {
-    this.#session = session;
+  constructor(lease: Lease, dictionaries: SharedDictionaries) {
+    this.#lease = lease;
     this.#dictionaries = dictionaries;
   }
 
   /** SQL that keeps or marks the bars of ranges, after their ticks. */
-  writeSql(ranges: readonly TickRange[]): string[] {
-    const bars = ranges.flatMap(({ unit: { key, range, kind }, rows }) =>
-      findBars(
-        this.#dictionaries.keyOf("series", key),
-        rows.map(toTick),
-        kind === "replace" ? range : undefined,
-      ),
-    );
+  writeSql(ranges: readonly UnitContent[]): string[] {
+    const bars = ranges.flatMap(({ unit: { key, range, kind }, rows }) => {
+      const series = this.#dictionaries.keyOf("series", key);
+      return findBars(series, rows.map(toTick), kind === "replace" ? range : undefined);
+    });
     return this.#storeSql(bars);
   }
 
@@ -121,7 +108,7 @@ export class KeptBars {
       const { open, high, low, close, volume, ticks, doubtful } = bar.figures ?? {};
       const digits = bar.figures && formatDigits(bar.figures);
       const figures = [open, high, low, close, volume, ticks, doubtful].map((value) => value ?? "NULL");
-      return `(${keyOf(bar)}, ${figures.join(", ")}, ${this.#session.literal(digits ?? null)})`;
+      return `(${keyOf(bar)}, ${figures.join(", ")}, ${this.#lease.session.literal(digits ?? null)})`;
     });
     return [
       `INSERT INTO mds.kept_bars (series, length, ts, ${figureColumns.join(", ")}) VALUES ${values.join(", ")}
@@ -131,41 +118,36 @@ export class KeptBars {
   }
 
   /** Computes stale bars that are over: another would be stale again with the next tick. */
-  async compute(clock: Pick<Clock, "now" | "monotonic">, transaction: FencedTransaction): Promise<void> {
+  async compute(clock: Pick<Clock, "now" | "monotonic">): Promise<void> {
     const startedAt = clock.monotonic();
     const now = Math.floor(clock.now() * MICROS_PER_MS);
     for (let count = MAX_BARS_PER_TRANSACTION; count === MAX_BARS_PER_TRANSACTION; ) {
-      const stale = await this.#session.query<BarKey>(
+      const stale = await this.#lease.session.query<BarKey>(
         `SELECT series, length::double precision AS length, ts::double precision AS ts FROM mds.kept_bars
         WHERE n_ticks IS NULL AND ts + length <= ${now} ORDER BY series, ts LIMIT ${MAX_BARS_PER_TRANSACTION}`,
       );
       count = stale.length;
       if (count === 0 || clock.monotonic() - startedAt > MAX_COMPUTE_MS) return;
-      await transaction(() => this.#compute(stale));
+      await this.#lease.transaction(() => this.#compute(stale));
     }
   }
 
   async #compute(stale: readonly BarKey[]): Promise<void> {
+    const { session } = this.#lease;
     const keys = new Set(stale.map(keyOf));
     const found: KeptBar[] = [];
-    for (const group of Map.groupBy(
-      stale,
-      ({ series, ts }) => `${series} ${Math.floor(ts / MICROS_PER_DAY)}`,
-    ).values()) {
+    const dayOf = ({ series, ts }: BarKey) => `${series} ${Math.floor(ts / MICROS_PER_DAY)}`;
+    for (const group of Map.groupBy(stale, dayOf).values()) {
       const series = group[0]?.series ?? 0;
       const from = Math.min(...group.map(({ ts }) => ts));
       const to = Math.max(...group.map(({ ts, length }) => ts + length));
-      const ticks = await this.#session.query<Tick>(
+      const ticks = await session.query<Tick>(
         `SELECT ts::double precision AS ts, price, volume, details::text AS details FROM mds.index_tick_rows
         WHERE series = ${series} AND ts >= ${from} AND ts < ${to} AND price IS NOT NULL ORDER BY ts`,
       );
       found.push(...findBars(series, ticks, { from, to }).filter((bar) => keys.has(keyOf(bar))));
     }
-    await this.#session.query(
-      [
-        `DELETE FROM mds.kept_bars WHERE (series, length, ts) IN (${[...keys].map((key) => `(${key})`).join(", ")})`,
-        ...this.#storeSql(found),
-      ].join("; "),
-    );
+    const gone = `DELETE FROM mds.kept_bars WHERE (series, length, ts) IN (${[...keys].map((key) => `(${key})`).join(", ")})`;
+    await session.query([gone, ...this.#storeSql(found)].join("; "));
   }
 }

@@ -1,4 +1,4 @@
-import { failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { normalise, type TimeRange, type TimeRanges } from "../../model/time-range.ts";
@@ -13,18 +13,13 @@ import {
   timeCheck,
   timeIndexSql,
 } from "../schema/tables.ts";
-import { monthsChangedFailure, notAttachableFailure } from "../server/postgres-errors.ts";
-import { nameBlockers, WITHOUT_WAITING } from "../server/schema-locks.ts";
-import { BUILD_TIMEOUT_MS, type SharedSession } from "../server/session.ts";
-import type { FencedTransaction } from "./dictionaries.ts";
+import type { Lease } from "../server/lease.ts";
+import { BUILD_TIMEOUT_MS, type SharedSession, WITHOUT_WAITING } from "../server/session.ts";
 
 /*
  * Ticks are partitioned by month. An operator may detach one: its ranges become lost, rows of it are not forwarded, and when it
  * is attached again the ledger says what it said before.
  */
-
-/** So many months after the present one have a partition before there are rows of them. */
-const MONTHS_AHEAD = 3;
 
 const partitioned = Object.values(rowLayouts).filter(({ isPartitioned }) => isPartitioned);
 
@@ -48,33 +43,34 @@ interface MonthState {
 
 /** The months of the partitioned tables: which there are, and which are detached. */
 export class SharedMonths {
+  readonly #lease: Lease;
   readonly #session: SharedSession;
   readonly #attached = new Set<string>();
   #detached: readonly MonthTable[] = [];
   /** Attached, without the index on `time`. */
   readonly #unindexed = new Set<string>();
 
-  constructor(session: SharedSession) {
-    this.#session = session;
+  constructor(lease: Lease) {
+    this.#lease = lease;
+    this.#session = lease.session;
   }
 
   /**
    * Attaches months that are not over, then brings the ledger in line with the attached ones. Returns the months that were
-   * attached again.
+   * attached again. `also`: a statement that a change of months needs.
    */
-  async load(now: number, transaction: FencedTransaction): Promise<TimeRanges> {
+  async load(now: number, also = ""): Promise<TimeRanges> {
     const states = await this.#readStates();
     const needed = states
       .filter(({ exists, isAttached }) => exists && !isAttached)
       .map(({ name }) => parseName(name))
       .filter(({ to }) => to > now * 1000);
     if (needed.length === 0 && !states.some(isChanged)) return this.#keep(states);
-    return nameBlockers(this.#session, () =>
-      transaction(async () => {
-        for (const month of needed) await this.#attach(month);
-        return this.#reconcile();
-      }),
-    );
+    return this.#lease.transaction(async () => {
+      if (also !== "") await this.#session.query(also);
+      for (const month of needed) await this.#attach(month);
+      return this.#reconcile();
+    });
   }
 
   async #attach(month: MonthTable): Promise<void> {
@@ -82,14 +78,28 @@ export class SharedMonths {
       await this.#session.query(`${WITHOUT_WAITING}; ${attachSql(month)}`, undefined, BUILD_TIMEOUT_MS);
     } catch (error) {
       if (failureCode(error) !== "share_bug") throw error;
-      throw notAttachableFailure(month.name, error instanceof Error ? error.message : String(error));
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Failure(
+        `mds.${month.name}, a month that is not over, was detached and cannot be attached: ${reason}`,
+        {
+          code: "share_changed",
+          remedy: "mend that table, or drop or rename it: then it is made again, and its ticks are forwarded",
+        },
+      );
     }
   }
 
   /** Throws if someone has attached, detached or dropped a month since it was loaded. */
   async assertUnchanged(): Promise<void> {
-    const changed = (await this.#readStates()).filter(isChanged);
-    if (changed.length > 0) throw monthsChangedFailure(changed.map(({ name }) => `mds.${name}`));
+    const changed = (await this.#readStates()).filter(isChanged).map(({ name }) => `mds.${name}`);
+    if (changed.length === 0) return;
+    throw new Failure(
+      `someone has attached, detached or dropped ${changed.join(", ")} in the shared warehouse`,
+      {
+        code: "share_changed",
+        remedy: "forwarding goes on in a moment: a month that is not over is attached or made again",
+      },
+    );
   }
 
   /** The months of a stream that are detached. */
@@ -98,11 +108,7 @@ export class SharedMonths {
   }
 
   /** Creates the partitions of the rows' months. */
-  async createFor(
-    stream: RowStream,
-    rows: readonly ForwardedRow[],
-    transaction: FencedTransaction,
-  ): Promise<void> {
+  async createFor(stream: RowStream, rows: readonly ForwardedRow[]): Promise<void> {
     if (!rowLayouts[stream].isPartitioned) return;
     const months = new Map<string, MonthTable>();
     let last: TimeRange | undefined;
@@ -114,52 +120,26 @@ export class SharedMonths {
       last = month;
       if (month && !this.#attached.has(month.name)) months.set(month.name, month);
     }
-    await this.#create([...months.values()], transaction);
-  }
-
-  /** Creates the partitions of the next months. If someone blocks that, a later call tries again. */
-  async createAhead(now: number, transaction: FencedTransaction): Promise<void> {
-    const date = new Date(now);
-    const months = Array.from({ length: MONTHS_AHEAD + 1 }, (_, i) => i).flatMap((i) =>
-      partitioned.flatMap(({ stream }) => {
-        const month = monthTable(stream, date.getUTCFullYear(), date.getUTCMonth() + i);
-        return month && !this.#attached.has(month.name) ? [month] : [];
-      }),
-    );
-    const detached = new Set(this.#detached.map(({ name }) => name));
-    const lacking = months.filter(({ name }) => !detached.has(name));
-    await this.#create(lacking, transaction).catch((error) => {
-      if (failureCode(error) !== "share_blocked") throw error;
-    });
-  }
-
-  /** Attaching a complete table to one without default partition blocks neither readers nor writers. */
-  async #create(months: readonly MonthTable[], transaction: FencedTransaction): Promise<void> {
-    if (months.length === 0) return;
-    const statements = months.map(({ stream, name, from, to }) => {
-      const { table } = rowLayouts[stream];
+    if (months.size === 0) return;
+    // Attaching a complete table to one without default partition blocks neither readers nor writers.
+    const { table } = rowLayouts[stream];
+    const statements = [...months.values()].map((month) => {
+      const { name, from, to } = month;
       return `CREATE TABLE mds.${name} (LIKE mds.${table} INCLUDING ALL, ${timeCheck(from, to)});
-        ${attachSql({ stream, name, from, to })}; ${enterSql(name, false)}`;
+        ${attachSql(month)}; ${enterSql(name, false)}`;
     });
-    await nameBlockers(this.#session, () =>
-      transaction(async () => void (await this.#session.query([WITHOUT_WAITING, ...statements].join("; ")))),
-    );
-    for (const { name } of months) {
+    await this.#lease.run([WITHOUT_WAITING, ...statements].join("; "));
+    for (const name of months.keys()) {
       this.#attached.add(name);
       this.#unindexed.add(name);
     }
   }
 
   /** Creates the indexes on `time`. Call it when a first load is over: it would take longer with them. */
-  async createIndexes(transaction: FencedTransaction): Promise<void> {
+  async createIndexes(): Promise<void> {
     for (const name of this.#unindexed) {
       const { key } = rowLayouts[parseName(name).stream];
-      await nameBlockers(this.#session, () =>
-        transaction(async () => {
-          await this.#session.query(WITHOUT_WAITING);
-          await this.#session.query(timeIndexSql(name, key), undefined, BUILD_TIMEOUT_MS);
-        }),
-      );
+      await this.#lease.run(`${WITHOUT_WAITING}; ${timeIndexSql(name, key)}`, BUILD_TIMEOUT_MS);
       this.#unindexed.delete(name);
     }
   }

@@ -6,120 +6,102 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
 import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
 import { type RelationLayout, relationLayouts, upsertSql } from "../schema/tables.ts";
+import type { Lease } from "../server/lease.ts";
 import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
 import { encodeRows } from "./copy-format.ts";
-import type { FencedTransaction, SharedDictionaries } from "./dictionaries.ts";
+import type { SharedDictionaries } from "./dictionaries.ts";
 
 /** A log may be long: it is read in parts. */
 const MAX_ROWS_PER_PART = 20_000;
 
 interface RelationOptions {
   readonly connection: Connection;
-  readonly session: SharedSession;
+  readonly lease: Lease;
   readonly dictionaries: SharedDictionaries;
   readonly role: ShareRole;
 }
 
 /** Lookups, logs and the small tables that `gaps` reads. Rows that differ are replaced, in one transaction each. */
-export class SharedRelations {
-  readonly #relations: readonly (SharedTable | SharedLog)[];
-
-  constructor(options: RelationOptions) {
-    this.#relations = relationLayouts.map((layout) =>
-      layout.isLog ? new SharedLog(options, layout) : new SharedTable(options, layout),
-    );
-  }
-
-  /** Returns how many rows were written or deleted. */
-  async update(transaction: FencedTransaction): Promise<number> {
-    let changed = 0;
-    for (const relation of this.#relations) changed += await relation.update(transaction);
-    return changed;
-  }
+export function createRelations(options: RelationOptions): readonly SharedRelation[] {
+  return relationLayouts.map((layout) =>
+    layout.momentColumn ? new SharedLog(options, layout) : new SharedTable(options, layout),
+  );
 }
 
-/** A relation of the SQLite file. */
-class LocalRelation {
-  readonly #options: RelationOptions;
-  readonly #layout: RelationLayout;
-  readonly columns: readonly string[];
+abstract class SharedRelation {
+  protected readonly options: RelationOptions;
+  protected readonly session: SharedSession;
+  protected readonly layout: RelationLayout;
+  protected readonly table: string;
+  protected readonly columns: readonly string[];
   /** The columns as a list in SQL. */
-  readonly names: string;
+  protected readonly names: string;
 
   constructor(options: RelationOptions, layout: RelationLayout) {
-    this.#options = options;
-    this.#layout = layout;
+    this.options = options;
+    this.session = options.lease.session;
+    this.layout = layout;
+    this.table = `mds.${layout.name}`;
     this.columns = layout.columns.map(({ name }) => name);
     this.names = this.columns.map(quoteName).join(", ");
   }
 
+  /** Returns how many rows were written or deleted. */
+  abstract update(): Promise<number>;
+
   /** Rows with the keys of PostgreSQL; undefined: a row whose key is too new. */
-  read(options: { after?: number; limit?: number } = {}): (SqlValue[] | undefined)[] {
-    const { connection } = this.#options;
-    const { from, isLog } = this.#layout;
-    if (!isLog) return readSmallRelation(connection, from, this.columns).map((row) => this.#translate(row));
+  protected read(options: { after?: number; limit?: number } = {}): (SqlValue[] | undefined)[] {
+    const { connection } = this.options;
+    const { from, momentColumn } = this.layout;
+    if (!momentColumn)
+      return readSmallRelation(connection, from, this.columns).map((row) => this.#translate(row));
     const { id } = readJournalPosition(connection);
     const rows = readSmallRelation(connection, from, this.columns.slice(1), options);
     return rows.map((row) => this.#translate([id, ...row]));
   }
 
-  encode(rows: Iterable<SqlValue[]>): Buffer {
-    return encodeRows(this.#layout.columns, rows);
+  protected encode(rows: Iterable<SqlValue[]>): Buffer {
+    return encodeRows(this.layout.columns, rows);
   }
 
   #translate(row: SqlValue[]): SqlValue[] | undefined {
-    const { seriesColumn, name } = this.#layout;
-    const column = name === "revision_rows" ? "key" : seriesColumn;
-    if (column === undefined) return row;
-    const at = this.columns.indexOf(column);
+    const { keyColumn } = this.layout;
+    if (keyColumn === undefined) return row;
+    const at = this.columns.indexOf(keyColumn);
     const stream = row[this.columns.indexOf("stream")] as RowStream;
-    const dictionary = name === "revision_rows" ? streamTable[stream].dictionary : "series";
-    const key = this.#options.dictionaries.find(dictionary, Number(row[at]));
+    const dictionary = keyColumn === "key" ? streamTable[stream].dictionary : "series";
+    const key = this.options.dictionaries.find(dictionary, Number(row[at]));
     return key === undefined ? undefined : row.with(at, key);
   }
 }
 
 /** A relation whose rows may change, so all of them are compared. */
-class SharedTable {
-  readonly #options: RelationOptions;
-  readonly #layout: RelationLayout;
-  readonly #local: LocalRelation;
+class SharedTable extends SharedRelation {
   /** The rows as they were compared last. */
   #compared: Buffer | undefined;
 
-  constructor(options: RelationOptions, layout: RelationLayout) {
-    this.#options = options;
-    this.#layout = layout;
-    this.#local = new LocalRelation(options, layout);
-  }
-
-  async update(transaction: FencedTransaction): Promise<number> {
-    const { session, role } = this.#options;
-    const { name, primaryKey } = this.#layout;
-    const { columns, names } = this.#local;
-    const bytes = this.#local.encode(this.#local.read().filter((row) => row !== undefined));
+  async update(): Promise<number> {
+    const { session, table, columns, names } = this;
+    const { lease, role } = this.options;
+    const { name, primaryKey } = this.layout;
+    const bytes = this.encode(this.read().filter((row) => row !== undefined));
     if (this.#compared?.equals(bytes)) return 0;
-    const table = `mds.${name}`;
     await session.stage(table, columns, bytes);
     const isUnion = name === "targets" && role === "pair";
-    if (isUnion) await session.query(joinOlderTargets, undefined, TABLE_TIMEOUT_MS);
+    if (isUnion) await session.queryTable(joinOlderTargets);
     const isSame = primaryKey.map((each) => `i."${each}" = t."${each}"`).join(" AND ");
     const gone = `FROM ${table} t WHERE NOT EXISTS (SELECT FROM pg_temp.incoming i WHERE ${isSame})${isUnion ? ` AND ${isNoTarget}` : ""}`;
     const changed = `SELECT ${names} FROM pg_temp.incoming EXCEPT SELECT ${names} FROM ${table}`;
-    const [difference] = await session.query<{ isAny: boolean }>(
+    const [difference] = await session.queryTable<{ isAny: boolean }>(
       `SELECT EXISTS (SELECT ${gone}) OR EXISTS (${changed}) AS "isAny"`,
-      [],
-      TABLE_TIMEOUT_MS,
     );
     let count = 0;
     if (difference?.isAny) {
       const upsert = upsertSql(table, columns, primaryKey, `(${changed}) c`);
-      const [written] = await transaction(() =>
-        session.query<{ count: number }>(
+      const [written] = await lease.transaction(() =>
+        session.queryTable<{ count: number }>(
           `WITH gone AS (DELETE ${gone} RETURNING 1), written AS (${upsert} RETURNING 1)
           SELECT ((SELECT count(*) FROM gone) + (SELECT count(*) FROM written))::integer AS count`,
-          [],
-          TABLE_TIMEOUT_MS,
         ),
       );
       count = written?.count ?? 0;
@@ -155,54 +137,39 @@ const isNoTarget = `(${isDeselected("t")} OR EXISTS (SELECT FROM pg_temp.incomin
   WHERE ${ofSeries("i", "t")} AND i.from_ts <= t.from_ts AND t.from_ts <= ${endOf("i")}))`;
 
 /** A relation that only grows, by ascending numbers. PostgreSQL has a log of each file. */
-class SharedLog {
-  readonly #options: RelationOptions;
-  readonly #layout: RelationLayout;
-  readonly #local: LocalRelation;
+class SharedLog extends SharedRelation {
   /** The column of the numbers. */
-  readonly #number: string;
+  readonly #number = `"${this.columns[1]}"`;
   /** The last number that PostgreSQL has; undefined: the logs are not compared yet. */
   #last: number | undefined;
 
-  constructor(options: RelationOptions, layout: RelationLayout) {
-    this.#options = options;
-    this.#layout = layout;
-    this.#local = new LocalRelation(options, layout);
-    this.#number = `"${this.#local.columns[1]}"`;
-  }
-
-  async update(transaction: FencedTransaction): Promise<number> {
-    const { name } = this.#layout;
+  async update(): Promise<number> {
     let changed = 0;
-    if (this.#last === undefined) changed += await this.#compare(transaction);
+    if (this.#last === undefined) changed += await this.#compare();
     for (;;) {
       const rows: SqlValue[][] = [];
       // The rows after one whose key is too new come with the next update.
-      for (const row of this.#local.read({ after: this.#last ?? 0, limit: MAX_ROWS_PER_PART })) {
+      for (const row of this.read({ after: this.#last ?? 0, limit: MAX_ROWS_PER_PART })) {
         if (!row) break;
         rows.push(row);
       }
       const last = rows.at(-1);
       if (!last) return changed;
-      const bytes = this.#local.encode(rows);
-      const sql = `COPY mds.${name} (${this.#local.names}) FROM STDIN (FORMAT binary)`;
-      await transaction(() => this.#options.session.copyIn(sql, bytes));
+      const sql = `COPY ${this.table} (${this.names}) FROM STDIN (FORMAT binary)`;
+      await this.options.lease.transaction(() => this.session.copyIn(sql, this.encode(rows)));
       changed += rows.length;
       this.#last = Number(last[1]);
     }
   }
 
   /** Deletes what this file does not have, and finds out where its own part goes on. Returns how many rows it deleted. */
-  async #compare(transaction: FencedTransaction): Promise<number> {
-    const { connection, session, role } = this.#options;
-    const table = `mds.${this.#layout.name}`;
+  async #compare(): Promise<number> {
+    const { connection, lease, role } = this.options;
     const { id } = readJournalPosition(connection);
     const isAlone = role === "alone";
-    const [stored] = await session.query<{ count: string; last: string | null; others: string }>(
+    const [stored] = await this.session.queryTable<{ count: string; last: string | null; others: string }>(
       `SELECT count(*) FILTER (WHERE source = ${id}) AS count, max(${this.#number}) FILTER (WHERE source = ${id}) AS last,
-        count(*) FILTER (WHERE source <> ${id}) AS others FROM ${table}`,
-      [],
-      TABLE_TIMEOUT_MS,
+        count(*) FILTER (WHERE source <> ${id}) AS others FROM ${this.table}`,
     );
     const [count, last] = [Number(stored?.count), Number(stored?.last ?? 0)];
     const others = isAlone ? Number(stored?.others) : 0;
@@ -212,43 +179,40 @@ class SharedLog {
       ...(isPrefix ? [] : [`source = ${id}`]),
       ...(others === 0 ? [] : [`source <> ${id}`]),
     ];
-    if (conditions.length > 0) {
-      const sql = `DELETE FROM ${table} WHERE ${conditions.join(" OR ")}`;
-      await transaction(() => session.query(sql, [], TABLE_TIMEOUT_MS));
-    }
+    if (conditions.length > 0)
+      await lease.run(`DELETE FROM ${this.table} WHERE ${conditions.join(" OR ")}`, TABLE_TIMEOUT_MS);
     if (!isAlone) this.#last = Math.max(this.#last, await this.#findLastTold(id));
     return (isPrefix ? 0 : count) + others;
   }
 
   /** A daemon of a pair leaves out what the other one has logged. */
   #hasAsMany(last: number, count: number): boolean {
-    const { connection, role } = this.#options;
-    const sql = `SELECT count(*) FROM ${this.#layout.from} WHERE ${this.#number} <= ?`;
+    const { connection, role } = this.options;
+    const sql = `SELECT count(*) FROM ${this.layout.from} WHERE ${this.#number} <= ?`;
     return role === "pair" || connection.value<number>(sql, [last]) === count;
   }
 
   /** Whether both have the same row of this number. */
   async #hasSame(source: number, last: number): Promise<boolean> {
-    const [row] = this.#local.read({ after: last - 1, limit: 1 });
-    const stored = await this.#options.session.copyOut(
-      `COPY (SELECT ${this.#local.names} FROM mds.${this.#layout.name} WHERE source = ${source} AND ${this.#number} = ${last}) TO STDOUT (FORMAT binary)`,
+    const [row] = this.read({ after: last - 1, limit: 1 });
+    const stored = await this.session.copyOut(
+      `COPY (SELECT ${this.names} FROM ${this.table} WHERE source = ${source} AND ${this.#number} = ${last}) TO STDOUT (FORMAT binary)`,
     );
-    return row !== undefined && stored.equals(this.#local.encode([row]));
+    return row !== undefined && stored.equals(this.encode([row]));
   }
 
   /** Both daemons of a pair see the same events; each event is logged once. */
   async #findLastTold(source: number): Promise<number> {
-    const { connection, session } = this.#options;
-    const { name, from, columns, momentColumn = "" } = this.#layout;
+    const { from, columns, momentColumn = "" } = this.layout;
     const isText = columns.find((each) => each.name === momentColumn)?.type === "moment";
     const newest = isText
       ? `to_char(max(${momentColumn}) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
       : `max(${momentColumn})::double precision`;
-    const [row] = await session.query<{ newest: string | number | null }>(
-      `SELECT ${newest} AS newest FROM mds.${name} WHERE source <> ${source}`,
+    const [row] = await this.session.query<{ newest: string | number | null }>(
+      `SELECT ${newest} AS newest FROM ${this.table} WHERE source <> ${source}`,
     );
     if (row === undefined || row.newest === null) return 0;
     const sql = `SELECT coalesce(max(${this.#number}), 0) FROM ${from} WHERE ${momentColumn} <= ?`;
-    return connection.value<number>(sql, [row.newest]);
+    return this.options.connection.value<number>(sql, [row.newest]);
   }
 }

@@ -5,7 +5,8 @@ import type { SettledRange } from "../../rule/answer.ts";
 import { type ForwardedRow, forwardedColumns } from "../../warehouse/read/forwarded-rows.ts";
 import { cut, spliceLedger } from "../ledger-difference.ts";
 import { LEDGER_TABLE, rowLayouts, upsertSql } from "../schema/tables.ts";
-import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
+import type { Lease } from "../server/lease.ts";
+import type { SharedSession } from "../server/session.ts";
 import { CopyWriter } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
 import { KeptBars, markStaleSql } from "./kept-bars.ts";
@@ -34,15 +35,15 @@ export class SharedRows {
   /** By stream and key of the SQLite file: the newest row there. */
   readonly #newest = new Map<RowStream, Map<number, Micros>>();
   /** By stream and series of the SQLite file. */
-  readonly #ledgers = new Map<string, SettledRange[]>();
+  #ledgers = new Map<string, readonly SettledRange[]>();
   readonly months: SharedMonths;
   readonly bars: KeptBars;
 
-  constructor(session: SharedSession, dictionaries: SharedDictionaries) {
-    this.#session = session;
+  constructor(lease: Lease, dictionaries: SharedDictionaries) {
+    this.#session = lease.session;
     this.#dictionaries = dictionaries;
-    this.months = new SharedMonths(session);
-    this.bars = new KeptBars(session, dictionaries);
+    this.months = new SharedMonths(lease);
+    this.bars = new KeptBars(lease, dictionaries);
   }
 
   /** Reads the ledger and the newest row of each key. The dictionaries must be loaded. */
@@ -54,43 +55,33 @@ export class SharedRows {
   /** The dictionaries must be loaded. */
   async loadLedger(): Promise<void> {
     const locals = this.#dictionaries.invert("series");
-    const ranges = await this.#session.query<SettledRange & { stream: RowStream; series: number }>(
+    const ranges = await this.#session.queryTable<SettledRange & { stream: RowStream; series: number }>(
       `SELECT stream, series, from_ts::double precision AS "from", to_ts::double precision AS "to", proof, reason
       FROM mds.${LEDGER_TABLE} ORDER BY stream, series, from_ts`,
-      [],
-      TABLE_TIMEOUT_MS,
     );
-    this.#ledgers.clear();
-    for (const { stream, series, ...range } of ranges) {
-      const local = locals.get(series);
-      if (local === undefined) continue;
-      const key = ledgerKey(stream, local);
-      const known = this.#ledgers.get(key);
-      if (known) known.push(range);
-      else this.#ledgers.set(key, [range]);
-    }
+    const ofThisFile = ranges.filter(({ series }) => locals.has(series));
+    this.#ledgers = Map.groupBy(ofThisFile, ({ stream, series }) =>
+      ledgerKey(stream, locals.get(series) ?? series),
+    );
   }
 
   async #loadNewest(stream: RowStream): Promise<void> {
     const { table, key } = rowLayouts[stream];
     const { dictionary } = streamTable[stream];
     const locals = this.#dictionaries.invert(dictionary);
-    const rows = await this.#session.query<{ key: number; ts: number | null }>(
+    const rows = await this.#session.queryTable<{ key: number; ts: number | null }>(
       `SELECT d.${key} AS key, (SELECT max(r.ts)::double precision FROM mds.${table} r WHERE r.${key} = d.${key}) AS ts FROM mds.${dictionary} d`,
-      [],
-      TABLE_TIMEOUT_MS,
     );
-    const newest = new Map<number, Micros>();
-    for (const row of rows) {
-      const local = locals.get(row.key);
-      if (local !== undefined && row.ts !== null) newest.set(local, row.ts);
-    }
-    this.#newest.set(stream, newest);
+    const newest = rows.flatMap(({ key: shared, ts }): [number, Micros][] => {
+      const local = locals.get(shared);
+      return local === undefined || ts === null ? [] : [[local, ts]];
+    });
+    this.#newest.set(stream, new Map(newest));
   }
 
-  /** The timestamp of the newest row there; -Infinity if it has none. */
+  /** The timestamp of the newest row there; the smallest number if it has none. */
   newestOf(stream: RowStream, key: number): Micros {
-    return this.#newest.get(stream)?.get(key) ?? Number.NEGATIVE_INFINITY;
+    return this.#newest.get(stream)?.get(key) ?? Number.MIN_SAFE_INTEGER;
   }
 
   ledgerFor(stream: RowStream, series: number): readonly SettledRange[] {
@@ -119,16 +110,14 @@ export class SharedRows {
   /** SQL that selects the rows of a key in a range. */
   condition(stream: RowStream, key: number, { from, to }: TimeRange): string {
     const { dictionary } = streamTable[stream];
-    return `${keyColumns[dictionary]} = ${this.#dictionaries.keyOf(dictionary, key)} AND ts >= ${clampBigint(from)} AND ts < ${clampBigint(to)}`;
+    return `${keyColumns[dictionary]} = ${this.#dictionaries.keyOf(dictionary, key)} AND ts >= ${from} AND ts < ${to}`;
   }
 
   /** Deletes the rows of a range, and marks their kept bars. */
   deleteSql(stream: RowStream, key: number, range: TimeRange): string[] {
     const rows = `DELETE FROM mds.${rowLayouts[stream].table} WHERE ${this.condition(stream, key, range)}`;
     if (stream !== "index_ticks") return [rows];
-    const { from, to } = range;
-    const clamped = { from: clampBigint(from), to: clampBigint(to) };
-    return [rows, markStaleSql(this.#dictionaries.keyOf("series", key), clamped)];
+    return [rows, markStaleSql(this.#dictionaries.keyOf("series", key), range)];
   }
 
   /** Inside a transaction: copies rows that PostgreSQL does not have. */
@@ -156,20 +145,21 @@ export class SharedRows {
   }
 
   /**
-   * The SQL that replaces the ledger of a key inside `range`, but not in months that are detached, and a function to call
-   * after the commit. The proof is the last statement of a transaction, after its rows.
+   * The SQL that replaces the ledger of a key inside `range`, but not in months that are detached: at most one text. The next call
+   * builds on it. The proof is the last statement of a transaction, after its rows.
    */
   replaceLedger(
     stream: RowStream,
     series: number,
     range: TimeRange,
     content: readonly SettledRange[],
-  ): { readonly sql: string; readonly apply: () => void } {
+  ): string[] {
     const shared = this.#dictionaries.keyOf("series", series);
     const known = this.ledgerFor(stream, series);
     const elsewhere = this.months.detachedOf(stream);
     const stays = [...cut(content, subtract([range], elsewhere)), ...cut(known, elsewhere)];
     const { removed, added, result } = spliceLedger(known, range, elsewhere.length === 0 ? content : stays);
+    this.#ledgers.set(ledgerKey(stream, series), result);
     const values = added.map(
       ({ from, to, proof, reason }) =>
         `('${stream}', ${shared}, ${from}, ${to}, '${proof}', ${this.#session.literal(reason)})`,
@@ -183,10 +173,7 @@ export class SharedRows {
       statements.push(
         `INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason) VALUES ${values.join(", ")}`,
       );
-    return {
-      sql: statements.join("; "),
-      apply: () => void this.#ledgers.set(ledgerKey(stream, series), result),
-    };
+    return statements.length === 0 ? [] : [statements.join("; ")];
   }
 
   /** Inside a transaction: its commit notifies the listeners of `mds_commits` of these ranges. */
@@ -211,14 +198,7 @@ export class SharedRows {
   /** Call it after the rows are committed. */
   raiseNewest(stream: RowStream, rows: readonly ForwardedRow[]): void {
     const newest = this.#newest.get(stream) ?? new Map<number, Micros>();
-    for (const [key, ts] of rows) {
-      if (ts > (newest.get(key) ?? Number.NEGATIVE_INFINITY)) newest.set(key, ts);
-    }
+    for (const [key, ts] of rows) if (ts > (newest.get(key) ?? Number.NEGATIVE_INFINITY)) newest.set(key, ts);
     this.#newest.set(stream, newest);
   }
-}
-
-/** Ranges may be open-ended: PostgreSQL needs a number. */
-function clampBigint(ts: Micros): Micros {
-  return Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, ts));
 }

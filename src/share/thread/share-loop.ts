@@ -59,7 +59,7 @@ async function forwardUntilAborted(share: OpenShare, options: ShareLoopOptions):
   while (!signal.aborted) {
     const startedAt = clock.now();
     const { rows, commits } = await forwarder.forward();
-    await forwarder.writer.renewIfDue();
+    await share.lease.renewIfDue();
     await share.lookAtPeers();
     report({ kind: "forwarded", startedAt, rows, commits });
     if (comparison) {

@@ -1,10 +1,9 @@
-import { deserialiseFailure, type SerialisedFailure } from "../../model/failure.ts";
+import { deserialiseFailure, Failure, type SerialisedFailure } from "../../model/failure.ts";
 import type { ShareStatus } from "../../model/status/share-status.ts";
 import { resolveSiblingModule } from "../../runtime/child-process.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { Thread } from "../../runtime/thread.ts";
-import { threadEndedFailure } from "../server/postgres-errors.ts";
 import { statusAtStart } from "../server/server-address.ts";
 import type { ShareCalls, ShareHostCalls, ShareReport, ShareThreadSettings } from "./share-messages.ts";
 
@@ -47,7 +46,11 @@ export class ShareThread {
         readPassword: (_, answer) => answer(readPassword()),
         report: (report) => this.#receive(report),
       },
-      endFailure: threadEndedFailure,
+      endFailure: () =>
+        new Failure("forwarding to the shared warehouse has stopped for a moment", {
+          code: "share_unreachable",
+          remedy: "it starts again by itself; mds-sync status shows the reason",
+        }),
       onEnd: (message) => this.#fail({ message, code: "share_bug" }),
     });
   }

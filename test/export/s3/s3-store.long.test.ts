@@ -14,7 +14,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { viewsBesideSync } from "../../support/warehouse/empty-warehouse.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
-import { writeRecords } from "../../support/warehouse/write-records.ts";
+import { storeTicks } from "../../support/warehouse/write-records.ts";
 
 const to = "s3://lake/a dir/mds";
 const prefix = "a dir/mds/";
@@ -70,9 +70,7 @@ const stored = (folder: string) =>
 
 let changes = 0;
 const change = (warehouse: WarehouseWriter) =>
-  warehouse.transaction((t) =>
-    writeRecords(t, "index_ticks", [tick(monthStart(2) + (5000 + changes++) * STEP, "7.5")], "rest"),
-  );
+  storeTicks(warehouse, [tick(monthStart(2) + (5000 + changes++) * STEP, "7.5")]);
 
 describe("an export to a bucket", () => {
   it("has the tables of a folder, writes only what changed, coverage last, and removes what no reader needs", async () => {

@@ -1,11 +1,10 @@
-import pg from "pg";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { checkSharedWarehouse } from "../../../src/cli/commands/doctor/shared-checks.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { sharedViews } from "../../../src/share/schema/views.ts";
 import { skipWithout } from "../../support/has-tool.ts";
-import { useOwnPostgres } from "../../support/postgres.ts";
+import { openAnalyst, useOwnPostgres } from "../../support/postgres.ts";
 import { DEBIAN_POSTGRES, PASSWORD } from "../../support/postgres-server.ts";
 import { addHours, shareInto } from "../../support/share/share-harness.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
@@ -37,15 +36,7 @@ describe.runIf(hasDebianPostgres)("a PostgreSQL that compiles queries", () => {
 
   /** The views of which an analyst's session compiles a query. */
   async function findCompiled(database: string): Promise<string[]> {
-    const user = await server.createUser();
-    await server.query(
-      database,
-      `GRANT USAGE ON SCHEMA mds TO ${user}; GRANT SELECT ON ALL TABLES IN SCHEMA mds TO ${user}`,
-    );
-    const place = { host: "127.0.0.1", port: server.port, database };
-    const client = new pg.Client({ ...place, user, password: PASSWORD });
-    await client.connect();
-    onTestFinished(() => client.end());
+    const { client } = await openAnalyst(server, database);
     const compiled: string[] = [];
     for (const view of Object.keys(sharedViews)) {
       const { rows } = await client.query(`EXPLAIN (FORMAT JSON) SELECT * FROM mds.${view}`);

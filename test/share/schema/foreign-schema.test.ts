@@ -5,8 +5,7 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { failureOf } from "../../support/failure-of.ts";
 import { usePostgres } from "../../support/postgres.ts";
 import { EMPTY_TEMPLATE, PASSWORD } from "../../support/postgres-server.ts";
-import { addHours, shareInto } from "../../support/share/share-harness.ts";
-import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
+import { openShared } from "../../support/share/share-harness.ts";
 
 const server = usePostgres();
 
@@ -28,46 +27,37 @@ it.each([
   ["gaps", "CREATE VIEW mds.gaps AS SELECT 1 AS gap"],
   ["schema_version", "CREATE TABLE mds.schema_version (version text)"],
 ])("refuses a team's own schema mds that has a relation %s, and leaves it untouched", async (name, sql) => {
-  const database = await server.createDatabase(EMPTY_TEMPLATE);
-  await server.query(database, `CREATE SCHEMA mds; ${sql}`);
+  const { database, forward, query } = await openShared(server, { hours: 1, template: EMPTY_TEMPLATE });
+  await query(`CREATE SCHEMA mds; ${sql}`);
   if (name === "assets")
-    await server.query(database, "INSERT INTO mds.assets SELECT i, 'own' FROM generate_series(1, 1000) i");
+    await query("INSERT INTO mds.assets SELECT i, 'own' FROM generate_series(1, 1000) i");
   const before = await readRelations(database);
-  const warehouse = openTestWarehouse();
-  addHours(warehouse, 0, 1);
-  const refused = await failureOf(shareInto(server, database, warehouse));
+  const refused = await failureOf(forward());
   expect(refused).toMatchObject({ code: "share_foreign", exit: 2, message: expect.stringContaining(name) });
   expect(await readRelations(database)).toEqual(before);
   if (name === "assets")
-    expect(await server.query(database, "SELECT count(*)::integer AS rows FROM mds.assets")).toEqual([
-      { rows: 1000 },
-    ]);
+    expect(await query("SELECT count(*)::integer AS rows FROM mds.assets")).toEqual([{ rows: 1000 }]);
   expect(await doctor(database)).toContainEqual(
     expect.objectContaining({ verdict: "problem", exit: 2, message: expect.stringContaining(name) }),
   );
 });
 
 it("shares a schema mds that has relations of other names", async () => {
-  const database = await server.createDatabase(EMPTY_TEMPLATE);
-  await server.query(database, "CREATE SCHEMA mds; CREATE TABLE mds.notes AS SELECT 1 AS note");
-  const warehouse = openTestWarehouse();
-  addHours(warehouse, 0, 1);
-  expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 120 });
-  expect(await server.query(database, "SELECT note FROM mds.notes")).toEqual([{ note: 1 }]);
+  const { forward, query } = await openShared(server, { hours: 1, template: EMPTY_TEMPLATE });
+  await query("CREATE SCHEMA mds; CREATE TABLE mds.notes AS SELECT 1 AS note");
+  expect(await forward()).toMatchObject({ rows: 120 });
+  expect(await query("SELECT note FROM mds.notes")).toEqual([{ note: 1 }]);
 });
 
 it("finds nothing wrong in a colleague's own table beside ours", async () => {
-  const database = await server.createDatabase(EMPTY_TEMPLATE);
+  const { database, forward, query } = await openShared(server, { template: EMPTY_TEMPLATE });
   const [user, colleague] = [await server.createUser(), await server.createUser()];
-  await server.query("postgres", `ALTER DATABASE ${database} OWNER TO ${user}`);
-  await shareInto(server, database, openTestWarehouse(), { url: server.url(database, user) });
-  await server.query(
-    database,
-    `CREATE TABLE mds.notes (note text); ALTER TABLE mds.notes OWNER TO ${colleague}`,
-  );
+  await query(`ALTER DATABASE ${database} OWNER TO ${user}`);
+  await forward({ url: server.url(database, user) });
+  await query(`CREATE TABLE mds.notes (note text); ALTER TABLE mds.notes OWNER TO ${colleague}`);
   const problems = (await doctor(database, user)).filter(({ verdict }) => verdict === "problem");
   expect(problems).toEqual([]);
-  await server.query(database, `ALTER TABLE mds.lease OWNER TO ${colleague}`);
+  await query(`ALTER TABLE mds.lease OWNER TO ${colleague}`);
   expect(await doctor(database, user)).toContainEqual(
     expect.objectContaining({ verdict: "problem", message: expect.stringContaining(`user ${user} may not`) }),
   );

@@ -9,7 +9,7 @@ it("has another version number whenever tables or views change", () => {
   // Another digest: raise SCHEMA_VERSION if a release has the old one, and enter both here.
   expect({ version: SCHEMA_VERSION, digest: schemaDigest.slice(0, 16) }).toEqual({
     version: 8,
-    digest: "a33717b289d52fab",
+    digest: "b576916068462e4c",
   });
 });
 

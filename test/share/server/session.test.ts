@@ -1,31 +1,27 @@
-import pg from "pg";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { checkSharedWarehouse } from "../../../src/cli/commands/doctor/shared-checks.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { parseServerAddress } from "../../../src/share/server/server-address.ts";
 import { SharedSession } from "../../../src/share/server/session.ts";
-import { openShare } from "../../../src/share/share-once.ts";
 import type { ShareReport } from "../../../src/share/thread/share-messages.ts";
 import { fillEverything } from "../../support/export/sample-data.ts";
 import { failureOf } from "../../support/failure-of.ts";
-import { usePostgres } from "../../support/postgres.ts";
-import { PASSWORD, SUPERUSER } from "../../support/postgres-server.ts";
+import { openClient, usePostgres } from "../../support/postgres.ts";
+import { PASSWORD } from "../../support/postgres-server.ts";
 import { startCuttingProxy } from "../../support/share/cutting-proxy.ts";
-import { addHours, expectSameInBoth, shareInto, shareOptions } from "../../support/share/share-harness.ts";
+import { addHours, openShared } from "../../support/share/share-harness.ts";
 import { startTransactionPool } from "../../support/share/transaction-pool.ts";
 import { waitUntil } from "../../support/wait-until.ts";
-import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 
 const server = usePostgres();
 const through = (database: string, port: number) =>
   server.url(database).replace(String(server.port), String(port));
 
 it("refuses a pool in transaction mode in words, and so does doctor", async () => {
-  const database = await server.createDatabase();
-  const warehouse = openTestWarehouse();
+  const { database, forward } = await openShared(server);
   const url = through(database, await startTransactionPool(server.port));
-  expect(await failureOf(shareInto(server, database, warehouse, { url }))).toMatchObject({
+  expect(await failureOf(forward({ url }))).toMatchObject({
     exit: 2,
     remedy: expect.stringContaining("pool_mode = session"),
   });
@@ -46,16 +42,14 @@ it("gives up a connection that does not answer for 15 seconds, and tells of it b
       return () => timers.delete(timer);
     },
   };
-  const database = await server.createDatabase();
-  const warehouse = openTestWarehouse();
-  addHours(warehouse, 0, 1);
+  const { database, forward } = await openShared(server, { hours: 1 });
   const cut = Promise.withResolvers<void>();
   const point = { at: "before COMMIT", count: 1 } as const;
   const proxy = await startCuttingProxy(server.port, point, cut.resolve, { holds: true });
   const waits: number[] = [];
   const url = through(database, proxy.port);
   const report = (each: ShareReport) => void (each.kind === "waiting" && waits.push(each.since));
-  const sharing = failureOf(shareInto(server, database, warehouse, { url, clock, report }));
+  const sharing = failureOf(forward({ url, clock, report }));
   await cut.promise;
   for (const { ms, work } of [...timers].sort((a, b) => a.ms - b.ms)) if (ms <= 15_000) work();
   expect(await sharing).toMatchObject({
@@ -76,27 +70,23 @@ it("names who has the lock that a statement waits for, also after another daemon
       return () => {};
     },
   };
-  const database = await server.createDatabase();
-  const place = { host: "127.0.0.1", port: server.port, database };
-  const login = { user: SUPERUSER, password: PASSWORD };
-  const blocker = new pg.Client({ ...place, ...login, application_name: "notebook" });
-  await blocker.connect();
-  onTestFinished(() => blocker.end());
-  await blocker.query("BEGIN; LOCK TABLE mds.lease");
+  const { database, forward, query } = await openShared(server);
+  const blocker = await openClient(server, database);
+  await blocker.query("SET application_name = notebook; BEGIN; LOCK TABLE mds.lease");
   const told = Promise.withResolvers<string>();
   const sharing = failureOf(
-    shareInto(server, database, openTestWarehouse(), {
+    forward({
       clock,
       report: (each) => each.kind === "waiting" && each.blockers[0] && told.resolve(each.blockers[0]),
     }),
   );
   const waiting =
     "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-  await waitUntil(async () => (await server.query(database, waiting)).length > 0);
+  await waitUntil(async () => (await query(waiting)).length > 0);
   timers.get(5_000)?.();
   const who = await told.promise;
   expect(who).toMatch(/^pid \d+ \(postgres, notebook, idle in transaction, query of \d{4}-.*Z\)$/);
-  await server.query(database, `SELECT pg_terminate_backend(pid) FROM (${waiting}) w`);
+  await query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) w`);
   expect(await sharing).toMatchObject({
     code: "share_blocked",
     exit: 75,
@@ -106,15 +96,13 @@ it("names who has the lock that a statement waits for, also after another daemon
 });
 
 it("makes again what someone has dropped, with its content, and says so", async () => {
-  const database = await server.createDatabase();
-  const warehouse = openTestWarehouse();
-  addHours(warehouse, 0, 2);
-  let share = await openShare(shareOptions(server, database, warehouse));
+  const { warehouse, open, query } = await openShared(server, { hours: 2 });
+  let share = await open();
   await share.forwarder.forward();
   const counts = ["bars_1h", "index_ticks", "coverage", "targets"]
     .map((each) => `(SELECT count(*)::integer FROM mds.${each}) AS ${each}`)
     .join(", ");
-  const read = async () => (await server.query(database, `SELECT ${counts}`))[0];
+  const read = async () => (await query(`SELECT ${counts}`))[0];
   const drops = [
     "TABLE mds.kept_bars",
     "TABLE mds.index_tick_rows, mds.daily_bar_rows",
@@ -122,7 +110,7 @@ it("makes again what someone has dropped, with its content, and says so", async 
   ];
   for (const [i, drop] of drops.entries()) {
     const before = await read();
-    await server.query(database, `DROP ${drop} CASCADE`);
+    await query(`DROP ${drop} CASCADE`);
     addHours(warehouse, 2 + i, 1);
     expect(await failureOf(share.forwarder.forward()), drop).toMatchObject({
       code: "share_changed",
@@ -130,7 +118,7 @@ it("makes again what someone has dropped, with its content, and says so", async 
       remedy: expect.stringContaining("made or attached again"),
     });
     await share.close();
-    share = await openShare(shareOptions(server, database, warehouse));
+    share = await open();
     await share.forwarder.forward();
     expect(await read(), drop).toEqual({
       ...before,
@@ -142,9 +130,9 @@ it("makes again what someone has dropped, with its content, and says so", async 
 });
 
 it("does not number rows anew after someone has dropped a dictionary", async () => {
-  const database = await server.createDatabase();
-  await server.query(database, "DROP TABLE mds.series CASCADE");
-  expect(await failureOf(shareInto(server, database, openTestWarehouse()))).toMatchObject({
+  const { forward, query } = await openShared(server);
+  await query("DROP TABLE mds.series CASCADE");
+  expect(await failureOf(forward())).toMatchObject({
     code: "share_changed",
     message: expect.stringContaining("lacks mds.series"),
     remedy: expect.stringContaining("DROP SCHEMA mds CASCADE"),
@@ -152,7 +140,8 @@ it("does not number rows anew after someone has dropped a dictionary", async () 
 });
 
 it("forwards every digit whatever the role has set", async () => {
-  const database = await server.createDatabase();
+  const shared = await openShared(server, { hours: 1, clock: systemClock, hasAllViews: true });
+  const { warehouse, database, forward, query, expectSame } = shared;
   const user = await server.createUser();
   const timeouts = ["transaction", "idle_in_transaction_session", "idle_session", "statement"];
   for (const setting of [
@@ -162,23 +151,16 @@ it("forwards every digit whatever the role has set", async () => {
     "standard_conforming_strings = off",
     "DateStyle = 'German'",
   ])
-    await server.query(database, `ALTER ROLE ${user} SET ${setting}`);
-  await server.query(database, `ALTER ROLE ${user} SUPERUSER`);
-  const warehouse = openTestWarehouse({ clock: systemClock, hasAllViews: true });
+    await query(`ALTER ROLE ${user} SET ${setting}`);
+  await query(`ALTER ROLE ${user} SUPERUSER`);
   warehouse.transaction(fillEverything);
-  addHours(warehouse, 0, 1);
   const url = server.url(database, user);
-  await shareInto(server, database, warehouse, { url });
+  await forward({ url });
   // The ledger that this session reads is what the next range is joined to.
   addHours(warehouse, 1, 1);
-  await shareInto(server, database, warehouse, { url });
-  expect(await shareInto(server, database, warehouse, { url, verify: true })).toMatchObject({
-    rows: 0,
-    ranges: 0,
-    mended: 0,
-  });
-  for (const relation of ["index_ticks", "coverage"])
-    await expectSameInBoth(server, database, warehouse, relation);
+  await forward({ url });
+  expect(await forward({ url, verify: true })).toMatchObject({ rows: 0, ranges: 0, mended: 0 });
+  for (const relation of ["index_ticks", "coverage"]) await expectSame(relation);
   const readPassword = () => PASSWORD;
   const session = await SharedSession.connect({
     address: parseServerAddress(url),
@@ -193,14 +175,13 @@ it("forwards every digit whatever the role has set", async () => {
 });
 
 it("says that someone has dropped the schema, and creates it again", async () => {
-  const database = await server.createDatabase();
-  const warehouse = openTestWarehouse();
-  const share = await openShare(shareOptions(server, database, warehouse));
-  await server.query(database, "DROP SCHEMA mds CASCADE");
+  const { warehouse, forward, open, query } = await openShared(server);
+  const share = await open();
+  await query("DROP SCHEMA mds CASCADE");
   addHours(warehouse, 0, 1);
   const dropped = await failureOf(share.forwarder.forward());
   expect(dropped).toMatchObject({ code: "share_changed", exit: 75 });
   expect(dropped.summary).not.toContain("report");
   await share.close();
-  expect(await shareInto(server, database, warehouse)).toMatchObject({ rows: 120 });
+  expect(await forward()).toMatchObject({ rows: 120 });
 });

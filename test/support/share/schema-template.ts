@@ -2,7 +2,6 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { migrateShared } from "../../../src/share/schema/migrate.ts";
 import { parseServerAddress } from "../../../src/share/server/server-address.ts";
 import { SharedSession } from "../../../src/share/server/session.ts";
-import { SharedMonths } from "../../../src/share/tables/months.ts";
 import { PASSWORD, SCHEMA_TEMPLATE, type TestPostgres } from "../postgres-server.ts";
 
 /** Creates a database with an empty schema `mds`: copying it takes a tenth of the time that creating the schema takes. */
@@ -12,6 +11,5 @@ export async function createSchemaTemplate(server: TestPostgres): Promise<void> 
   const readPassword = () => PASSWORD;
   const session = await SharedSession.connect({ address, readPassword, holder: "tests", clock: systemClock });
   await migrateShared(session, systemClock);
-  await new SharedMonths(session).createAhead(systemClock.now(), (work) => session.transaction(work));
   await session.close();
 }

@@ -1,7 +1,9 @@
+import type pg from "pg";
 import { expect } from "vitest";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import {
+  openShare,
   type ShareOnceOptions,
   type ShareOptions,
   type ShareResult,
@@ -11,6 +13,7 @@ import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ticks } from "../export/sample-data.ts";
 import { PASSWORD, type TestPostgres } from "../postgres-server.ts";
 import { timeLimit } from "../time-limit.ts";
+import { openTestWarehouse, type TestWarehouseOptions } from "../warehouse/open-warehouse.ts";
 import { tick } from "../warehouse/records.ts";
 import { settle } from "../warehouse/settle.ts";
 import { writeTicks } from "../warehouse/write-records.ts";
@@ -45,6 +48,33 @@ export function shareInto(
   const options = { ...shareOptions(server, database, warehouse, more), verify };
   return shareOnce(options);
 }
+
+interface SharedOptions extends TestWarehouseOptions {
+  /** So many hours of ticks, which are not forwarded yet. */
+  readonly hours?: number;
+  readonly template?: string;
+}
+
+/** A warehouse, a database of its own, and what tests do with both. */
+export async function openShared(
+  server: TestPostgres,
+  { hours = 0, template, ...options }: SharedOptions = {},
+) {
+  const warehouse = openTestWarehouse(options);
+  if (hours > 0) addHours(warehouse, 0, hours);
+  const database = await server.createDatabase(template);
+  return {
+    warehouse,
+    database,
+    forward: (more?: Partial<ShareOnceOptions>) => shareInto(server, database, warehouse, more),
+    open: (more?: Partial<ShareOptions>) => openShare(shareOptions(server, database, warehouse, more)),
+    query: <Found extends pg.QueryResultRow>(sql: string, values?: unknown[]) =>
+      server.query<Found>(database, sql, values),
+    expectSame: (relation: string) => expectSameInBoth(server, database, warehouse, relation),
+  };
+}
+
+export type Shared = Awaited<ReturnType<typeof openShared>>;
 
 type Row = Record<string, unknown>;
 

@@ -7,7 +7,7 @@ import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "./empty-warehouse.ts";
 
-interface TestWarehouseOptions extends Partial<WriterOptions> {
+export interface TestWarehouseOptions extends Partial<WriterOptions> {
   readonly path?: string;
   /** Also the views that neither the sync nor its tests read. */
   readonly hasAllViews?: boolean;
