@@ -69,13 +69,8 @@ async function checkToken(
   { client, runWithTimeout }: ServiceProbe,
 ): Promise<{ finding: Finding; token: AccessToken | undefined }> {
   let token: AccessToken | undefined;
-<<<<<<< HEAD
   const finding = await reach(check, async () => {
-    token = await runWithTimeout((signal) => client.tokens.get(audience, signal));
-=======
-  const ask = async () => {
     token = await runWithTimeout((signal) => client.tokensOf(audience).get(signal));
->>>>>>> h-svc
     const seconds = (token.expiresAt - token.firstSeenAt) / 1000;
     return `granted for ${audience}, valid for ${formatDuration(seconds)}`;
   });
