@@ -45,18 +45,23 @@ export function wasWarehouse(path: string): boolean {
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined && readWalBytes(path) > 0) throw notAWarehouse(`${path}-wal`);
   if (!size) return false;
-  let reader: Connection | undefined;
   try {
-    reader = openForInspection(path);
-    findPendingMigrations(reader);
+    withInspection(path, findPendingMigrations);
     return true;
   } catch (error) {
     const failure = toFailure(error, path);
     if (failureCode(failure) !== "db_corrupt") throw failure;
     if (hasWarehouseHeader(path)) return true;
     throw notAWarehouse(path);
+  }
+}
+
+function withInspection<T>(path: string, read: (reader: Connection) => T): T {
+  const reader = openForInspection(path);
+  try {
+    return read(reader);
   } finally {
-    reader?.close();
+    reader.close();
   }
 }
 
@@ -90,36 +95,43 @@ export function inspectFile(path: string, now: Micros, options: InspectionOption
   const setAside = (reason: string, which: "all" | "wal") =>
     translateErrors(path, () => quarantined.push(quarantine(path, reason, now, which)));
   if (hasForeignWal(path)) setAside("a -wal file of another database", "wal");
-  const { damage, isChecked, connection } = assessFile(path, options);
-  if (damage !== undefined) {
-    // The new file gets the mode of this one, so this one stays until there is space for both.
-    assertFreeSpace(path, MIN_FREE_BYTES, options.fileSystem);
-    setAside(damage, "all");
-  }
-  return { quarantined, isChecked, ...(connection && { connection }) };
+  const found = assessFile(path, options);
+  if (!("damage" in found)) return { quarantined, ...found };
+  // The new file gets the mode of this one, so this one stays until there is space for both.
+  assertFreeSpace(path, MIN_FREE_BYTES, options.fileSystem);
+  setAside(found.damage, "all");
+  return { quarantined, isChecked: true };
 }
 
-interface FileAssessment extends Omit<InspectionResult, "quarantined"> {
-  readonly damage?: string;
-}
-
+/** Opens a sound file, or describes its damage. Throws for one that we must not write (newer, or another program's). */
 function assessFile(
   path: string,
   { mayDeferCheck = false, isNew = false }: InspectionOptions,
-): FileAssessment {
+): Omit<InspectionResult, "quarantined"> | { readonly damage: string } {
   const sound = { isChecked: true };
-  const damaged = (damage: string) => ({ damage, isChecked: true });
   const size = statSync(path, { throwIfNoEntry: false })?.size;
-  if (size === undefined) {
-    return readWalBytes(path) > 0 ? damaged("a -wal file without its database") : sound;
-  }
-  if (size === 0) return isNew ? sound : damaged("the file is empty");
+  if (size === undefined)
+    return readWalBytes(path) > 0 ? { damage: "a -wal file without its database" } : sound;
+  if (size === 0) return isNew ? sound : { damage: "the file is empty" };
   const lastShutdown = readLastShutdown(path);
-  if (lastShutdown.kind === "damaged") return damaged(lastShutdown.finding);
+  if (lastShutdown.kind === "damaged") return { damage: lastShutdown.finding };
   // A file that was closed normally and is unchanged since is trusted without a check.
+  const isTrusted = lastShutdown.kind === "clean";
   const isDeferred = mayDeferCheck && lastShutdown.kind === "unclean" && size > MAX_IMMEDIATE_CHECK_BYTES;
-  const found = openSound(path, lastShutdown.kind !== "clean" && !isDeferred);
-  return "damage" in found ? damaged(found.damage) : { isChecked: !isDeferred, connection: found };
+  let connection: Connection | undefined;
+  try {
+    connection = openForInspection(path);
+    findPendingMigrations(connection);
+    const damage = isTrusted || isDeferred ? undefined : connection.findDamage();
+    if (damage === undefined) return { isChecked: !isDeferred, connection };
+    connection.close();
+    return { damage: `quick_check: ${damage}` };
+  } catch (error) {
+    connection?.close();
+    const failure = toFailure(error, path);
+    if (failure instanceof Failure && failure.code === "db_corrupt") return { damage: failure.message };
+    throw failure;
+  }
 }
 
 /** Whether the WAL beside the file belongs to another database: docs/decisions/wal.md. */
@@ -130,37 +142,12 @@ function hasForeignWal(path: string): boolean {
 
 /** Reads the epoch through the file and its WAL; undefined if together they are not a valid warehouse. */
 function readEpoch(path: string): unknown {
-  let reader: Connection | undefined;
   try {
-    reader = openForInspection(path);
-    return reader.database.prepare("SELECT epoch FROM warehouse_state").pluck().get();
+    return withInspection(path, (reader) => reader.findValue("SELECT epoch FROM warehouse_state"));
   } catch (error) {
     const failure = toFailure(error, path);
     if (failure instanceof Failure && failure.code !== "db_corrupt") throw failure;
     return undefined;
-  } finally {
-    reader?.close();
-  }
-}
-
-/**
- * Opens the file, or describes its damage. Throws for an intact file that we must not write (newer, or another
- * program's).
- */
-function openSound(path: string, shouldReadAll: boolean): Connection | { readonly damage: string } {
-  let reader: Connection | undefined;
-  try {
-    reader = openForInspection(path);
-    findPendingMigrations(reader);
-    const verdict = shouldReadAll ? reader.database.pragma("quick_check(1)", { simple: true }) : "ok";
-    if (verdict === "ok") return reader;
-    reader.close();
-    return { damage: `quick_check: ${String(verdict)}` };
-  } catch (error) {
-    reader?.close();
-    const failure = toFailure(error, path);
-    if (failure instanceof Failure && failure.code === "db_corrupt") return { damage: failure.message };
-    throw failure;
   }
 }
 

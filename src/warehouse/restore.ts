@@ -1,6 +1,6 @@
 import { linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { errorCode, exitCode, Failure } from "../model/failure.ts";
+import { errorCode, exitCode, Failure, usageFailure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { backUp, openForBackup } from "./backup.ts";
 import { wasWarehouse } from "./integrity.ts";
@@ -56,34 +56,27 @@ function openCopy(given: string, warehouse: string): Connection {
   const file = translateErrors(given, () => resolvePath(given));
   const [copy, target] = [file, warehouse].map((path) => statSync(path, { throwIfNoEntry: false }));
   if (copy && target && copy.ino === target.ino && copy.dev === target.dev) {
-    const options = { code: "usage", remedy: "give the file of another copy" } as const;
-    throw new Failure(`${given} is the warehouse itself`, options);
+    throw usageFailure(`${given} is the warehouse itself`, "give the file of another copy");
   }
   if (!copy?.isFile() || copy.size === 0) {
-    const options = {
+    throw new Failure(`there is no warehouse at ${given}`, {
       code: "no_warehouse",
       remedy: "give a file that `mds-sync backup` made",
       exit: exitCode.usage,
-    } as const;
-    throw new Failure(`there is no warehouse at ${given}`, options);
+    });
   }
   const reader = openForBackup(file);
   try {
-    assertSound(reader, given);
-    return reader;
+    const damage = translateErrors(given, () => reader.findDamage());
+    if (damage === undefined) return reader;
+    throw new Failure(`${given} is damaged (${damage})`, {
+      code: "copy_damaged",
+      remedy: "use another copy; the warehouse is unchanged",
+    });
   } catch (error) {
     reader.close();
     throw error;
   }
-}
-
-function assertSound({ database }: Connection, file: string): void {
-  const verdict = translateErrors(file, () => database.pragma("quick_check(1)", { simple: true }));
-  if (verdict === "ok") return;
-  throw new Failure(`${file} is damaged (${String(verdict).split("\n")[0]})`, {
-    code: "copy_damaged",
-    remedy: "use another copy; the warehouse is unchanged",
-  });
 }
 
 /** Migrates a copy that nobody else uses, and makes it a file of its own. Returns its epoch. */

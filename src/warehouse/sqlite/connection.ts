@@ -134,6 +134,12 @@ export class Connection extends SqlRunner {
     return statement as Statement<Row>;
   }
 
+  /** What is wrong with the file, in one line; undefined: nothing. Reads all of it. */
+  findDamage(check: "quick_check" | "integrity_check" = "quick_check"): string | undefined {
+    const verdict = String(this.database.pragma(`${check}(1)`, { simple: true }));
+    return verdict === "ok" ? undefined : verdict.replaceAll(/\s+/g, " ");
+  }
+
   close(): void {
     this.#statements.clear();
     this.database.close();

@@ -12,10 +12,8 @@ function quickCheckFile(path: string): QuickCheckResult {
   try {
     const connection = connectReader(path);
     try {
-      const output = String(connection.database.pragma("quick_check(1)", { simple: true }));
-      return output === "ok"
-        ? { outcome: "sound" }
-        : { outcome: "damaged", finding: output.replaceAll(/\s+/g, " ") };
+      const finding = connection.findDamage();
+      return finding === undefined ? { outcome: "sound" } : { outcome: "damaged", finding };
     } finally {
       connection.close();
     }
