@@ -14,14 +14,13 @@ import { decayLateness, recordHeadPage, recordLowerPage } from "../../warehouse/
 import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
-import { getRowSql } from "../../warehouse/rows/row-sql.ts";
+import { rowSql } from "../../warehouse/rows/row-sql.ts";
 import {
   isNewOffset,
   readStreamTiming,
   recordStreamState,
   type StreamTiming,
 } from "../../warehouse/rows/stream-stats.ts";
-import { rowTables } from "../../warehouse/tables/row-tables.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
@@ -153,9 +152,8 @@ function readAround(
   const shown = findPrevious(answer);
   // A page that repeats the last row of the one before meets that row.
   const previous = shown !== undefined && newest < shown ? shown : undefined;
-  const sql = getRowSql<never>(rowTables[stream]).selectAny;
-  const isVacant =
-    transaction.findRow(sql, [series, extent.from, extent.to - 1, previous ?? null]) === undefined;
+  const span = [series, extent.from, extent.to - 1, previous ?? null];
+  const isVacant = transaction.findRow(rowSql[stream].selectAny, span) === undefined;
   return { extent, previous, isVacant };
 }
 

@@ -1,6 +1,6 @@
 import type { DailyBar, IndexTick, Reject, StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type RowStream, type Series, streamTable } from "../../model/streams.ts";
-import { type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
+import { tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
@@ -15,9 +15,9 @@ import {
   readNotedDetails,
   writeNotedDetails,
 } from "../../warehouse/rows/duplicate-timestamps.ts";
-import { planRecords, type RecordSource, type RowPlan } from "../../warehouse/rows/row-plan.ts";
+import { planRecords, planVacantTicks, type RecordSource } from "../../warehouse/rows/row-plan.ts";
 import { countStoredRows, findNewestRow } from "../../warehouse/rows/row-queries.ts";
-import { type WriteRecordsResult, writeRows, writeVacantTicks } from "../../warehouse/rows/row-writer.ts";
+import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { DuplicateRecord } from "../decode/page.ts";
 import type { Page } from "../decode/read-page.ts";
@@ -40,18 +40,6 @@ export function duplicatesOf({ duplicates }: Page): readonly DuplicateRecord<Dai
   return duplicates as readonly DuplicateRecord<DailyBar & IndexTick>[];
 }
 
-/** What of a page is to be written, each record where it may be written. */
-interface PageRows {
-  /** All of them, if nothing is unusual and no row exists in their range. */
-  readonly columns: TickColumns | undefined;
-  /** The plans of its own records, and of those of other series. */
-  readonly plans: readonly RowPlan<StreamRecords[HistoryStream]>[];
-  /** Other records of a moment, for `rejects`. */
-  readonly duplicates: readonly Reject[];
-  /** A stored row of which the page has duplicates, and its details with that remark. */
-  readonly noted: { readonly ts: Micros; readonly details: string } | undefined;
-}
-
 /** Reads all that decides what is written of a page. `isVacant`: no row exists in its range. */
 export function readPageRows(
   transaction: Transaction,
@@ -59,11 +47,11 @@ export function readPageRows(
   { series, position }: { series: Series; position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor"> },
   decoded: Page,
   { source, isVacant }: { readonly source: RecordSource; readonly isVacant: boolean },
-): PageRows {
+) {
   const { columns } = decoded;
   const continued = findContinued(transaction, stream, position, decoded);
   if (columns && isVacant && !continued && source === "rest")
-    return { columns, plans: [], duplicates: [], noted: undefined };
+    return { plans: [planVacantTicks(transaction, columns)], duplicates: [], noted: undefined };
   const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
   const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
   const listed = new Set(own);
@@ -74,13 +62,14 @@ export function readPageRows(
   });
   const details = continued && readNotedDetails(transaction, stream, key, continued.ts);
   return {
-    columns: undefined,
+    /** Of its own records, and of those of other series, which are as unconfirmed as a live tick. */
     plans: [
       planRecords(transaction, stream, records, source),
-      // As unconfirmed as a live tick.
       planRecords(transaction, stream, selectFree(transaction, stream, foreign), "live"),
     ],
+    /** Other records of a moment, for `rejects`. */
     duplicates: [...(continued?.duplicates ?? []), ...duplicates],
+    /** A stored row of which the page has duplicates, and its details with that remark. */
     noted: continued && details !== undefined ? { ts: continued.ts, details } : undefined,
   };
 }
@@ -89,10 +78,9 @@ export function readPageRows(
 export function writePageRows(
   transaction: Transaction,
   { stream, series }: SeriesKey,
-  { columns, plans, noted }: PageRows,
+  { plans, noted }: ReturnType<typeof readPageRows>,
 ): WriteRecordsResult {
   transaction.markWritten(stream, series);
-  if (columns) return writeVacantTicks(transaction, columns);
   if (noted) writeNotedDetails(transaction, stream, series, noted);
   const [written] = plans.map((plan) => writeRows(transaction, plan));
   return written as WriteRecordsResult;

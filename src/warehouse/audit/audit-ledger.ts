@@ -90,7 +90,8 @@ export function repairLedger(transaction: Transaction, findings: readonly AuditF
       transaction.journal.add(key.stream as RowStream, "retracted", key.series, { from, to });
     }
   for (const { rule, key, from, to } of repairable)
-    if (rule === "kept_bars") markStale(transaction, key.series, hoursOf({ from, to }));
+    if (rule === "kept_bars")
+      for (const hour of hoursOf({ from, to })) markStale(transaction, key.series, hour);
     else if (rule !== "order") applyChanges(transaction, key, reopen([{ from, to }]));
   return repairable.length;
 }

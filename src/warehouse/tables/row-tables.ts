@@ -11,8 +11,13 @@ import type { Transaction } from "./transaction.ts";
 
 export type SqlValue = number | string | null;
 
+/** What every row has. */
+export interface Moment {
+  readonly ts: Micros;
+}
+
 /** How the records of one stream become rows of its table: key, `ts`, the columns below, in this order. */
-export interface RowTable<Row> {
+export interface RowTable<Row extends Moment> {
   readonly stream: RowStream;
   readonly table: string;
   /** What the writer changes: `table`, or the table below that view (row-parts.ts). */
@@ -27,7 +32,6 @@ export interface RowTable<Row> {
   /** Where earlier versions are kept. */
   readonly pastTable: string;
   key(transaction: Transaction, record: Row): number;
-  ts(record: Row): Micros;
   /** Appends the values of `columns`. `source`: 0 REST, 1 live. */
   encode(record: Row, source: number, values: SqlValue[]): void;
   /** The plain records in columns; appends the others to `others`. */
@@ -60,7 +64,6 @@ function deriveFromStream<S extends RowStream>(stream: S) {
     columns: [...names, "details"],
     decimals: decimals.length,
     sourceAt: names.indexOf("source"),
-    ts: (record: { readonly ts: Micros }) => record.ts,
     encode: encoder(decimals, stored.slice(decimals.length)),
   };
 }
@@ -136,6 +139,13 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
   },
 };
 
+/** The values of the table's columns. `source`: 0 REST, 1 live. */
+export function encodeRow<Row extends Moment>(table: RowTable<Row>, record: Row, source = 0): SqlValue[] {
+  const values: SqlValue[] = [];
+  table.encode(record, source, values);
+  return values;
+}
+
 /** What a row has beside its key: `ts`, the columns of the stream, and the commits that wrote and confirmed it. */
 export function storedColumns(stream: RowStream): readonly string[] {
   const { columns, sourceAt } = rowTables[stream];
@@ -158,8 +168,8 @@ export function formatExact(real: number | null, digits?: string): string | null
  * Whether two rows of the same timestamp have the same figures. Ignores what only one source sends: unknown fields
  * (`extra`), quality flags, and `last_moved`, which the websocket omits.
  */
-export function hasSameValues<Row>(
-  table: RowTable<Row>,
+export function hasSameValues(
+  table: Pick<RowTable<never>, "columns">,
   before: readonly SqlValue[],
   after: readonly SqlValue[],
 ): boolean {
