@@ -216,7 +216,7 @@ class Daemon {
     // Request the token while the warehouse opens; the first request that needs it reports a failure.
     client.tokens.get(this.#service.baseUrl, signal).catch(() => {});
     this.#setActivity("opening the warehouse");
-    const ingest = await IngestThread.start({
+    const ingest = new IngestThread({
       path,
       clock,
       serviceNow: client.serverNow,
@@ -226,15 +226,13 @@ class Daemon {
       startWorker: this.#options.startWorker,
       mayDeferCheck: true,
       onCommit: (news) => this.#pages.notifyCommit(news),
-      onOpening: (thread) => {
-        this.#openingIngest = thread;
-      },
       onUpgrade: (upgrade) => {
         this.#setActivity(`upgrading the warehouse ${describeUpgrade(upgrade)}`);
         extendStartTimeout(estimateUpgradeSeconds(upgrade));
       },
     });
-    this.#ingest = ingest;
+    this.#openingIngest = ingest;
+    this.#ingest = await ingest.start();
     this.#setActivity(this.#outage.describeWait());
     const reader = openReader(path, SMALL_CACHE_KIB);
     this.#reader = reader;

@@ -5,7 +5,7 @@ import { noListFailure, nullListFailure } from "../../model/response-body.ts";
 import { type Stream, streamDefinition } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { sliceElements, sliceProperties, toCanonicalJson } from "./json-source.ts";
-import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
+import { isProperties, RecordReader, UnknownTally } from "./record-reader.ts";
 import { type DecodeContext, type ReadRecord, recordReaders } from "./records.ts";
 
 export interface DecodedPage<R> {
@@ -68,7 +68,7 @@ export function decodeWithSource<S extends Stream>(
   /** The positions of the records among the elements. */
   const positions: number[] = [];
   const decoded = {
-    ...readRecords(recordReaders[stream], page.content, sourceOfItem, context, tally, positions),
+    ...readRecords(recordReaders[stream], page.content, sourceOfItem, context, positions, tally),
     nextId: readCursor(page.nextId, sourceOfProperty),
     rawCount: page.content.length,
   };
@@ -76,13 +76,13 @@ export function decodeWithSource<S extends Stream>(
 }
 
 /** Reads parsed items; `sourceOfItem` returns the source text of one. Appends the positions of the records to `positions`. */
-function readRecords<R>(
+export function readRecords<R>(
   read: ReadRecord<R>,
   items: readonly unknown[],
   sourceOfItem: (index: number) => string,
   context: DecodeContext,
-  tally: UnknownTally,
   positions: number[],
+  tally = new UnknownTally(),
 ): Pick<DecodedPage<R>, "records" | "rejects" | "unknownFields" | "ahead"> {
   const records: R[] = [];
   const rejects: Reject[] = [];
@@ -95,7 +95,7 @@ function readRecords<R>(
       rejects.push({ reason: "not an object", raw: truncateRaw(sourceOfItem(index)) });
       continue;
     }
-    reader.begin(item as Properties, index);
+    reader.begin(item, index);
     const record = read(reader, item, context);
     let { rejection } = reader;
     // A record of a lookup has no timestamp.

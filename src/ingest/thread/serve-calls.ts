@@ -43,7 +43,7 @@ export function serveCalls({ stopFlag, pages }: IngestWorkerData, port?: ThreadP
   let blockedBy: Failure | undefined;
 
   function receive(call: IngestCall, answer: Answer<IngestReply>): void {
-    if (call.secrets) runner.setSecrets(call.secrets);
+    if (call.secrets) runner.redactor.setSecrets(call.secrets);
     if (call.operation === "commitWalkPage") {
       waitingPages.push({ ...call, answer });
       if (waitingPages.length === 1) runAfterPendingMessages(commitWaitingPages);

@@ -103,9 +103,9 @@ class RowWriter<Row extends Moment> {
   #raiseNewest(key: number, newest: Micros): void {
     if (this.#newestTs === undefined || newest > this.#newestTs) this.#newestTs = newest;
     const { stream } = this.#table;
-    this.#transaction.highWaterMarks.raise(stream, key, newest);
-    if (stream === "index_ticks" && this.#source === "rest")
-      this.#transaction.highWaterMarks.raiseRest(key, newest);
+    const { highWaterMarks } = this.#transaction;
+    highWaterMarks.raise(stream, key, newest);
+    if (stream === "index_ticks" && this.#source === "rest") highWaterMarks.raise("rest", key, newest);
   }
 
   /** Only index ticks have kept bars. */

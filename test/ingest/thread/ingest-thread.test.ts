@@ -203,7 +203,7 @@ describe("a snapshot", () => {
 describe("the thread", () => {
   it("rejects a second writer with one line and exit code 75", async () => {
     const { path } = await startIngestThread();
-    const second = IngestThread.start({ path, clock: new ManualClock(), log: silentLog });
+    const second = new IngestThread({ path, clock: new ManualClock(), log: silentLog }).start();
     const failure = (await second.catch((error: unknown) => error)) as Failure;
     expect(failure).toMatchObject({ name: "Failure", exit: 75 });
     expect(failure.summary).not.toContain("\n");
