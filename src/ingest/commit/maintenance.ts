@@ -5,7 +5,7 @@ import { dropPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
 import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
-import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
+import { truncateWal } from "../../warehouse/sqlite/wal.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
@@ -47,7 +47,7 @@ export function commitStreamHealth(transaction: Transaction, streams: readonly S
 const ANALYSIS_LIMIT_ROWS = 400;
 
 /** Refreshes stale planner statistics and truncates the WAL. */
-export function optimizeDatabase({ connection }: WarehouseWriter): TruncateWalResult {
+export function optimizeDatabase({ connection }: WarehouseWriter): ReturnType<typeof truncateWal> {
   connection.database.pragma(`analysis_limit = ${ANALYSIS_LIMIT_ROWS}`);
   connection.database.pragma("optimize");
   return truncateWal(connection);

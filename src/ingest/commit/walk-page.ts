@@ -1,30 +1,24 @@
 import { toCommittedTick } from "../../model/answers/ticks.ts";
 import type { HistoryStream, Series } from "../../model/streams.ts";
 import { tickAt } from "../../model/tick-columns.ts";
-import type { Micros } from "../../model/time.ts";
+import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { decideNotFound, decidePage, type Known, type PageDecision } from "../../rule/decide.ts";
 import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
-import { findPrevious, previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
+import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
 import { applyChanges, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { decayLateness, recordHeadPage, recordLowerPage } from "../../warehouse/coverage/publication.ts";
 import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
-import { rowSql } from "../../warehouse/rows/row-sql.ts";
-import {
-  isNewOffset,
-  readStreamTiming,
-  recordStreamState,
-  type StreamTiming,
-} from "../../warehouse/rows/stream-stats.ts";
+import { readStreamTiming, recordStreamState, type StreamTiming } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
-import { findLateness, readStoredSeries, type SeriesTiming, toRules } from "./stored-series.ts";
+import { findLateness, readAround, readStoredSeries, type SeriesTiming, toRules } from "./stored-series.ts";
 import {
   type AppliedClaims,
   countClaimed,
@@ -131,30 +125,6 @@ function readPage(
     lateness,
     missing: page.shouldCountMissing && extent ? countMissing(transaction, key, decoded, extent) : 0,
   };
-}
-
-/** Whether any row lies where the page may have records, beside the last one of the page before: usually none in a first backfill. */
-function readAround(
-  transaction: Transaction,
-  { stream, series }: SeriesKey,
-  answer: PageAnswer,
-  { timestamps, columns }: Page,
-  timing: SeriesTiming,
-) {
-  const { gap, provenFrom, isLast } = answer;
-  const tolerance = stream === "index_ticks" ? previewTolerance(timing) : 0;
-  const ordered = columns ? timestamps : timestamps.toSorted((a, b) => b - a);
-  const [newest = gap.from, oldest = provenFrom] = [ordered[0], ordered.at(-1)];
-  const extent = {
-    from: Math.min(oldest - tolerance, isLast ? gap.from : oldest),
-    to: Math.max(newest + tolerance + 1, provenFrom),
-  };
-  const shown = findPrevious(answer);
-  // A page that repeats the last row of the one before meets that row.
-  const previous = shown !== undefined && newest < shown ? shown : undefined;
-  const span = [series, extent.from, extent.to - 1, previous ?? null];
-  const isVacant = transaction.findRow(rowSql[stream].selectAny, span) === undefined;
-  return { extent, previous, isVacant };
 }
 
 /** What the page would prove if nothing contradicted it. */
@@ -269,14 +239,20 @@ function noteNewest({ journal }: Transaction, decoded: Page, { stream, indexId }
   if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.publish(tick);
 }
 
-/** By how much the websocket is off, if that is new; null: not any more. */
+/** A smaller change of the live offset is noise. */
+const MIN_OFFSET_CHANGE_MICROS = 50 * MICROS_PER_MS;
+
+/** How much later the websocket stamps ticks than REST, if that is new; null: not any more. */
 function learnOffset(
-  { confirmed, offset }: MatchedPreviews,
+  { confirmed, offset: seen }: MatchedPreviews,
   known: StreamTiming | undefined,
 ): Micros | null | undefined {
-  if (offset === undefined && confirmed === 0) return undefined;
-  const learned = offset ?? null;
-  return isNewOffset(known?.liveOffset, learned) ? learned : undefined;
+  const [before, offset] = [known?.liveOffset, seen ?? null];
+  // Nothing of the stream is stored yet, or the page has no live tick.
+  if (before === undefined || before === offset || (offset === null && confirmed === 0)) return undefined;
+  const minChange = Math.max(MIN_OFFSET_CHANGE_MICROS, Math.abs(before ?? 0) / 2);
+  const isNoise = before !== null && offset !== null && Math.abs(offset - before) < minChange;
+  return isNoise ? undefined : offset;
 }
 
 /** Stores what the page has shown of the head. */

@@ -11,21 +11,6 @@ import { addRowCount } from "./stream-stats.ts";
  */
 export const ROWS_PER_STATEMENT = 50;
 
-interface RowSql {
-  readonly insertMany: string;
-  readonly insertOne: string;
-  /** Parameters: the columns, the commit, key and `ts`. */
-  readonly replaceOne: string;
-  /** A REST page equals a live row. Parameters: the commit, key and `ts`. */
-  readonly confirmOne: string;
-  /** Copies a row to the past. Parameters: the commit, the number of the revision, key, `ts`. */
-  readonly keepPast: string;
-  /** The row of one key and timestamp. */
-  readonly selectOne: string;
-  /** Whether any row exists between two timestamps, both inclusive, beside the one at a third. */
-  readonly selectAny: string;
-}
-
 const plainTickSql: string[] = [];
 
 /**
@@ -40,7 +25,7 @@ export function getPlainTickSql(rows: number): string {
   return plainTickSql[rows];
 }
 
-function buildRowSql(stream: RowStream): RowSql {
+function buildRowSql(stream: RowStream) {
   const { table, storedTable, keyColumn, columns, sourceAt, pastTable } = rowTables[stream];
   const isRow = `${keyColumn} = ? AND ts = ?`;
   const isStored = `${hasSlotOfKey(stream)} AND ts = ?`;
@@ -57,10 +42,14 @@ function buildRowSql(stream: RowStream): RowSql {
   return {
     insertMany: `INSERT OR FAIL ${into} ${Array(ROWS_PER_STATEMENT).fill(row).join(", ")}`,
     insertOne: `INSERT ${into} ${row}`,
+    /** Parameters: the columns, the commit, key and `ts`. */
     replaceOne: `UPDATE ${storedTable} SET ${sets.join(", ")} WHERE ${isStored}`,
+    /** A REST page equals a live row. Parameters: the commit, key and `ts`. */
     confirmOne: `UPDATE ${storedTable} SET source = 0${confirmed.map((name) => `, ${name} = ?`).join("")} WHERE ${isStored}`,
+    /** Copies a row to the past. Parameters: the commit, the number of the revision, key, `ts`. */
     keepPast: `INSERT INTO ${pastTable} (${versioned}, until, revision) SELECT ${versioned}, ?, ? FROM ${table} WHERE ${isRow}`,
     selectOne: `SELECT ${columns.join(", ")} FROM ${table} WHERE ${isRow}`,
+    /** Whether any row exists between two timestamps, both inclusive, beside the one at a third. */
     selectAny: `SELECT 1 FROM ${table} WHERE ${keyColumn} = ? AND ts BETWEEN ? AND ? AND ts IS NOT ? LIMIT 1`,
   };
 }
@@ -68,7 +57,7 @@ function buildRowSql(stream: RowStream): RowSql {
 /** Built once: every write looks up its prepared statement by such a long text. */
 export const rowSql = Object.fromEntries(
   rowStreams.map((stream) => [stream, buildRowSql(stream)]),
-) as Readonly<Record<RowStream, RowSql>>;
+) as Readonly<Record<RowStream, ReturnType<typeof buildRowSql>>>;
 
 /**
  * Keeps the stored version of a row before it is replaced or deleted. One that this commit wrote was never known: it is kept only as a

@@ -1,5 +1,5 @@
 import type { Stream } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { type StreamStateRow, streamStates } from "../schema/coverage.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { eq } from "../sqlite/drizzle.ts";
@@ -54,19 +54,6 @@ export function recordStreamError(transaction: Transaction, stream: Stream, erro
   if (readStreamState(transaction, stream)?.lastError === error) return;
   const lastErrorAt = error === null ? null : formatTimestamp(transaction.now);
   recordStreamState(transaction, stream, { lastError: error, lastErrorAt });
-}
-
-/** A smaller change of the live offset is noise. */
-const MIN_OFFSET_CHANGE_MICROS = 50 * MICROS_PER_MS;
-
-/**
- * Whether it is new how much later the websocket stamps the stream's ticks than REST; null: not at all. `before`: what is known;
- * undefined: nothing of the stream is stored yet.
- */
-export function isNewOffset(before: Micros | null | undefined, offset: Micros | null): boolean {
-  if (before === undefined || before === offset) return false;
-  const minChange = Math.max(MIN_OFFSET_CHANGE_MICROS, Math.abs(before ?? 0) / 2);
-  return before === null || offset === null || Math.abs(offset - before) >= minChange;
 }
 
 export function recordMissingScopes(
