@@ -22,8 +22,6 @@ export interface InspectionResult {
   readonly quarantined: readonly QuarantinedFiles[];
   /** False: the file is too large to check before the first write, so its integrity is unknown. */
   readonly isChecked: boolean;
-  /** The connection to a sound file. The caller closes it. */
-  readonly connection?: Connection;
 }
 
 /**
@@ -103,7 +101,7 @@ export function inspectFile(path: string, now: Micros, options: InspectionOption
   return { quarantined, isChecked: true };
 }
 
-/** Opens a sound file, or describes its damage. Throws for one that we must not write (newer, or another program's). */
+/** Describes the damage of the file, if there is any. Throws for one that we must not write (newer, or another program's). */
 function assessFile(
   path: string,
   { mayDeferCheck = false, isNew = false }: InspectionOptions,
@@ -118,16 +116,13 @@ function assessFile(
   // A file that was closed normally and is unchanged since is trusted without a check.
   const isTrusted = lastShutdown.kind === "clean";
   const isDeferred = mayDeferCheck && lastShutdown.kind === "unclean" && size > MAX_IMMEDIATE_CHECK_BYTES;
-  let connection: Connection | undefined;
   try {
-    connection = openForInspection(path);
-    findPendingMigrations(connection);
-    const damage = isTrusted || isDeferred ? undefined : connection.findDamage();
-    if (damage === undefined) return { isChecked: !isDeferred, connection };
-    connection.close();
-    return { damage: `quick_check: ${damage}` };
+    const damage = withInspection(path, (reader) => {
+      findPendingMigrations(reader);
+      return isTrusted || isDeferred ? undefined : reader.findDamage();
+    });
+    return damage === undefined ? { isChecked: !isDeferred } : { damage: `quick_check: ${damage}` };
   } catch (error) {
-    connection?.close();
     const failure = toFailure(error, path);
     if (failure instanceof Failure && failure.code === "db_corrupt") return { damage: failure.message };
     throw failure;

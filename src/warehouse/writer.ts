@@ -16,7 +16,7 @@ import {
 } from "./integrity.ts";
 import { describeUpgrade, migrate, type Upgrade } from "./migrate.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
-import { type Connection, connectWriter, promoteToWriter } from "./sqlite/connection.ts";
+import { type Connection, connectWriter } from "./sqlite/connection.ts";
 import { recordKilledWriter } from "./sqlite/crash-marker.ts";
 import {
   assertFreeSpace,
@@ -51,7 +51,7 @@ export interface WriterOptions {
   readonly fileSystem?: FileSystemInfo;
   /** Opens a large file without a check if it was not closed normally: the caller checks it in the background. */
   readonly mayDeferCheck?: boolean;
-  /** Called before an older warehouse is upgraded; default: logs it. */
+  /** Called before an older warehouse is upgraded. */
   readonly onUpgrade?: ((upgrade: Upgrade) => void) | undefined;
   /** Called after each commit that changed rows or coverage. */
   readonly onCommit?: ((news: CommitNews) => void) | undefined;
@@ -329,9 +329,10 @@ export class WarehouseWriter {
 /** Acquires the writer lock, inspects the file and migrates it. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
   const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false } = options;
-  const logUpgrade = (upgrade: Upgrade) =>
+  const onUpgrade = (upgrade: Upgrade) => {
     log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
-  const onUpgrade = options.onUpgrade ?? logUpgrade;
+    options.onUpgrade?.(upgrade);
+  };
   translateErrors(given, () => createFolder(dirname(given)));
   const path = translateErrors(given, () => resolvePath(given));
   assertLocalFileSystem(path, fileSystem);
@@ -341,11 +342,10 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
   try {
     if (lock.killedWriter) recordKilledWriter(path, lock.killedWriter);
     const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck, isNew, fileSystem });
-    connection = inspection.connection;
     for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
     removeShutdownMarker(path);
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem, inspection);
-    connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
+    connection = connectWriter(path);
     const opened = connection;
     translateErrors(path, () => migrate(opened, { fileSystem, onUpgrade }));
     const warehouse = new WarehouseWriter(connection, lock, inspection, options);

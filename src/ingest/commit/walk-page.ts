@@ -5,7 +5,7 @@ import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import { decideNotFound, decidePage, type Known, type PageDecision } from "../../rule/decide.ts";
+import { decideNotFound, decidePage, type Known } from "../../rule/decide.ts";
 import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
 import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
 import { applyChanges, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
@@ -68,13 +68,11 @@ export function commitWalkPage(
   return warehouse.transaction((transaction) => {
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
     const read = readPage(transaction, key, page, decoded, committedPages);
-    const decision = decidePage(read.answer, read.known, read);
-    const counts = countClaimed(transaction, key, decision);
-    return writePage(transaction, key, page, decoded, { ...read, counts }, decision, committedPages);
+    return writePage(transaction, key, page, decoded, read, committedPages);
   });
 }
 
-/** A page, and what is stored of its series before it is written. */
+/** Reads what is stored of the series of a page before it is written, and asks the rule. */
 function readPage(
   transaction: Transaction,
   key: SeriesKey,
@@ -113,11 +111,12 @@ function readPage(
     now,
   };
   const source = isStale ? "live" : "rest";
+  const hasConflict = (proven: TimeRange) => findConflict(transaction, key, answer, decoded, proven);
+  const decision = decidePage(answer, known, { contradiction, hasConflict });
   return {
     answer,
-    known,
-    contradiction,
-    hasConflict: (proven: TimeRange) => hasConflict(transaction, key, answer, decoded, proven),
+    decision,
+    counts: countClaimed(transaction, key, decision),
     rows: readPageRows(transaction, key, page, decoded, { source, isVacant: around.isVacant }),
     previews,
     learnedOffset: learnOffset(previews, learned),
@@ -160,7 +159,7 @@ function findMassRejection({ rejects, ahead, rawCount }: Page): PageAlarm | unde
 }
 
 /** A stale page proves nothing if a stored row contradicts it: the row may be newer. */
-function hasConflict(
+function findConflict(
   transaction: Transaction,
   key: SeriesKey,
   { gap, provenFrom, timestamps }: PageAnswer,
@@ -191,12 +190,11 @@ function writePage(
   key: SeriesKey,
   page: WalkPage,
   decoded: Page,
-  read: ReturnType<typeof readPage> & { readonly counts: readonly number[] },
-  decision: PageDecision,
+  read: ReturnType<typeof readPage>,
   committedPages: CommittedPages,
 ) {
   const { stream, series } = key;
-  const { answer, rows, previews, learnedOffset } = read;
+  const { answer, decision, rows, previews, learnedOffset } = read;
   const { rejects, unknownFields, foreign, requestedAt } = decoded;
   const { proven, isComplete, isUnpublished, hasReopened, alarm, endsAt } = decision;
   const claims = storeClaims(transaction, key, decision, read.counts);

@@ -8,7 +8,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type StartWorker, TERMINATE_TIMEOUT_MS, Thread } from "../../runtime/thread.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
-import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
+import type { Upgrade } from "../../warehouse/migrate.ts";
 import { type BlockingFailure, isBlocking, isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { ReadPageOptions } from "../decode/read-page.ts";
 import {
@@ -112,7 +112,6 @@ export class IngestThread {
       handlers: {
         upgrade: (upgrade) => {
           this.#upgradeStartedAt = clock.monotonic();
-          log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
           onUpgrade?.(upgrade);
         },
       },

@@ -76,7 +76,7 @@ function findPauses(
   const remark = (from: Micros, to: Micros) => {
     if (to - from <= limit) return;
     const text = "no row for a long time in a range covered as rows: the service may have had none";
-    findings.push(createFinding(audited, "long_pause", { from, to }, text, true));
+    findings.push(createFinding(audited, "long_pause", { from, to }, text));
   };
   remark(range.from, first);
   for (let at = first; at + limit < range.to; ) {

@@ -39,9 +39,6 @@ const writerPragmas = [
   ["busy_timeout", BUSY_TIMEOUT_MS],
 ] as const;
 
-/** First, so that the others can be set. */
-const writablePragmas = [["query_only", 0], ...writerPragmas] as const;
-
 const readerPragmas = (cacheKib: number) =>
   [
     ["query_only", 1],
@@ -151,18 +148,6 @@ export function connectWriter(path: string): Connection {
     const database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
     return configureConnection(path, database, writerPragmas);
   });
-}
-
-/**
- * Lets a connection that `openForInspection` opened write. Undefined if it is read-only; then it is closed. Every other connection
- * would parse the text of all views again.
- */
-export function promoteToWriter({ path, database }: Connection): Connection | undefined {
-  if (database.readonly) {
-    database.close();
-    return undefined;
-  }
-  return translateErrors(path, () => configureConnection(path, database, writablePragmas));
 }
 
 /** A read-only connection. It never blocks the writer, and the writer never blocks it. */
