@@ -292,11 +292,8 @@ export class CommittedPages {
   /** Returns what removes the page again. */
   add(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): () => void {
     const key = ledgerKeyText({ stream, series });
-    let pages = this.#pagesBySeries.get(key);
-    if (!pages) {
-      pages = [];
-      this.#pagesBySeries.set(key, pages);
-    }
+    const pages = this.#pagesBySeries.get(key) ?? [];
+    this.#pagesBySeries.set(key, pages);
     const added = { from, to, requestedAt };
     pages.push(added);
     // Not one by one: moving the others costs more than it frees.

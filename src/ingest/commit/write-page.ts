@@ -53,7 +53,10 @@ export function readPageRows(
   if (columns && isVacant && !continued && source === "rest")
     return { plans: [planVacantTicks(transaction, columns)], duplicates: [], noted: undefined };
   const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
-  const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
+  // The service should not have sent records of other series.
+  const { own = [], foreign = [] } = Object.groupBy(recordsOf(decoded).filter(isWritable), (record) =>
+    record.indexId === series.indexId && record.indexType === series.indexType ? "own" : "foreign",
+  );
   const listed = new Set(own);
   const ownDuplicates = duplicatesOf(decoded).filter(({ first }) => listed.has(first));
   const { records, duplicates } = chooseRecords(transaction, stream, {
@@ -114,15 +117,6 @@ export function countClaimed(
   });
 }
 
-/** Separates the records of the requested series from those that the service should not have sent. */
-function splitForeign<S extends HistoryStream>(
-  records: readonly StreamRecords[S][],
-  { indexType, indexId }: Series,
-): { readonly own: readonly StreamRecords[S][]; readonly foreign: readonly StreamRecords[S][] } {
-  const isOwn = (record: StreamRecords[S]) => record.indexId === indexId && record.indexType === indexType;
-  return { own: records.filter(isOwn), foreign: records.filter((record) => !isOwn(record)) };
-}
-
 /**
  * The records of other series where their own series has neither a row nor coverage: a page that ignored the filter must
  * not replace what a page of that series proved.
@@ -142,17 +136,17 @@ function selectFree<S extends HistoryStream>(
   });
 }
 
-/** Records of a page, and what it lists beside them of the same moments. */
-export interface ListedPage<R> {
-  readonly records: readonly R[];
-  readonly duplicates: readonly DuplicateRecord<R>[];
-}
-
 /** Chooses one record of each moment that a page lists several times. `duplicates`: the others, for `rejects`. */
 export function chooseRecords<S extends RowStream>(
   transaction: Transaction,
   stream: S,
-  { records, duplicates }: ListedPage<StreamRecords[S]>,
+  {
+    records,
+    duplicates,
+  }: {
+    readonly records: readonly StreamRecords[S][];
+    readonly duplicates: readonly DuplicateRecord<StreamRecords[S]>[];
+  },
 ): { readonly records: readonly StreamRecords[S][]; readonly duplicates: readonly Reject[] } {
   if (duplicates.length === 0) return { records, duplicates: [] };
   const chosen = new Map<StreamRecords[S], StreamRecords[S]>();

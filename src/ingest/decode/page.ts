@@ -172,17 +172,14 @@ export function separateDuplicates<R>(
   rawOf: (index: number) => string,
 ): SeparatedRecords<R> {
   const { kind, columns } = streamDefinition(stream);
-  if (kind === "lookup" || isDescending(records)) return { records, duplicates: [] };
-  const identity = columns.filter(({ reading }) => reading === "identity");
-  const properties = ["ts", ...identity.map(propertyOf)];
-  const positions = new Map<string, number[]>();
-  records.forEach((record, at) => {
-    const values = properties.map((property) => (record as Record<string, unknown>)[property]);
-    const moment = values.join("\n");
-    const listed = positions.get(moment);
-    if (listed) listed.push(at);
-    else positions.set(moment, [at]);
-  });
+  const timestamps = records.map((record) => (record as { readonly ts: Micros }).ts);
+  if (kind === "lookup" || isDescending(timestamps)) return { records, duplicates: [] };
+  const identity = columns.filter(({ reading }) => reading === "identity").map(propertyOf);
+  const momentOf = (at: number) => {
+    const record = records[at] as Record<string, unknown>;
+    return [timestamps[at], ...identity.map((property) => record[property])].join("\n");
+  };
+  const positions = Map.groupBy(records.keys(), momentOf);
   if (positions.size === records.length) return { records, duplicates: [] };
   const duplicates = [...positions.values()].flatMap(([first = 0, ...others]) => {
     const firstRaw = others.length > 0 ? rawOf(first) : "";
@@ -198,11 +195,11 @@ export function separateDuplicates<R>(
   return { records: firsts, duplicates };
 }
 
-/** The usual order of a history, which has no moment twice. */
-function isDescending(records: readonly unknown[]): boolean {
-  let previous = Number.POSITIVE_INFINITY;
-  for (const record of records) {
-    const { ts } = record as { readonly ts: Micros };
+/** The usual order of a history, which has no moment twice: every timestamp is below the one before, and all are below `end`. */
+export function isDescending(timestamps: ArrayLike<Micros>, end = Number.POSITIVE_INFINITY): boolean {
+  let previous = end;
+  for (let i = 0; i < timestamps.length; i++) {
+    const ts = timestamps[i] as Micros;
     if (ts >= previous) return false;
     previous = ts;
   }

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from "node:fs";
  * The pids of other processes that hold a lock on the warehouse: in a read transaction, because of which SQLite cannot truncate the
  * part of the WAL that they still read, and in a write transaction.
  */
-interface LockHolders {
+export interface LockHolders {
   readonly readers: readonly number[];
   readonly writers: readonly number[];
 }
