@@ -7,7 +7,7 @@ import { runReadQuery } from "../../src/warehouse/query/query.ts";
 import { readStatus } from "../../src/warehouse/read/status.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { prune } from "../../src/warehouse/rows/retention.ts";
-import { recordMissingScopes, recordStreamError } from "../../src/warehouse/rows/stream-stats.ts";
+import { recordStreamHealth } from "../../src/warehouse/rows/stream-stats.ts";
 import { openWriter, type WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { present as now } from "../support/present.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -33,8 +33,8 @@ describe("readStatus", () => {
       fillWarehouse(transaction, {
         snapshots: [{ stream: "market_caps", at: now - HOUR, cadence: HOUR / 2 }],
       });
-      recordStreamError(transaction, "market_caps", "403 Forbidden");
-      recordMissingScopes(transaction, "market_caps", ["read:market-cap"]);
+      const missingScopes = ["read:market-cap"];
+      recordStreamHealth(transaction, [{ stream: "market_caps", error: "403 Forbidden", missingScopes }]);
     });
     const reader = openReader(warehouse.path);
     const status = readStatus(reader, now);
@@ -48,7 +48,9 @@ describe("readStatus", () => {
     expect(ticks).toMatchObject({ last_error: null, missing_scopes: [] });
     expect(Math.abs((ticks?.open_seconds ?? 0) - 7140)).toBeLessThan(20);
     expect(caps).toMatchObject({ last_error: "403 Forbidden", missing_scopes: ["read:market-cap"], rows: 0 });
-    warehouse.transaction((t) => recordStreamError(t, "market_caps", null));
+    warehouse.transaction((t) =>
+      recordStreamHealth(t, [{ stream: "market_caps", error: null, missingScopes: [] }]),
+    );
     const healed = readStatus(warehouse.connection, now).streams.find(
       ({ stream }) => stream === "market_caps",
     );

@@ -14,6 +14,7 @@ import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.t
 import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
 import { countUnknownEvent } from "../../warehouse/rows/rejects.ts";
 import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
+import { recordStreamHealth } from "../../warehouse/rows/stream-stats.ts";
 import { truncateLongWal } from "../../warehouse/sqlite/wal.ts";
 import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
@@ -21,12 +22,7 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
 import { commitLiveFeedChange, commitLiveMessages, type LiveFeedChange, LiveState } from "../commit/live.ts";
 import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
-import {
-  commitBlockedReason,
-  commitLostRanges,
-  commitStreamHealth,
-  optimizeDatabase,
-} from "../commit/maintenance.ts";
+import { commitBlockedReason, commitLostRanges, optimizeDatabase } from "../commit/maintenance.ts";
 import {
   commitForbiddenSnapshot,
   commitSnapshot,
@@ -105,7 +101,7 @@ const operations = {
   commitRecheck: inTransaction(recordRecheck),
   /** The service reports that an exchange has no contracts of a type. */
   commitNoContracts: inTransaction(recordNoContracts),
-  commitStreamHealth: inTransaction(commitStreamHealth),
+  commitStreamHealth: inTransaction(recordStreamHealth),
   /** The service's clock minus this machine's. */
   commitClockSkew: inTransaction(recordClockSkew),
   /** History requests a second, for `plan`. */

@@ -49,21 +49,22 @@ export function addRowCount(transaction: Transaction, stream: Stream, added: num
   );
 }
 
-/** `error`: one line without secrets; null once the stream works again. */
-export function recordStreamError(transaction: Transaction, stream: Stream, error: string | null): void {
-  if (readStreamState(transaction, stream)?.lastError === error) return;
-  const lastErrorAt = error === null ? null : formatTimestamp(transaction.now);
-  recordStreamState(transaction, stream, { lastError: error, lastErrorAt });
+export interface StreamHealth {
+  readonly stream: Stream;
+  /** In one line, without secrets; null: healthy. */
+  readonly error: string | null;
+  readonly missingScopes: readonly string[];
 }
 
-export function recordMissingScopes(
-  transaction: Transaction,
-  stream: Stream,
-  scopes: readonly string[],
-): void {
-  const missingScopes = JSON.stringify([...scopes].sort());
-  if (readStreamState(transaction, stream)?.missingScopes !== missingScopes)
-    recordStreamState(transaction, stream, { missingScopes });
+/** Stored for `status`. */
+export function recordStreamHealth(transaction: Transaction, streams: readonly StreamHealth[]): void {
+  for (const { stream, error: lastError, missingScopes: scopes } of streams) {
+    const known = readStreamState(transaction, stream);
+    const lastErrorAt = lastError === null ? null : formatTimestamp(transaction.now);
+    const missingScopes = JSON.stringify([...scopes].sort());
+    if (known?.lastError !== lastError) recordStreamState(transaction, stream, { lastError, lastErrorAt });
+    if (known?.missingScopes !== missingScopes) recordStreamState(transaction, stream, { missingScopes });
+  }
 }
 
 /** Lookups are small enough to count at every refresh; the refresh time is their newest timestamp. */

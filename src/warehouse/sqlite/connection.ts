@@ -144,18 +144,13 @@ export class Connection extends SqlRunner {
 }
 
 export function connectWriter(path: string): Connection {
-  return translateErrors(path, () => {
-    const database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
-    return configureConnection(path, database, writerPragmas);
-  });
+  return translateErrors(path, () => connect(path, {}, writerPragmas));
 }
 
 /** A read-only connection. It never blocks the writer, and the writer never blocks it. */
 export function connectReader(path: string, cacheKib = READER_CACHE_KIB): Connection {
-  return translateErrors(path, () => {
-    const database = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-    return configureConnection(path, database, readerPragmas(cacheKib));
-  });
+  const options = { readonly: true, fileMustExist: true };
+  return translateErrors(path, () => connect(path, options, readerPragmas(cacheKib)));
 }
 
 /**
@@ -164,35 +159,32 @@ export function connectReader(path: string, cacheKib = READER_CACHE_KIB): Connec
  */
 export function openForInspection(path: string): Connection {
   const hasWal = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
-  const database = new Database(path, { readonly: hasWal, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-  return configureConnection(path, database, readerPragmas(READER_CACHE_KIB));
+  return connect(path, { readonly: hasWal, fileMustExist: true }, readerPragmas(READER_CACHE_KIB));
 }
 
 /**
  * Closes the database if a pragma fails: SQLite shares the state of a file among all connections of the process, so a
  * connection left open would affect the next one.
  */
-function configureConnection(path: string, database: Database.Database, pragmas: Pragmas): Connection {
+function connect(
+  path: string,
+  options: Database.Options,
+  pragmas: readonly (readonly [string, string | number])[],
+): Connection {
+  const database = new Database(path, { ...options, timeout: BUSY_TIMEOUT_MS });
   try {
-    setPragmas(database, pragmas);
+    for (const [name, value] of pragmas) {
+      database.pragma(`${name} = ${value}`);
+      const actual = database.pragma(name, { simple: true });
+      if (actual !== value)
+        throw new Failure(`SQLite did not accept ${name} = ${value}: it is ${String(actual)}`, {
+          code: "pragma_refused",
+          remedy: "put the warehouse on a local file system",
+        });
+    }
     return new Connection(path, database);
   } catch (error) {
     database.close();
     throw error;
-  }
-}
-
-type Pragmas = readonly (readonly [string, string | number])[];
-
-function setPragmas(database: Database.Database, pragmas: Pragmas): void {
-  for (const [name, value] of pragmas) {
-    database.pragma(`${name} = ${value}`);
-    const actual = database.pragma(name, { simple: true });
-    if (actual !== value) {
-      throw new Failure(`SQLite did not accept ${name} = ${value}: it is ${String(actual)}`, {
-        code: "pragma_refused",
-        remedy: "put the warehouse on a local file system",
-      });
-    }
   }
 }

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { recordClockSkew } from "../../../src/warehouse/coverage/targets.ts";
-import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
+import { recordStreamHealth } from "../../../src/warehouse/rows/stream-stats.ts";
 import { expectNarrow, unwrap } from "../../support/cli/expect-output.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { addLookups, standardContent } from "../../support/cli/standard-content.ts";
@@ -21,8 +21,10 @@ describe("mds-sync status", () => {
   it("shows every stream on 80 columns, also while a writer is open", async () => {
     const path = createWarehouse((transaction) => {
       standardContent(transaction);
-      recordStreamError(transaction, "ohlcv", "/ohlcv failed at the service (503)");
-      recordMissingScopes(transaction, "exchange_ticks", ["read:exchange-ticker"]);
+      recordStreamHealth(transaction, [
+        { stream: "ohlcv", error: "/ohlcv failed at the service (503)", missingScopes: [] },
+        { stream: "exchange_ticks", error: null, missingScopes: ["read:exchange-ticker"] },
+      ]);
     });
     const writer = openForWriting(path);
     onTestFinished(() => writer.close());
