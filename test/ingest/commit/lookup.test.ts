@@ -74,16 +74,6 @@ it("properties that this version does not know are counted, of every page", () =
   ]);
 });
 
-it("each lookup has its own table", () => {
-  const { commit, query } = openLookups();
-  commit({ stream: "assets" }, [asset("btc"), asset("usd")]);
-  commit({ stream: "markets" }, [{ id: "m1", baseAssetId: "btc", quoteAssetId: "usd" }]);
-  const kraken = { id: "kraken", name: "Kraken", status: "ACTIVE", markets: [], symbols: [] };
-  commit({ stream: "exchanges" }, [kraken]);
-  expect(query("SELECT id, pair FROM markets")).toEqual([{ id: "m1", pair: "btc/usd" }]);
-  expect(query("SELECT id, name FROM exchanges")).toEqual([{ id: "kraken", name: "Kraken" }]);
-});
-
 it("a list of contracts is about one type on one exchange: it delists no others", async () => {
   const { commit, query, anHour } = openLookups();
   const contract = (id: string, exchangeId: string) => ({ id, exchangeId, marketId: "m", exchangeName: id });

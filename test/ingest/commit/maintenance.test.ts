@@ -9,11 +9,7 @@ import {
   recordRecheck,
 } from "../../../src/warehouse/coverage/rechecks.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
-import {
-  readClockSkew,
-  recordClockSkew,
-  recordRequestRate,
-} from "../../../src/warehouse/coverage/targets.ts";
+import { recordRequestRate } from "../../../src/warehouse/coverage/targets.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { recordStreamHealth } from "../../../src/warehouse/rows/stream-stats.ts";
 import { readJobRuns, recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
@@ -72,12 +68,6 @@ describe("the maintenance of the ledger", () => {
     expect(hasNoContracts(warehouse.connection, entry)).toBe(true);
     for (const other of [{ exchangeId: "okx" }, { derivativeType: "futures" }, { day: "2026-03-02" }])
       expect(hasNoContracts(warehouse.connection, { ...entry, ...other })).toBe(false);
-  });
-
-  it("stores the service's clock skew, which the views add to the time", () => {
-    const warehouse = openWithTarget();
-    warehouse.transaction((t) => recordClockSkew(t, -2_500_000.4));
-    expect(readClockSkew(warehouse.connection)).toBe(-2_500_000);
   });
 });
 

@@ -152,7 +152,8 @@ describe("a page of a walk", () => {
 
 describe("live ticks above the newest record of a page", () => {
   /** Where the range ends that a page with records up to 11:50:00 proves, in microseconds after that. */
-  function provenTo(liveAt: number, { asOf = "12:01:00", isFirst = true, newest = "11:50:00" } = {}) {
+  function provenTo(liveAt: number, { asOf = "12:01:00", isFirst = true }) {
+    const newest = "11:50:00";
     const { commit, warehouse } = openPages();
     storeTicks(warehouse, [tick(at(newest) + liveAt, "1")], "live");
     const rows = makeTicks(gap.from - 30 * SECOND, at(newest) + 1);
@@ -162,19 +163,17 @@ describe("live ticks above the newest record of a page", () => {
     return proven && proven.to - at(newest);
   }
 
-  it("are not in REST yet: the page proves only up to that record", () => {
-    // Up to a quarter of the settle delay after it, a tick is that record, stamped by another clock.
-    expect(provenTo(15 * SECOND)).toBe(30 * SECOND);
-    expect(provenTo(15 * SECOND + 1)).toBe(1);
-    expect(provenTo(29 * SECOND)).toBe(1);
-    // Above the proven range they prove nothing.
-    expect(provenTo(30 * SECOND)).toBe(30 * SECOND);
-  });
-
-  it("count for an hour, and on the first page of a walk only", () => {
-    expect(provenTo(20 * SECOND, { asOf: "12:50:19" })).toBe(1);
-    expect(provenTo(20 * SECOND, { asOf: "12:50:20" })).toBe(30 * SECOND);
-    expect(provenTo(20 * SECOND, { isFirst: false })).toBe(300 * SECOND);
+  // Up to a quarter of the settle delay after it, a tick is that record, stamped by another clock.
+  it.each([
+    ["is that record", 15 * SECOND, {}, 30 * SECOND],
+    ["is not in REST yet: the page proves only up to that record", 15 * SECOND + 1, {}, 1],
+    ["at the end of what it proves is not in REST either", 29 * SECOND, {}, 1],
+    ["above that proves nothing", 30 * SECOND, {}, 30 * SECOND],
+    ["counts for an hour", 20 * SECOND, { asOf: "12:50:19" }, 1],
+    ["does not count for longer", 20 * SECOND, { asOf: "12:50:20" }, 30 * SECOND],
+    ["counts on the first page of a walk only", 20 * SECOND, { isFirst: false }, 300 * SECOND],
+  ])("%s", (_, liveAt, more, proven) => {
+    expect(provenTo(liveAt, more)).toBe(proven);
   });
 
   it("leave nothing proven of a page without records", () => {

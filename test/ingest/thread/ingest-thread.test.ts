@@ -12,7 +12,7 @@ import {
   startIngestThread,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
-import { at, jsonBody, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
+import { at, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("a page of a walk", () => {
@@ -34,18 +34,6 @@ describe("a page of a walk", () => {
     const sql = "SELECT time, price, price_exact, volume_exact FROM index_ticks ORDER BY ts DESC LIMIT 1";
     const newest = ["2026-03-01T11:59:30.000000Z", 60370, "60370", "12.5"];
     expect(query(sql).map(Object.values)).toEqual([newest]);
-  });
-
-  it("that is malformed commits nothing and can be retried", async () => {
-    const { ingest, query } = await startIngest();
-    for (const content of ["<html>", { status: "OK" }, { content: "x" }, []]) {
-      const commit = commitPage(ingest, onlyPage, jsonBody(content));
-      await expect(commit).rejects.toMatchObject({ code: "no_list", family: "retry" });
-    }
-    const truncated = tickPage(makeTicks(gap.from, gap.to));
-    const cut = { ...truncated, bytes: truncated.bytes.slice(0, -20) };
-    await expect(commitPage(ingest, onlyPage, cut)).rejects.toMatchObject({ code: "malformed_body" });
-    expect([query("SELECT * FROM index_ticks"), query(coverageSql)]).toEqual([[], []]);
   });
 
   it("does not end a walk because of a stray record from 1970", async () => {
