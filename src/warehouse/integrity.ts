@@ -129,20 +129,19 @@ function assessFile(
   }
 }
 
-/** Whether the WAL beside the file belongs to another database: docs/decisions/wal.md. */
+/**
+ * Whether the WAL beside the file belongs to another database: docs/decisions/wal.md. Then the epoch that is read through both is
+ * another one, or together they are not a valid warehouse.
+ */
 function hasForeignWal(path: string): boolean {
   const epoch = expectedEpochOfNewWal(path);
-  return epoch !== undefined && readEpoch(path) !== epoch;
-}
-
-/** Reads the epoch through the file and its WAL; undefined if together they are not a valid warehouse. */
-function readEpoch(path: string): unknown {
+  if (epoch === undefined) return false;
   try {
-    return withInspection(path, (reader) => reader.findValue("SELECT epoch FROM warehouse_state"));
+    return epoch !== withInspection(path, (file) => file.findValue("SELECT epoch FROM warehouse_state"));
   } catch (error) {
     const failure = toFailure(error, path);
     if (failure instanceof Failure && failure.code !== "db_corrupt") throw failure;
-    return undefined;
+    return true;
   }
 }
 

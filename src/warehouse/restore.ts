@@ -1,4 +1,4 @@
-import { linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { linkSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { errorCode, exitCode, Failure, usageFailure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
@@ -11,7 +11,7 @@ import { createFolder, resolvePath, syncToDisk } from "./sqlite/disk.ts";
 import { findAsideName } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { translateErrors } from "./sqlite/sqlite-errors.ts";
-import { createEmptyWalFiles, truncateWal, walSuffixes } from "./sqlite/wal.ts";
+import { createEmptyWalFiles, removeDatabase, truncateWal, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock } from "./sqlite/writer-lock.ts";
 import { renameJournal } from "./tables/journal.ts";
 import { markRestored } from "./tables/transaction.ts";
@@ -29,7 +29,7 @@ export function restoreWarehouse(copy: string, given: string, now: Micros) {
   try {
     const reader = openCopy(copy, warehouse);
     try {
-      removeFiles(restored);
+      removeDatabase(restored);
       const access = statSync(warehouse, { throwIfNoEntry: false });
       backUp(reader, restored, { replace: true, access });
     } finally {
@@ -46,7 +46,7 @@ export function restoreWarehouse(copy: string, given: string, now: Micros) {
     });
     return { warehouse, bytes: statSync(warehouse).size, setAside };
   } finally {
-    removeFiles(restored);
+    removeDatabase(restored);
     lock.release();
   }
 }
@@ -117,8 +117,4 @@ function setWarehouseAside(warehouse: string, now: Micros): string | null {
     syncToDisk(dirname(warehouse));
   });
   return aside;
-}
-
-function removeFiles(path: string): void {
-  for (const suffix of ["", ...walSuffixes]) rmSync(path + suffix, { force: true });
 }

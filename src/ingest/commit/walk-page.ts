@@ -308,12 +308,10 @@ export class CommittedPages {
 }
 
 /** An answer that the index does not exist: 404, or 400 while others of its type are served. */
-export interface NotFoundAnswer {
+interface NotFoundAnswer extends Pick<WalkPage, "timing" | "confirmation"> {
   readonly key: SeriesKey;
   readonly indexType: string;
   readonly range: TimeRange;
-  readonly timing: SeriesTiming;
-  readonly confirmation: ConfirmationRules;
 }
 
 /** Counts the answer; its range is `unconfirmed` until the service has repeated it. */

@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { BUSY_TIMEOUT_MS, type Connection, JOURNAL_SIZE_LIMIT_BYTES } from "./connection.ts";
 import { createEmptyFile } from "./disk.ts";
 import { findLockHolders, noHolders } from "./lock-holders.ts";
@@ -10,6 +10,11 @@ export function readWalBytes(path: string): number {
 
 /** The files that SQLite keeps beside a database in WAL mode. */
 export const walSuffixes = ["-wal", "-shm"] as const;
+
+/** Removes a closed database that nobody needs. */
+export function removeDatabase(path: string): void {
+  for (const suffix of ["", ...walSuffixes]) rmSync(path + suffix, { force: true });
+}
 
 /**
  * Creates empty `-wal` and `-shm` files beside a closed database. SQLite removes both on close, and a user who may not
