@@ -55,12 +55,8 @@ export function wasWarehouse(path: string): boolean {
 }
 
 function withInspection<T>(path: string, read: (reader: Connection) => T): T {
-  const reader = openForInspection(path);
-  try {
-    return read(reader);
-  } finally {
-    reader.close();
-  }
+  using reader = openForInspection(path);
+  return read(reader);
 }
 
 /** Only for a file that SQLite cannot read: closing a descriptor drops the locks that this process has on the file. */

@@ -6,7 +6,7 @@ import { backUp, openForBackup } from "./backup.ts";
 import { wasWarehouse } from "./integrity.ts";
 import { migrate } from "./migrate.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
-import { type Connection, connectWriter } from "./sqlite/connection.ts";
+import { connectWriter } from "./sqlite/connection.ts";
 import { createFolder, resolvePath, syncToDisk } from "./sqlite/disk.ts";
 import { findAsideName } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
@@ -27,14 +27,7 @@ export function restoreWarehouse(copy: string, given: string, now: Micros) {
   const lock = acquireWriterLock(warehouse);
   const restored = `${warehouse}.restored`;
   try {
-    const reader = openCopy(copy, warehouse);
-    try {
-      removeDatabase(restored);
-      const access = statSync(warehouse, { throwIfNoEntry: false });
-      backUp(reader, restored, { replace: true, access });
-    } finally {
-      reader.close();
-    }
+    copyChecked(copy, warehouse, restored);
     const epoch = migrateFile(restored, now);
     const setAside = setWarehouseAside(warehouse, now);
     translateErrors(warehouse, () => {
@@ -51,8 +44,8 @@ export function restoreWarehouse(copy: string, given: string, now: Micros) {
   }
 }
 
-/** Opens a copy and checks it: throws for a damaged one, a newer one, and another program's. */
-function openCopy(given: string, warehouse: string): Connection {
+/** Copies a file to `restored`. Throws for a damaged one, a newer one, and another program's. */
+function copyChecked(given: string, warehouse: string, restored: string): void {
   const file = translateErrors(given, () => resolvePath(given));
   const [copy, target] = [file, warehouse].map((path) => statSync(path, { throwIfNoEntry: false }));
   if (copy && target && copy.ino === target.ino && copy.dev === target.dev) {
@@ -65,33 +58,26 @@ function openCopy(given: string, warehouse: string): Connection {
       exit: exitCode.usage,
     });
   }
-  const reader = openForBackup(file);
-  try {
-    const damage = translateErrors(given, () => reader.findDamage());
-    if (damage === undefined) return reader;
+  using reader = openForBackup(file);
+  const damage = translateErrors(given, () => reader.findDamage());
+  if (damage !== undefined)
     throw new Failure(`${given} is damaged (${damage})`, {
       code: "copy_damaged",
       remedy: "use another copy; the warehouse is unchanged",
     });
-  } catch (error) {
-    reader.close();
-    throw error;
-  }
+  removeDatabase(restored);
+  backUp(reader, restored, { replace: true, access: target });
 }
 
 /** Migrates a copy that nobody else uses, and makes it a file of its own. Returns its epoch. */
 function migrateFile(path: string, restoredAt: Micros): number {
-  const connection = connectWriter(path);
-  try {
-    return translateErrors(path, () => {
-      migrate(connection);
-      renameJournal(connection);
-      markRestored(connection, restoredAt);
-      return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
-    });
-  } finally {
-    connection.close();
-  }
+  using connection = connectWriter(path);
+  return translateErrors(path, () => {
+    migrate(connection);
+    renameJournal(connection);
+    markRestored(connection, restoredAt);
+    return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
+  });
 }
 
 /** Gives the warehouse a second, dated name; the caller then replaces the first. */
@@ -99,12 +85,8 @@ function setWarehouseAside(warehouse: string, now: Micros): string | null {
   if (!statSync(warehouse, { throwIfNoEntry: false })) return null;
   // docs/decisions/wal.md. If the file is damaged, the WAL is set aside beside it.
   try {
-    const connection = connectWriter(warehouse);
-    try {
-      truncateWal(connection);
-    } finally {
-      connection.close();
-    }
+    using connection = connectWriter(warehouse);
+    truncateWal(connection);
   } catch (error) {
     if (!(error instanceof Failure || errorCode(error).startsWith("SQLITE_"))) throw error;
   }

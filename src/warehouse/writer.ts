@@ -371,12 +371,10 @@ function createFile(path: string, fileSystem: FileSystemInfo, { quarantined }: I
   removeDatabase(partial);
   const replaced = quarantined.at(-1)?.files[0];
   if (replaced !== undefined) translateErrors(path, () => createEmptyFile(partial, statSync(replaced)));
-  const connection = connectWriter(partial);
-  try {
-    translateErrors(path, () => migrate(connection, { fileSystem }));
-  } finally {
-    connection.close();
-  }
+  translateErrors(path, () => {
+    using connection = connectWriter(partial);
+    migrate(connection, { fileSystem });
+  });
   translateErrors(path, () => {
     renameSync(partial, path);
     syncToDisk(dirname(path));

@@ -141,6 +141,11 @@ export class Connection extends SqlRunner {
     this.#statements.clear();
     this.database.close();
   }
+
+  /** For `using`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
 }
 
 export function connectWriter(path: string): Connection {

@@ -12,13 +12,9 @@ export interface QuickCheckResult {
 // Runs in its own process, which can be killed: better-sqlite3 cannot interrupt a running statement.
 function quickCheckFile(path: string): QuickCheckResult {
   try {
-    const connection = connectReader(path);
-    try {
-      const finding = connection.findDamage();
-      return finding === undefined ? { outcome: "sound" } : { outcome: "damaged", finding };
-    } finally {
-      connection.close();
-    }
+    using connection = connectReader(path);
+    const finding = connection.findDamage();
+    return finding === undefined ? { outcome: "sound" } : { outcome: "damaged", finding };
   } catch (error) {
     const finding = errorCode(error);
     // Any other error (permissions, memory) says nothing about the file.
