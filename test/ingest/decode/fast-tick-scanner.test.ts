@@ -242,4 +242,12 @@ describe("the scanner", () => {
     const text = pageOf(rest, rest).toString().replaceAll('{"indexId', `{${odd}"indexId`);
     expect(scanTickPage(Buffer.from(text))).toBeUndefined();
   });
+
+  it.each(["\\q", "abcdefgh\\qijklmnop", "abcdefgh\tijklmnop", "abcdefgh\u0001ijk"])(
+    "leaves a page to the decoder if a later id is %j",
+    (id) => {
+      const text = pageOf(tick, { ...tick, id: "#" }).toString();
+      expect(scanTickPage(Buffer.from(text.replace("#", id)))).toBeUndefined();
+    },
+  );
 });
