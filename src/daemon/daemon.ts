@@ -219,7 +219,7 @@ class Daemon {
       .get(signal)
       .catch(() => {});
     this.#setActivity("opening the warehouse");
-    const ingest = await IngestThread.start({
+    const ingest = new IngestThread({
       path,
       clock,
       serviceNow: client.serverNow,
@@ -229,15 +229,13 @@ class Daemon {
       startWorker: this.#options.startWorker,
       mayDeferCheck: true,
       onCommit: (news) => this.#pages.notifyCommit(news),
-      onOpening: (thread) => {
-        this.#openingIngest = thread;
-      },
       onUpgrade: (upgrade) => {
         this.#setActivity(`upgrading the warehouse ${describeUpgrade(upgrade)}`);
         extendStartTimeout(estimateUpgradeSeconds(upgrade));
       },
     });
-    this.#ingest = ingest;
+    this.#openingIngest = ingest;
+    this.#ingest = await ingest.start();
     this.#setActivity(this.#outage.describeWait());
     const reader = openReader(path, SMALL_CACHE_KIB);
     this.#reader = reader;

@@ -111,10 +111,10 @@ export async function checkInBackground(context: SyncContext, path: string): Pro
   if (ingest.isChecked) return;
   log.info({}, "unclean shutdown, checking warehouse in background");
   await clock.sleep(QUICK_CHECK_DELAY_MS, signal);
-  const result = await runQuickCheck(path, { clock, deadlineMs: QUICK_CHECK_TIMEOUT_MS, signal });
-  log.info({ outcome: result.outcome }, "warehouse checked");
-  if (result.outcome === "unfinished") return;
-  const damage = result.outcome === "damaged" ? result.finding : undefined;
+  const check = { clock, deadlineMs: QUICK_CHECK_TIMEOUT_MS, signal };
+  const { outcome, finding: damage } = await runQuickCheck(path, check);
+  log.info({ outcome }, "warehouse checked");
+  if (outcome === "unfinished") return;
   await ingest.call("recordIntegrityCheck", damage, signal);
   if (damage === undefined) return;
   throw new Failure(`${path} is damaged (${damage})`, {

@@ -89,17 +89,13 @@ function vacuumInto(reader: Connection, partial: string, file: string): void {
 }
 
 function assertIntact(partial: string, file: string): void {
-  const copy = connectReader(partial);
-  try {
-    const verdict = translateErrors(file, () => copy.database.pragma("integrity_check(1)", { simple: true }));
-    if (verdict === "ok") return;
-    throw new Failure(`the copy for ${file} is damaged (${String(verdict).split("\n")[0]})`, {
-      code: "copy_damaged",
-      remedy: "check the warehouse with `mds-sync doctor`, and both disks; no copy was written",
-    });
-  } finally {
-    copy.close();
-  }
+  using copy = connectReader(partial);
+  const damage = translateErrors(file, () => copy.findDamage("integrity_check"));
+  if (damage === undefined) return;
+  throw new Failure(`the copy for ${file} is damaged (${damage})`, {
+    code: "copy_damaged",
+    remedy: "check the warehouse with `mds-sync doctor`, and both disks; no copy was written",
+  });
 }
 
 /** Also rejects a destination with a WAL or journal beside it: docs/decisions/wal.md. */

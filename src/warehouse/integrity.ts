@@ -22,8 +22,6 @@ export interface InspectionResult {
   readonly quarantined: readonly QuarantinedFiles[];
   /** False: the file is too large to check before the first write, so its integrity is unknown. */
   readonly isChecked: boolean;
-  /** The connection to a sound file. The caller closes it. */
-  readonly connection?: Connection;
 }
 
 /**
@@ -45,19 +43,20 @@ export function wasWarehouse(path: string): boolean {
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   if (size === undefined && readWalBytes(path) > 0) throw notAWarehouse(`${path}-wal`);
   if (!size) return false;
-  let reader: Connection | undefined;
   try {
-    reader = openForInspection(path);
-    findPendingMigrations(reader);
+    withInspection(path, findPendingMigrations);
     return true;
   } catch (error) {
     const failure = toFailure(error, path);
     if (failureCode(failure) !== "db_corrupt") throw failure;
     if (hasWarehouseHeader(path)) return true;
     throw notAWarehouse(path);
-  } finally {
-    reader?.close();
   }
+}
+
+function withInspection<T>(path: string, read: (reader: Connection) => T): T {
+  using reader = openForInspection(path);
+  return read(reader);
 }
 
 /** Only for a file that SQLite cannot read: closing a descriptor drops the locks that this process has on the file. */
@@ -90,77 +89,55 @@ export function inspectFile(path: string, now: Micros, options: InspectionOption
   const setAside = (reason: string, which: "all" | "wal") =>
     translateErrors(path, () => quarantined.push(quarantine(path, reason, now, which)));
   if (hasForeignWal(path)) setAside("a -wal file of another database", "wal");
-  const { damage, isChecked, connection } = assessFile(path, options);
-  if (damage !== undefined) {
-    // The new file gets the mode of this one, so this one stays until there is space for both.
-    assertFreeSpace(path, MIN_FREE_BYTES, options.fileSystem);
-    setAside(damage, "all");
-  }
-  return { quarantined, isChecked, ...(connection && { connection }) };
+  const found = assessFile(path, options);
+  if (!("damage" in found)) return { quarantined, ...found };
+  // The new file gets the mode of this one, so this one stays until there is space for both.
+  assertFreeSpace(path, MIN_FREE_BYTES, options.fileSystem);
+  setAside(found.damage, "all");
+  return { quarantined, isChecked: true };
 }
 
-interface FileAssessment extends Omit<InspectionResult, "quarantined"> {
-  readonly damage?: string;
-}
-
+/** Describes the damage of the file, if there is any. Throws for one that we must not write (newer, or another program's). */
 function assessFile(
   path: string,
   { mayDeferCheck = false, isNew = false }: InspectionOptions,
-): FileAssessment {
+): Omit<InspectionResult, "quarantined"> | { readonly damage: string } {
   const sound = { isChecked: true };
-  const damaged = (damage: string) => ({ damage, isChecked: true });
   const size = statSync(path, { throwIfNoEntry: false })?.size;
-  if (size === undefined) {
-    return readWalBytes(path) > 0 ? damaged("a -wal file without its database") : sound;
-  }
-  if (size === 0) return isNew ? sound : damaged("the file is empty");
+  if (size === undefined)
+    return readWalBytes(path) > 0 ? { damage: "a -wal file without its database" } : sound;
+  if (size === 0) return isNew ? sound : { damage: "the file is empty" };
   const lastShutdown = readLastShutdown(path);
-  if (lastShutdown.kind === "damaged") return damaged(lastShutdown.finding);
+  if (lastShutdown.kind === "damaged") return { damage: lastShutdown.finding };
   // A file that was closed normally and is unchanged since is trusted without a check.
+  const isTrusted = lastShutdown.kind === "clean";
   const isDeferred = mayDeferCheck && lastShutdown.kind === "unclean" && size > MAX_IMMEDIATE_CHECK_BYTES;
-  const found = openSound(path, lastShutdown.kind !== "clean" && !isDeferred);
-  return "damage" in found ? damaged(found.damage) : { isChecked: !isDeferred, connection: found };
-}
-
-/** Whether the WAL beside the file belongs to another database: docs/decisions/wal.md. */
-function hasForeignWal(path: string): boolean {
-  const epoch = expectedEpochOfNewWal(path);
-  return epoch !== undefined && readEpoch(path) !== epoch;
-}
-
-/** Reads the epoch through the file and its WAL; undefined if together they are not a valid warehouse. */
-function readEpoch(path: string): unknown {
-  let reader: Connection | undefined;
   try {
-    reader = openForInspection(path);
-    return reader.database.prepare("SELECT epoch FROM warehouse_state").pluck().get();
+    const damage = withInspection(path, (reader) => {
+      findPendingMigrations(reader);
+      return isTrusted || isDeferred ? undefined : reader.findDamage();
+    });
+    return damage === undefined ? { isChecked: !isDeferred } : { damage: `quick_check: ${damage}` };
   } catch (error) {
     const failure = toFailure(error, path);
-    if (failure instanceof Failure && failure.code !== "db_corrupt") throw failure;
-    return undefined;
-  } finally {
-    reader?.close();
+    if (failure instanceof Failure && failure.code === "db_corrupt") return { damage: failure.message };
+    throw failure;
   }
 }
 
 /**
- * Opens the file, or describes its damage. Throws for an intact file that we must not write (newer, or another
- * program's).
+ * Whether the WAL beside the file belongs to another database: docs/decisions/wal.md. Then the epoch that is read through both is
+ * another one, or together they are not a valid warehouse.
  */
-function openSound(path: string, shouldReadAll: boolean): Connection | { readonly damage: string } {
-  let reader: Connection | undefined;
+function hasForeignWal(path: string): boolean {
+  const epoch = expectedEpochOfNewWal(path);
+  if (epoch === undefined) return false;
   try {
-    reader = openForInspection(path);
-    findPendingMigrations(reader);
-    const verdict = shouldReadAll ? reader.database.pragma("quick_check(1)", { simple: true }) : "ok";
-    if (verdict === "ok") return reader;
-    reader.close();
-    return { damage: `quick_check: ${String(verdict)}` };
+    return epoch !== withInspection(path, (file) => file.findValue("SELECT epoch FROM warehouse_state"));
   } catch (error) {
-    reader?.close();
     const failure = toFailure(error, path);
-    if (failure instanceof Failure && failure.code === "db_corrupt") return { damage: failure.message };
-    throw failure;
+    if (failure instanceof Failure && failure.code !== "db_corrupt") throw failure;
+    return true;
   }
 }
 

@@ -41,11 +41,6 @@ export function describeUpgrade(upgrade: Upgrade): string {
 /** What this version brings: read and hashed once, because every connection asks for it. */
 let ownMigrations: MigrationMeta[] | undefined;
 
-interface AppliedMigration {
-  readonly hash: string;
-  readonly created_at: number;
-}
-
 /** drizzle's own table and columns, so that its tools can read which migrations were applied. */
 const createJournalSql = `CREATE TABLE IF NOT EXISTS __drizzle_migrations
   (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`;
@@ -87,10 +82,11 @@ export function migrate(
     const from = readVersion(connection);
     if (from > 0) options.onUpgrade?.({ from, to: last[0], bytes: size });
   }
-  runImmediate(connection, () => {
+  const apply = database.transaction(() => {
     if (last) applyMigrations(connection, pending);
     replaceViews(database);
   });
+  apply.immediate();
   if (last) database.pragma("wal_checkpoint(PASSIVE)");
   return pending.length;
 }
@@ -111,11 +107,10 @@ function applyMigrations(connection: Connection, pending: readonly PendingMigrat
 }
 
 /** Drops all views, and returns their definitions: `ALTER TABLE` fails while any view, also a user's own, is invalid. */
-function dropViews({ database }: Connection): string[] {
-  const views = database
-    .prepare<[], { name: string; sql: string }>("SELECT name, sql FROM sqlite_master WHERE type = 'view'")
-    .all();
-  for (const { name } of views) database.exec(`DROP VIEW ${quoteName(name)}`);
+function dropViews(connection: Connection): string[] {
+  const sql = "SELECT name, sql FROM sqlite_master WHERE type = 'view'";
+  const views = connection.rows<{ name: string; sql: string }>(sql);
+  for (const { name } of views) connection.database.exec(`DROP VIEW ${quoteName(name)}`);
   return views.map(({ sql }) => sql);
 }
 
@@ -132,7 +127,7 @@ function selectPending(connection: Connection, migrations: readonly MigrationMet
   const applied = tables === 0 ? [] : readAppliedMigrations(connection);
   const version = readVersion(connection);
   if (version > 0 && version <= LAST_REFUSED_VERSION) throw olderWarehouse(path);
-  const known = applied.every(({ hash }, position) => migrations[position]?.hash === hash);
+  const known = applied.every((hash, position) => migrations[position]?.hash === hash);
   if (!known || version > LAST_REFUSED_VERSION + migrations.length) {
     throw new Failure(`${path} was written by a newer version of mds-sync`, {
       code: "newer_warehouse",
@@ -157,23 +152,9 @@ function readVersion({ database }: Connection): number {
   return Number(database.pragma("user_version", { simple: true }));
 }
 
-function readAppliedMigrations({ database }: Connection): AppliedMigration[] {
-  const journal = database
-    .prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '__drizzle_migrations'")
-    .get();
-  if (!journal) return [];
-  return database
-    .prepare<[], AppliedMigration>("SELECT hash, created_at FROM __drizzle_migrations ORDER BY created_at")
-    .all();
-}
-
-function runImmediate({ database }: Connection, work: () => void): void {
-  database.exec("BEGIN IMMEDIATE");
-  try {
-    work();
-    database.exec("COMMIT");
-  } catch (error) {
-    if (database.inTransaction) database.exec("ROLLBACK");
-    throw error;
-  }
+/** The hashes of the applied migrations, oldest first. */
+function readAppliedMigrations(connection: Connection): string[] {
+  const journal = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '__drizzle_migrations'";
+  if (!connection.findRow(journal)) return [];
+  return connection.values("SELECT hash FROM __drizzle_migrations ORDER BY created_at");
 }

@@ -10,13 +10,11 @@ import { toFailure } from "./sqlite/sqlite-errors.ts";
  * with a remedy for a reader if the file is missing, damaged, or of another version or program.
  */
 export function withReader<T>(path: string, work: (connection: Connection) => T): T {
-  const connection = openReader(path);
+  using connection = openReader(path);
   try {
     return work(connection);
   } catch (error) {
     throw toReaderFailure(error, path);
-  } finally {
-    connection.close();
   }
 }
 

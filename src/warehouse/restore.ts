@@ -1,17 +1,17 @@
-import { linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { linkSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { errorCode, exitCode, Failure } from "../model/failure.ts";
+import { errorCode, exitCode, Failure, usageFailure } from "../model/failure.ts";
 import type { Micros } from "../model/time.ts";
 import { backUp, openForBackup } from "./backup.ts";
 import { wasWarehouse } from "./integrity.ts";
 import { migrate } from "./migrate.ts";
 import type { WarehouseStateRow } from "./schema/coverage.ts";
-import { type Connection, connectWriter } from "./sqlite/connection.ts";
+import { connectWriter } from "./sqlite/connection.ts";
 import { createFolder, resolvePath, syncToDisk } from "./sqlite/disk.ts";
 import { findAsideName } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { translateErrors } from "./sqlite/sqlite-errors.ts";
-import { createEmptyWalFiles, truncateWal, walSuffixes } from "./sqlite/wal.ts";
+import { createEmptyWalFiles, removeDatabase, truncateWal, walSuffixes } from "./sqlite/wal.ts";
 import { acquireWriterLock } from "./sqlite/writer-lock.ts";
 import { renameJournal } from "./tables/journal.ts";
 import { markRestored } from "./tables/transaction.ts";
@@ -27,14 +27,7 @@ export function restoreWarehouse(copy: string, given: string, now: Micros) {
   const lock = acquireWriterLock(warehouse);
   const restored = `${warehouse}.restored`;
   try {
-    const reader = openCopy(copy, warehouse);
-    try {
-      removeFiles(restored);
-      const access = statSync(warehouse, { throwIfNoEntry: false });
-      backUp(reader, restored, { replace: true, access });
-    } finally {
-      reader.close();
-    }
+    copyChecked(copy, warehouse, restored);
     const epoch = migrateFile(restored, now);
     const setAside = setWarehouseAside(warehouse, now);
     translateErrors(warehouse, () => {
@@ -46,59 +39,45 @@ export function restoreWarehouse(copy: string, given: string, now: Micros) {
     });
     return { warehouse, bytes: statSync(warehouse).size, setAside };
   } finally {
-    removeFiles(restored);
+    removeDatabase(restored);
     lock.release();
   }
 }
 
-/** Opens a copy and checks it: throws for a damaged one, a newer one, and another program's. */
-function openCopy(given: string, warehouse: string): Connection {
+/** Copies a file to `restored`. Throws for a damaged one, a newer one, and another program's. */
+function copyChecked(given: string, warehouse: string, restored: string): void {
   const file = translateErrors(given, () => resolvePath(given));
   const [copy, target] = [file, warehouse].map((path) => statSync(path, { throwIfNoEntry: false }));
   if (copy && target && copy.ino === target.ino && copy.dev === target.dev) {
-    const options = { code: "usage", remedy: "give the file of another copy" } as const;
-    throw new Failure(`${given} is the warehouse itself`, options);
+    throw usageFailure(`${given} is the warehouse itself`, "give the file of another copy");
   }
   if (!copy?.isFile() || copy.size === 0) {
-    const options = {
+    throw new Failure(`there is no warehouse at ${given}`, {
       code: "no_warehouse",
       remedy: "give a file that `mds-sync backup` made",
       exit: exitCode.usage,
-    } as const;
-    throw new Failure(`there is no warehouse at ${given}`, options);
+    });
   }
-  const reader = openForBackup(file);
-  try {
-    assertSound(reader, given);
-    return reader;
-  } catch (error) {
-    reader.close();
-    throw error;
-  }
-}
-
-function assertSound({ database }: Connection, file: string): void {
-  const verdict = translateErrors(file, () => database.pragma("quick_check(1)", { simple: true }));
-  if (verdict === "ok") return;
-  throw new Failure(`${file} is damaged (${String(verdict).split("\n")[0]})`, {
-    code: "copy_damaged",
-    remedy: "use another copy; the warehouse is unchanged",
-  });
+  using reader = openForBackup(file);
+  const damage = translateErrors(given, () => reader.findDamage());
+  if (damage !== undefined)
+    throw new Failure(`${given} is damaged (${damage})`, {
+      code: "copy_damaged",
+      remedy: "use another copy; the warehouse is unchanged",
+    });
+  removeDatabase(restored);
+  backUp(reader, restored, { replace: true, access: target });
 }
 
 /** Migrates a copy that nobody else uses, and makes it a file of its own. Returns its epoch. */
 function migrateFile(path: string, restoredAt: Micros): number {
-  const connection = connectWriter(path);
-  try {
-    return translateErrors(path, () => {
-      migrate(connection);
-      renameJournal(connection);
-      markRestored(connection, restoredAt);
-      return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
-    });
-  } finally {
-    connection.close();
-  }
+  using connection = connectWriter(path);
+  return translateErrors(path, () => {
+    migrate(connection);
+    renameJournal(connection);
+    markRestored(connection, restoredAt);
+    return connection.value<WarehouseStateRow["epoch"]>("SELECT epoch FROM warehouse_state");
+  });
 }
 
 /** Gives the warehouse a second, dated name; the caller then replaces the first. */
@@ -106,12 +85,8 @@ function setWarehouseAside(warehouse: string, now: Micros): string | null {
   if (!statSync(warehouse, { throwIfNoEntry: false })) return null;
   // docs/decisions/wal.md. If the file is damaged, the WAL is set aside beside it.
   try {
-    const connection = connectWriter(warehouse);
-    try {
-      truncateWal(connection);
-    } finally {
-      connection.close();
-    }
+    using connection = connectWriter(warehouse);
+    truncateWal(connection);
   } catch (error) {
     if (!(error instanceof Failure || errorCode(error).startsWith("SQLITE_"))) throw error;
   }
@@ -124,8 +99,4 @@ function setWarehouseAside(warehouse: string, now: Micros): string | null {
     syncToDisk(dirname(warehouse));
   });
   return aside;
-}
-
-function removeFiles(path: string): void {
-  for (const suffix of ["", ...walSuffixes]) rmSync(path + suffix, { force: true });
 }

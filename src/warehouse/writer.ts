@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import Database from "better-sqlite3";
 import type { CommitNews } from "../model/answers/ticks.ts";
@@ -15,8 +15,7 @@ import {
   wasWarehouse,
 } from "./integrity.ts";
 import { describeUpgrade, migrate, type Upgrade } from "./migrate.ts";
-import type { WarehouseStateRow } from "./schema/coverage.ts";
-import { type Connection, connectWriter, promoteToWriter } from "./sqlite/connection.ts";
+import { type Connection, connectWriter } from "./sqlite/connection.ts";
 import { recordKilledWriter } from "./sqlite/crash-marker.ts";
 import {
   assertFreeSpace,
@@ -33,7 +32,7 @@ import {
 import { findAsideName, type QuarantinedFiles, quarantine } from "./sqlite/quarantine.ts";
 import { removeShutdownMarker, writeShutdownMarker } from "./sqlite/shutdown-marker.ts";
 import { isCorruption, isFatal, toFailure, translateErrors } from "./sqlite/sqlite-errors.ts";
-import { createEmptyWalFiles, truncateWal, WalCheckpointer, walSuffixes } from "./sqlite/wal.ts";
+import { createEmptyWalFiles, removeDatabase, truncateWal, WalCheckpointer } from "./sqlite/wal.ts";
 import { acquireWriterLock, type WriterLock } from "./sqlite/writer-lock.ts";
 import { HighWaterMarks } from "./tables/high-water-marks.ts";
 import { Journal } from "./tables/journal.ts";
@@ -51,11 +50,15 @@ export interface WriterOptions {
   readonly fileSystem?: FileSystemInfo;
   /** Opens a large file without a check if it was not closed normally: the caller checks it in the background. */
   readonly mayDeferCheck?: boolean;
-  /** Called before an older warehouse is upgraded; default: logs it. */
+  /** Called before an older warehouse is upgraded. */
   readonly onUpgrade?: ((upgrade: Upgrade) => void) | undefined;
   /** Called after each commit that changed rows or coverage. */
   readonly onCommit?: ((news: CommitNews) => void) | undefined;
 }
+
+/** Adds a random amount, so that no other warehouse has the same epoch: docs/decisions/wal.md. */
+const advanceEpochSql =
+  "UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch";
 
 /** In pages of 4 KiB. A longer WAL would exceed the disk space that is reserved for it. */
 const MAX_WAL_PAGES = MIN_FREE_BYTES / 4096;
@@ -104,7 +107,7 @@ export class WarehouseWriter {
     this.#lock = lock;
     this.#options = options;
     this.#fileIdentity = captureFileIdentity(this.path);
-    this.#epoch = translateErrors(this.path, () => advanceEpoch(connection));
+    this.#epoch = translateErrors(this.path, () => connection.value<number>(advanceEpochSql));
     translateErrors(this.path, () => beginCommits(connection, this.#now()));
     this.#walInode = readInode(`${this.path}-wal`);
     this.#walCheckpointer = new WalCheckpointer(connection);
@@ -329,9 +332,10 @@ export class WarehouseWriter {
 /** Acquires the writer lock, inspects the file and migrates it. */
 export function openWriter(given: string, options: WriterOptions): WarehouseWriter {
   const { clock, log = silentLog, fileSystem = fileSystemInfo, mayDeferCheck = false } = options;
-  const logUpgrade = (upgrade: Upgrade) =>
+  const onUpgrade = (upgrade: Upgrade) => {
     log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
-  const onUpgrade = options.onUpgrade ?? logUpgrade;
+    options.onUpgrade?.(upgrade);
+  };
   translateErrors(given, () => createFolder(dirname(given)));
   const path = translateErrors(given, () => resolvePath(given));
   assertLocalFileSystem(path, fileSystem);
@@ -341,11 +345,10 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
   try {
     if (lock.killedWriter) recordKilledWriter(path, lock.killedWriter);
     const inspection = inspectFile(path, clock.now() * MICROS_PER_MS, { mayDeferCheck, isNew, fileSystem });
-    connection = inspection.connection;
     for (const found of inspection.quarantined) log.error({ ...found }, "damaged warehouse quarantined");
     removeShutdownMarker(path);
     if (!statSync(path, { throwIfNoEntry: false })) createFile(path, fileSystem, inspection);
-    connection = (connection && promoteToWriter(connection)) ?? connectWriter(path);
+    connection = connectWriter(path);
     const opened = connection;
     translateErrors(path, () => migrate(opened, { fileSystem, onUpgrade }));
     const warehouse = new WarehouseWriter(connection, lock, inspection, options);
@@ -365,25 +368,17 @@ export function openWriter(given: string, options: WriterOptions): WarehouseWrit
  */
 function createFile(path: string, fileSystem: FileSystemInfo, { quarantined }: InspectionResult): void {
   const partial = `${path}.new`;
-  for (const suffix of ["", ...walSuffixes]) rmSync(partial + suffix, { force: true });
+  removeDatabase(partial);
   const replaced = quarantined.at(-1)?.files[0];
   if (replaced !== undefined) translateErrors(path, () => createEmptyFile(partial, statSync(replaced)));
-  const connection = connectWriter(partial);
-  try {
-    translateErrors(path, () => migrate(connection, { fileSystem }));
-  } finally {
-    connection.close();
-  }
+  translateErrors(path, () => {
+    using connection = connectWriter(partial);
+    migrate(connection, { fileSystem });
+  });
   translateErrors(path, () => {
     renameSync(partial, path);
     syncToDisk(dirname(path));
   });
-}
-
-/** Adds a random amount, so that no other warehouse has the same epoch: docs/decisions/wal.md. */
-function advanceEpoch(connection: Connection): number {
-  const sql = "UPDATE warehouse_state SET epoch = epoch + 1 + abs(random() % 1000000000) RETURNING epoch";
-  return connection.value<WarehouseStateRow["epoch"]>(sql);
 }
 
 function readInode(path: string): number | undefined {

@@ -63,7 +63,7 @@ async function startLivePath(path: string) {
   const receive = async <Message>() => (await once(sender, "message"))[0] as Message;
   const { port } = await receive<{ readonly port: number }>();
   const client = createClient(`http://127.0.0.1:${port}`);
-  const ingest = await IngestThread.start({ path, clock: systemClock, log: silentLog });
+  const ingest = await new IngestThread({ path, clock: systemClock, log: silentLog }).start();
   const reader = openReader(path);
   const stopping = new AbortController();
   const { signal } = stopping;

@@ -55,7 +55,7 @@ export function fillWithTicks(path: string, seriesCount: number): void {
         wanted.run(key, FROM);
       })();
       warehouse.transaction((transaction) => {
-        markStale(transaction, key, hoursOf({ from: FROM, to: TO }).reverse());
+        for (const hour of hoursOf({ from: FROM, to: TO }).reverse()) markStale(transaction, key, hour);
         computeStaleBars(transaction, HOURS_PER_SERIES);
         addRowCount(transaction, "index_ticks", TICKS_PER_SERIES, TO - CADENCE);
       });

@@ -5,7 +5,6 @@ import { streams } from "../../src/model/streams.ts";
 import type { Micros } from "../../src/model/time.ts";
 import { recordClockSkew } from "../../src/warehouse/coverage/targets.ts";
 import { keepPastRow } from "../../src/warehouse/rows/row-sql.ts";
-import { rowTables } from "../../src/warehouse/tables/row-tables.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -109,7 +108,7 @@ function addDefects(path: string, clock: ManualClock): void {
         "SELECT ts FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?",
       );
       for (const ts of lost.pluck().all([series, gap.from, gap.to]))
-        keepPastRow(transaction, rowTables.index_ticks, { key: series, ts });
+        keepPastRow(transaction, "index_ticks", { key: series, ts });
       transaction
         .statement("DELETE FROM index_tick_rows WHERE series = ? AND ts >= ? AND ts < ?")
         .run([series, gap.from, gap.to]);

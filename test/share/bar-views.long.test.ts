@@ -8,8 +8,9 @@ import { type BarWidth, barWidths, MICROS_PER_DAY } from "../../src/model/time.t
 import { systemClock } from "../../src/runtime/clock.ts";
 import { declareTargets } from "../../src/warehouse/coverage/targets.ts";
 import { computeStaleBars } from "../../src/warehouse/rows/kept-bars.ts";
+import { planVacantTicks } from "../../src/warehouse/rows/row-plan.ts";
 import { withdrawRows } from "../../src/warehouse/rows/row-sql.ts";
-import { writeVacantTicks } from "../../src/warehouse/rows/row-writer.ts";
+import { writeRows } from "../../src/warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../src/warehouse/tables/transaction.ts";
 import { expectSame, exportIn } from "../support/export/read-export.ts";
 import { hasModules, python } from "../support/has-tool.ts";
@@ -80,7 +81,9 @@ function fillSeries(transaction: Transaction, indexId: string, drawn: RandomSeri
         .map((slot) => tickOf(slot))
         .reverse();
       const others = drawn.isPage ? [] : descending;
-      if (drawn.isPage) writeVacantTicks(transaction, collectPlainTicks(descending, others));
+      const columns = collectPlainTicks(drawn.isPage ? descending : [], others);
+      transaction.markWritten("index_ticks", key.series);
+      if (columns.ts.length > 0) writeRows(transaction, planVacantTicks(transaction, columns));
       writeTicks(transaction, others);
       const isStored = (slot: number) => inRange.includes(slot) && !drawn.missing.includes(slot);
       const again = [

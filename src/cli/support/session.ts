@@ -67,7 +67,7 @@ export async function withSyncSession<T>(
     });
     const { path } = loaded.settings.warehouse;
     const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
-    ingest = await IngestThread.start({
+    ingest = new IngestThread({
       path,
       clock,
       serviceNow: client.serverNow,
@@ -75,10 +75,8 @@ export async function withSyncSession<T>(
       secrets: client.secrets,
       signal,
       startWorker,
-      onOpening: (thread) => {
-        ingest = thread;
-      },
     });
+    await ingest.start();
     reader = openReader(path, SMALL_CACHE_KIB);
     const settings = toSyncSettings(loaded);
     const syncContext = { client, ingest, reader, settings, clock, random, log, stats, signal };

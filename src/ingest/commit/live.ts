@@ -164,7 +164,6 @@ const listedSql =
 function rejectUnfit(transaction: Transaction, messages: LiveMessages, cadence: Micros): LiveMessages {
   const latest = transaction.now + cadence + MAX_CLOCK_SKEW_MICROS;
   const keepFit = <R>(live: LiveTicks<R>, findReason: (tick: R) => string | undefined): LiveTicks<R> => {
-    if (!live.ticks.some((tick) => findReason(tick) !== undefined)) return live;
     const rejects = [...live.rejects];
     const ticks = live.ticks.filter((tick, at) => {
       const reason = findReason(tick);
@@ -198,11 +197,9 @@ export interface SkippedTicks {
   readonly at: Micros;
 }
 
-/** The newest live tick of an index since the start. */
-type NewestTick = Readonly<Pick<IndexTick, "indexType" | "indexId" | "ts">>;
-
-interface TickProgress {
-  newest: Micros;
+interface TickProgress extends Pick<IndexTick, "indexType" | "indexId"> {
+  /** The newest live tick of the index since the start. */
+  ts: Micros;
   /** Set if the last step was too long; reported at the next tick, since skipped ticks may arrive late. */
   pendingSkip: SkippedTicks | undefined;
 }
@@ -213,33 +210,27 @@ export const MAX_STEP_PERIODS = 1.5;
 /** Finds ticks that the feed skipped silently, by the time between consecutive ticks of each index. */
 class SkippedTickDetector {
   /** By index type and index id. */
-  readonly #progress = new Map<string, Map<string, TickProgress>>();
+  readonly #progress = new Map<string, TickProgress>();
 
-  listNewestTicks(): NewestTick[] {
-    return [...this.#progress].flatMap(([indexType, progressById]) =>
-      [...progressById].map(([indexId, { newest }]) => ({ indexType, indexId, ts: newest })),
-    );
+  listNewestTicks() {
+    return [...this.#progress.values()].map(({ indexType, indexId, ts }) => ({ indexType, indexId, ts }));
   }
 
   /** Returns the skips that no late tick filled before the next tick. Call it after the batch is committed. */
   detect(ticks: readonly IndexTick[], cadence: Micros): SkippedTicks[] {
     const skips: SkippedTicks[] = [];
     for (const { indexType, indexId, ts } of ticks) {
-      let progressById = this.#progress.get(indexType);
-      if (!progressById) {
-        progressById = new Map();
-        this.#progress.set(indexType, progressById);
-      }
-      const progress = progressById.get(indexId);
-      if (!progress) progressById.set(indexId, { newest: ts, pendingSkip: undefined });
-      else if (ts > progress.newest) {
+      const name = `${indexType} ${indexId}`;
+      const progress = this.#progress.get(name);
+      if (!progress) this.#progress.set(name, { indexType, indexId, ts, pendingSkip: undefined });
+      else if (ts > progress.ts) {
         if (progress.pendingSkip) skips.push(progress.pendingSkip);
-        const { newest: after } = progress;
+        const { ts: after } = progress;
         // Allocates nothing for the usual case, in which none was skipped.
         progress.pendingSkip = hasSkipped(after, ts, cadence)
           ? { indexType, indexId, after, at: ts }
           : undefined;
-        progress.newest = ts;
+        progress.ts = ts;
       } else if (progress.pendingSkip && ts > progress.pendingSkip.after && ts < progress.pendingSkip.at) {
         const parts = [
           { ...progress.pendingSkip, at: ts },

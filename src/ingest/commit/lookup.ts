@@ -1,5 +1,5 @@
 import { Failure } from "../../model/failure.ts";
-import type { Reject, StreamRecords, UnknownField } from "../../model/records.ts";
+import type { StreamRecords } from "../../model/records.ts";
 import { type ListPlan, planContracts, planList, writeList } from "../../warehouse/lookups/lookup-writer.ts";
 import type { ReconcileOptions } from "../../warehouse/lookups/reconcile-lookup.ts";
 import {
@@ -98,15 +98,11 @@ export function commitService(
 type LookupRecord = StreamRecords[LookupList["stream"]];
 
 function collectRecords(pages: readonly Page<LookupList["stream"]>[]) {
-  const byId = new Map<string, LookupRecord>();
-  const rejects: Reject[] = [];
-  const unknownFields: UnknownField[] = [];
-  let isStale = false;
-  for (const page of pages) {
-    for (const record of page.records) byId.set(record.id, record);
-    rejects.push(...page.rejects);
-    isStale ||= page.isFromCache;
-    unknownFields.push(...page.unknownFields);
-  }
-  return { records: [...byId.values()], rejects, unknownFields, isStale };
+  const byId = new Map(pages.flatMap(({ records }) => records.map((record) => [record.id, record] as const)));
+  return {
+    records: [...byId.values()],
+    rejects: pages.flatMap(({ rejects }) => rejects),
+    unknownFields: pages.flatMap(({ unknownFields }) => unknownFields),
+    isStale: pages.some(({ isFromCache }) => isFromCache),
+  };
 }

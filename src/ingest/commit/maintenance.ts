@@ -1,11 +1,9 @@
-import type { Stream } from "../../model/streams.ts";
 import { loseAgedOut } from "../../rule/apply.ts";
 import { applyChanges, type LedgerKey, readTouched } from "../../warehouse/coverage/ledger.ts";
 import { dropPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../warehouse/coverage/targets.ts";
-import { recordMissingScopes, recordStreamError } from "../../warehouse/rows/stream-stats.ts";
-import { type TruncateWalResult, truncateWal } from "../../warehouse/sqlite/wal.ts";
+import { truncateWal } from "../../warehouse/sqlite/wal.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 
@@ -28,26 +26,11 @@ export function commitBlockedReason(
   for (const key of keys) recordBlockedReason(transaction, key, reason);
 }
 
-export interface StreamHealth {
-  readonly stream: Stream;
-  /** In one line, without secrets; null: healthy. */
-  readonly error: string | null;
-  readonly missingScopes: readonly string[];
-}
-
-/** Stored for `status`. */
-export function commitStreamHealth(transaction: Transaction, streams: readonly StreamHealth[]): void {
-  for (const { stream, error, missingScopes } of streams) {
-    recordStreamError(transaction, stream, error);
-    recordMissingScopes(transaction, stream, missingScopes);
-  }
-}
-
 /** Rows that ANALYZE samples per index: exact statistics of a large table would take minutes. */
 const ANALYSIS_LIMIT_ROWS = 400;
 
 /** Refreshes stale planner statistics and truncates the WAL. */
-export function optimizeDatabase({ connection }: WarehouseWriter): TruncateWalResult {
+export function optimizeDatabase({ connection }: WarehouseWriter): ReturnType<typeof truncateWal> {
   connection.database.pragma(`analysis_limit = ${ANALYSIS_LIMIT_ROWS}`);
   connection.database.pragma("optimize");
   return truncateWal(connection);

@@ -9,6 +9,7 @@ import {
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer, SeriesRules, SettledRange, StoredSeries } from "../../rule/answer.ts";
+import { findPrevious, previewTolerance } from "../../rule/provable-until.ts";
 import {
   findEndsAbove,
   findTargetStart,
@@ -25,8 +26,10 @@ import {
 } from "../../warehouse/coverage/publication.ts";
 import { findRowsBeside } from "../../warehouse/rows/previews.ts";
 import { findNewestRow, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
+import { rowSql } from "../../warehouse/rows/row-sql.ts";
 import { readStreamTiming, type StreamTiming } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
+import type { Page } from "../decode/read-page.ts";
 
 /** What the settings and the service say about the series of an answer. */
 export interface SeriesTiming extends Pick<SeriesRules, "period" | "settleDelay" | "quietMargin"> {
@@ -48,13 +51,38 @@ export function toRules(
   return { period, settleDelay, quietMargin, step, isDaily: isDaily(stream), ...answer };
 }
 
+/** Whether any row lies where the page may have records, beside the last one of the page before: usually none in a first backfill. */
+export function readAround(
+  transaction: Transaction,
+  { stream, series }: SeriesKey,
+  answer: PageAnswer,
+  { timestamps, columns }: Page,
+  timing: SeriesTiming,
+) {
+  const { gap, provenFrom, isLast } = answer;
+  const tolerance = stream === "index_ticks" ? previewTolerance(timing) : 0;
+  const ordered = columns ? timestamps : timestamps.toSorted((a, b) => b - a);
+  const [newest = gap.from, oldest = provenFrom] = [ordered[0], ordered.at(-1)];
+  const extent = {
+    from: Math.min(oldest - tolerance, isLast ? gap.from : oldest),
+    to: Math.max(newest + tolerance + 1, provenFrom),
+  };
+  const shown = findPrevious(answer);
+  // A page that repeats the last row of the one before meets that row.
+  const previous = shown !== undefined && newest < shown ? shown : undefined;
+  const span = [series, extent.from, extent.to - 1, previous ?? null];
+  const isVacant = transaction.findRow(rowSql[stream].selectAny, span) === undefined;
+  return {
+    /** From the oldest record, or the end of the gap, to the newest. */
+    extent,
+    previous,
+    /** It has no row but that of the page before, `previous`. */
+    isVacant,
+  };
+}
+
 /** What a page has shown before the rule asks: it saves a query for each question. */
-interface AroundPage {
-  /** From the oldest record, or the end of the gap, to the newest. */
-  readonly extent: TimeRange;
-  /** It has no row but that of the page before, `previous`. */
-  readonly isVacant: boolean;
-  readonly previous: Micros | undefined;
+interface AroundPage extends ReturnType<typeof readAround> {
   /** The previews that the page replaces: they do not count. */
   readonly replaced: readonly Micros[];
   readonly learned: StreamTiming | undefined;

@@ -1,31 +1,24 @@
 import { toCommittedTick } from "../../model/answers/ticks.ts";
 import type { HistoryStream, Series } from "../../model/streams.ts";
 import { tickAt } from "../../model/tick-columns.ts";
-import type { Micros } from "../../model/time.ts";
+import { MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
-import { decideNotFound, decidePage, type Known, type PageDecision } from "../../rule/decide.ts";
+import { decideNotFound, decidePage, type Known } from "../../rule/decide.ts";
 import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
-import { findPrevious, previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
+import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
 import { applyChanges, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { decayLateness, recordPublication } from "../../warehouse/coverage/publication.ts";
 import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
-import { getRowSql } from "../../warehouse/rows/row-sql.ts";
-import {
-  isNewOffset,
-  readStreamTiming,
-  recordStreamState,
-  type StreamTiming,
-} from "../../warehouse/rows/stream-stats.ts";
-import { rowTables } from "../../warehouse/tables/row-tables.ts";
+import { readStreamTiming, recordStreamState, type StreamTiming } from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
-import { findLateness, readStoredSeries, type SeriesTiming, toRules } from "./stored-series.ts";
+import { findLateness, readAround, readStoredSeries, type SeriesTiming, toRules } from "./stored-series.ts";
 import {
   type AppliedClaims,
   countClaimed,
@@ -75,13 +68,11 @@ export function commitWalkPage(
   return warehouse.transaction((transaction) => {
     const key = { stream, series: transaction.dictionary.getSeriesKey(indexType, indexId) };
     const read = readPage(transaction, key, page, decoded, committedPages);
-    const decision = decidePage(read.answer, read.known, read);
-    const counts = countClaimed(transaction, key, decision);
-    return writePage(transaction, key, page, decoded, { ...read, counts }, decision, committedPages);
+    return writePage(transaction, key, page, decoded, read, committedPages);
   });
 }
 
-/** A page, and what is stored of its series before it is written. */
+/** Reads what is stored of the series of a page before it is written, and asks the rule. */
 function readPage(
   transaction: Transaction,
   key: SeriesKey,
@@ -120,11 +111,12 @@ function readPage(
     now,
   };
   const source = isStale ? "live" : "rest";
+  const hasConflict = (proven: TimeRange) => findConflict(transaction, key, answer, decoded, proven);
+  const decision = decidePage(answer, known, { contradiction, hasConflict });
   return {
     answer,
-    known,
-    contradiction,
-    hasConflict: (proven: TimeRange) => hasConflict(transaction, key, answer, decoded, proven),
+    decision,
+    counts: countClaimed(transaction, key, decision),
     rows: readPageRows(transaction, key, page, decoded, { source, isVacant: around.isVacant }),
     previews,
     learnedOffset: learnOffset(previews, learned),
@@ -132,31 +124,6 @@ function readPage(
     lateness,
     missing: page.shouldCountMissing && extent ? countMissing(transaction, key, decoded, extent) : 0,
   };
-}
-
-/** Whether any row lies where the page may have records, beside the last one of the page before: usually none in a first backfill. */
-function readAround(
-  transaction: Transaction,
-  { stream, series }: SeriesKey,
-  answer: PageAnswer,
-  { timestamps, columns }: Page,
-  timing: SeriesTiming,
-) {
-  const { gap, provenFrom, isLast } = answer;
-  const tolerance = stream === "index_ticks" ? previewTolerance(timing) : 0;
-  const ordered = columns ? timestamps : timestamps.toSorted((a, b) => b - a);
-  const [newest = gap.from, oldest = provenFrom] = [ordered[0], ordered.at(-1)];
-  const extent = {
-    from: Math.min(oldest - tolerance, isLast ? gap.from : oldest),
-    to: Math.max(newest + tolerance + 1, provenFrom),
-  };
-  const shown = findPrevious(answer);
-  // A page that repeats the last row of the one before meets that row.
-  const previous = shown !== undefined && newest < shown ? shown : undefined;
-  const sql = getRowSql<never>(rowTables[stream]).selectAny;
-  const isVacant =
-    transaction.findRow(sql, [series, extent.from, extent.to - 1, previous ?? null]) === undefined;
-  return { extent, previous, isVacant };
 }
 
 /** What the page would prove if nothing contradicted it. */
@@ -192,7 +159,7 @@ function findMassRejection({ rejects, ahead, rawCount }: Page): PageAlarm | unde
 }
 
 /** A stale page proves nothing if a stored row contradicts it: the row may be newer. */
-function hasConflict(
+function findConflict(
   transaction: Transaction,
   key: SeriesKey,
   { gap, provenFrom, timestamps }: PageAnswer,
@@ -223,12 +190,11 @@ function writePage(
   key: SeriesKey,
   page: WalkPage,
   decoded: Page,
-  read: ReturnType<typeof readPage> & { readonly counts: readonly number[] },
-  decision: PageDecision,
+  read: ReturnType<typeof readPage>,
   committedPages: CommittedPages,
 ) {
   const { stream, series } = key;
-  const { rows, previews, learnedOffset } = read;
+  const { decision, rows, previews, learnedOffset } = read;
   const { rejects, unknownFields, foreign, requestedAt } = decoded;
   const { proven, isComplete, isUnpublished, hasReopened, alarm, endsAt } = decision;
   const claims = storeClaims(transaction, key, decision, read.counts);
@@ -271,14 +237,20 @@ function noteNewest({ journal }: Transaction, decoded: Page, { stream, indexId }
   if (tick && tick[2] === decoded.plausibleTimestamps[0]) journal.publish(tick);
 }
 
-/** By how much the websocket is off, if that is new; null: not any more. */
+/** A smaller change of the live offset is noise. */
+const MIN_OFFSET_CHANGE_MICROS = 50 * MICROS_PER_MS;
+
+/** How much later the websocket stamps ticks than REST, if that is new; null: not any more. */
 function learnOffset(
-  { confirmed, offset }: MatchedPreviews,
+  { confirmed, offset: seen }: MatchedPreviews,
   known: StreamTiming | undefined,
 ): Micros | null | undefined {
-  if (offset === undefined && confirmed === 0) return undefined;
-  const learned = offset ?? null;
-  return isNewOffset(known?.liveOffset, learned) ? learned : undefined;
+  const [before, offset] = [known?.liveOffset, seen ?? null];
+  // Nothing of the stream is stored yet, or the page has no live tick.
+  if (before === undefined || before === offset || (offset === null && confirmed === 0)) return undefined;
+  const minChange = Math.max(MIN_OFFSET_CHANGE_MICROS, Math.abs(before ?? 0) / 2);
+  const isNoise = before !== null && offset !== null && Math.abs(offset - before) < minChange;
+  return isNoise ? undefined : offset;
 }
 
 /** Stores what the page has shown of the head. */
@@ -317,11 +289,8 @@ export class CommittedPages {
   /** Returns what removes the page again. */
   add(stream: HistoryStream, series: number, { from, to }: TimeRange, requestedAt: number): () => void {
     const key = ledgerKeyText({ stream, series });
-    let pages = this.#pagesBySeries.get(key);
-    if (!pages) {
-      pages = [];
-      this.#pagesBySeries.set(key, pages);
-    }
+    const pages = this.#pagesBySeries.get(key) ?? [];
+    this.#pagesBySeries.set(key, pages);
     const added = { from, to, requestedAt };
     pages.push(added);
     // Not one by one: moving the others costs more than it frees.
@@ -336,12 +305,10 @@ export class CommittedPages {
 }
 
 /** An answer that the index does not exist: 404, or 400 while others of its type are served. */
-export interface NotFoundAnswer {
+interface NotFoundAnswer extends Pick<WalkPage, "timing" | "confirmation"> {
   readonly key: SeriesKey;
   readonly indexType: string;
   readonly range: TimeRange;
-  readonly timing: SeriesTiming;
-  readonly confirmation: ConfirmationRules;
 }
 
 /** Counts the answer; its range is `unconfirmed` until the service has repeated it. */

@@ -1,6 +1,6 @@
 import type { DailyBar, IndexTick, Reject, StreamRecords } from "../../model/records.ts";
 import { type HistoryStream, type RowStream, type Series, streamTable } from "../../model/streams.ts";
-import { type TickColumns, tickAt, toTicks } from "../../model/tick-columns.ts";
+import { tickAt, toTicks } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { PageAnswer } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
@@ -15,9 +15,9 @@ import {
   readNotedDetails,
   writeNotedDetails,
 } from "../../warehouse/rows/duplicate-timestamps.ts";
-import { planRecords, type RecordSource, type RowPlan } from "../../warehouse/rows/row-plan.ts";
+import { planRecords, planVacantTicks, type RecordSource } from "../../warehouse/rows/row-plan.ts";
 import { countStoredRows, findNewestRow } from "../../warehouse/rows/row-queries.ts";
-import { type WriteRecordsResult, writeRows, writeVacantTicks } from "../../warehouse/rows/row-writer.ts";
+import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { DuplicateRecord } from "../decode/page.ts";
 import type { Page } from "../decode/read-page.ts";
@@ -40,18 +40,6 @@ export function duplicatesOf({ duplicates }: Page): readonly DuplicateRecord<Dai
   return duplicates as readonly DuplicateRecord<DailyBar & IndexTick>[];
 }
 
-/** What of a page is to be written, each record where it may be written. */
-interface PageRows {
-  /** All of them, if nothing is unusual and no row exists in their range. */
-  readonly columns: TickColumns | undefined;
-  /** The plans of its own records, and of those of other series. */
-  readonly plans: readonly RowPlan<StreamRecords[HistoryStream]>[];
-  /** Other records of a moment, for `rejects`. */
-  readonly duplicates: readonly Reject[];
-  /** A stored row of which the page has duplicates, and its details with that remark. */
-  readonly noted: { readonly ts: Micros; readonly details: string } | undefined;
-}
-
 /** Reads all that decides what is written of a page. `isVacant`: no row exists in its range. */
 export function readPageRows(
   transaction: Transaction,
@@ -59,13 +47,16 @@ export function readPageRows(
   { series, position }: { series: Series; position: Pick<PageAnswer, "gap" | "provenFrom" | "anchor"> },
   decoded: Page,
   { source, isVacant }: { readonly source: RecordSource; readonly isVacant: boolean },
-): PageRows {
+) {
   const { columns } = decoded;
   const continued = findContinued(transaction, stream, position, decoded);
   if (columns && isVacant && !continued && source === "rest")
-    return { columns, plans: [], duplicates: [], noted: undefined };
+    return { plans: [planVacantTicks(transaction, columns)], duplicates: [], noted: undefined };
   const isWritable = ({ ts }: { readonly ts: Micros }) => ts !== continued?.ts;
-  const { own, foreign } = splitForeign(recordsOf(decoded).filter(isWritable), series);
+  // The service should not have sent records of other series.
+  const { own = [], foreign = [] } = Object.groupBy(recordsOf(decoded).filter(isWritable), (record) =>
+    record.indexId === series.indexId && record.indexType === series.indexType ? "own" : "foreign",
+  );
   const listed = new Set(own);
   const ownDuplicates = duplicatesOf(decoded).filter(({ first }) => listed.has(first));
   const { records, duplicates } = chooseRecords(transaction, stream, {
@@ -74,13 +65,14 @@ export function readPageRows(
   });
   const details = continued && readNotedDetails(transaction, stream, key, continued.ts);
   return {
-    columns: undefined,
+    /** Of its own records, and of those of other series, which are as unconfirmed as a live tick. */
     plans: [
       planRecords(transaction, stream, records, source),
-      // As unconfirmed as a live tick.
       planRecords(transaction, stream, selectFree(transaction, stream, foreign), "live"),
     ],
+    /** Other records of a moment, for `rejects`. */
     duplicates: [...(continued?.duplicates ?? []), ...duplicates],
+    /** A stored row of which the page has duplicates, and its details with that remark. */
     noted: continued && details !== undefined ? { ts: continued.ts, details } : undefined,
   };
 }
@@ -89,10 +81,9 @@ export function readPageRows(
 export function writePageRows(
   transaction: Transaction,
   { stream, series }: SeriesKey,
-  { columns, plans, noted }: PageRows,
+  { plans, noted }: ReturnType<typeof readPageRows>,
 ): WriteRecordsResult {
   transaction.markWritten(stream, series);
-  if (columns) return writeVacantTicks(transaction, columns);
   if (noted) writeNotedDetails(transaction, stream, series, noted);
   const [written] = plans.map((plan) => writeRows(transaction, plan));
   return written as WriteRecordsResult;
@@ -126,15 +117,6 @@ export function countClaimed(
   });
 }
 
-/** Separates the records of the requested series from those that the service should not have sent. */
-function splitForeign<S extends HistoryStream>(
-  records: readonly StreamRecords[S][],
-  { indexType, indexId }: Series,
-): { readonly own: readonly StreamRecords[S][]; readonly foreign: readonly StreamRecords[S][] } {
-  const isOwn = (record: StreamRecords[S]) => record.indexId === indexId && record.indexType === indexType;
-  return { own: records.filter(isOwn), foreign: records.filter((record) => !isOwn(record)) };
-}
-
 /**
  * The records of other series where their own series has neither a row nor coverage: a page that ignored the filter must
  * not replace what a page of that series proved.
@@ -154,17 +136,17 @@ function selectFree<S extends HistoryStream>(
   });
 }
 
-/** Records of a page, and what it lists beside them of the same moments. */
-export interface ListedPage<R> {
-  readonly records: readonly R[];
-  readonly duplicates: readonly DuplicateRecord<R>[];
-}
-
 /** Chooses one record of each moment that a page lists several times. `duplicates`: the others, for `rejects`. */
 export function chooseRecords<S extends RowStream>(
   transaction: Transaction,
   stream: S,
-  { records, duplicates }: ListedPage<StreamRecords[S]>,
+  {
+    records,
+    duplicates,
+  }: {
+    readonly records: readonly StreamRecords[S][];
+    readonly duplicates: readonly DuplicateRecord<StreamRecords[S]>[];
+  },
 ): { readonly records: readonly StreamRecords[S][]; readonly duplicates: readonly Reject[] } {
   if (duplicates.length === 0) return { records, duplicates: [] };
   const chosen = new Map<StreamRecords[S], StreamRecords[S]>();

@@ -213,15 +213,17 @@ export interface ScannedTicks {
 export function scanTickPage(json: Uint8Array): ScannedTicks | undefined {
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.byteLength);
   const start = bytes.toString("latin1", 0, MAX_PREFIX_BYTES);
-  const prefix = readPrefix(start);
-  const shape = prefix && readShape(start, prefix.length);
+  const prefix = prefixPattern.exec(start);
+  const shape = prefix && readShape(start, prefix[0].length);
   if (!shape) return undefined;
 
-  const reader = new ByteReader(bytes, prefix.length);
+  const reader = new ByteReader(bytes, prefix[0].length);
   const columns = readColumns(reader, shape, bytes.length);
-  const suffix = columns && readSuffix(reader.readRest());
-  if (!suffix || (prefix.nextId !== undefined && suffix.nextId !== undefined)) return undefined;
-  return { columns, nextId: (prefix.nextId ?? suffix.nextId) || undefined, firstRaw: shape.firstRaw };
+  const suffix = columns && suffixPattern.exec(reader.readRest());
+  if (!suffix) return undefined;
+  const [before, after] = [readNextId(prefix), readNextId(suffix)];
+  if (before !== undefined && after !== undefined) return undefined;
+  return { columns, nextId: (before ?? after) || undefined, firstRaw: shape.firstRaw };
 }
 
 function readColumns(reader: ByteReader, shape: TickShape, maxBytes: number): TickColumns | undefined {
@@ -264,7 +266,8 @@ function readColumns(reader: ByteReader, shape: TickShape, maxBytes: number): Ti
 }
 
 /** The fields whose values differ between the records of a page. */
-type VaryingField = "id" | "timestamp" | DecimalColumn;
+const varyingFields = ["id", "timestamp", "price", "volume", "tickVolume"] as const;
+type VaryingField = (typeof varyingFields)[number];
 
 /** The layout of the page's first record; all others must have the same. */
 interface TickShape {
@@ -279,32 +282,14 @@ interface TickShape {
   readonly firstRaw: string;
 }
 
-/** The text before the records. */
-interface PagePrefix {
-  readonly length: number;
-  /** Undefined: not in this part of the page. */
-  readonly nextId: string | null | undefined;
-}
-
 // All patterns match printable ASCII without escapes only, so that byte and character positions agree.
 const nextIdPattern = /"nextId":(?:null|"([ !#-[\]-~]*)")/.source;
 const prefixPattern = new RegExp(`^\\{(?:${nextIdPattern},)?"content":\\[`);
 const suffixPattern = new RegExp(`^\\](?:,${nextIdPattern})?\\}[ \\t\\r\\n]*$`);
 const propertyPattern = /[{,]"([A-Za-z]+)":"([ !#-[\]-~]*)"/y;
 
-/** `text`: the start of the page. Undefined if it has an unusual form. */
-function readPrefix(text: string): PagePrefix | undefined {
-  const match = prefixPattern.exec(text);
-  return match ? { length: match[0].length, nextId: readNextId(match) } : undefined;
-}
-
-/** `text`: everything after the last record. Undefined if it has an unusual form. */
-function readSuffix(text: string): Pick<PagePrefix, "nextId"> | undefined {
-  const match = suffixPattern.exec(text);
-  return match ? { nextId: readNextId(match) } : undefined;
-}
-
-function readNextId([match, nextId]: RegExpExecArray): PagePrefix["nextId"] {
+/** Undefined: not in this part of the page; null: there is none. */
+function readNextId([match, nextId]: RegExpExecArray): string | null | undefined {
   return nextId ?? (match.includes('"nextId":null') ? null : undefined);
 }
 
@@ -324,9 +309,10 @@ function readShape(text: string, start: number): TickShape | undefined {
     if (seen.has(name)) return undefined;
     seen.set(name, value);
     at += whole.length;
-    if (isVarying(name)) {
+    const field = varyingFields.find((varying) => varying === name);
+    if (field) {
       const valueAt = at - 1 - value.length;
-      parts.push({ before: new ExpectedText(text.slice(constantFrom, valueAt)), field: name });
+      parts.push({ before: new ExpectedText(text.slice(constantFrom, valueAt)), field });
       constantFrom = at - 1;
     } else if (name !== "indexId" && name !== "indexType") return undefined;
   } while (text[at] !== "}");
@@ -336,16 +322,4 @@ function readShape(text: string, start: number): TickShape | undefined {
   if (!indexId || !indexType || !seen.has("price") || !seen.has("timestamp")) return undefined;
   const minBytes = parts.reduce((sum, { before }) => sum + before.length, end.length);
   return { indexType, indexId, parts, end, minBytes, firstRaw: text.slice(start, at + 1) };
-}
-
-const varyingFields: ReadonlySet<string> = new Set<VaryingField>([
-  "id",
-  "price",
-  "volume",
-  "tickVolume",
-  "timestamp",
-]);
-
-function isVarying(name: string): name is VaryingField {
-  return varyingFields.has(name);
 }

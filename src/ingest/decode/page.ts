@@ -5,7 +5,7 @@ import { noListFailure, nullListFailure } from "../../model/response-body.ts";
 import { type Stream, streamDefinition } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { sliceElements, sliceProperties, toCanonicalJson } from "./json-source.ts";
-import { isProperties, type Properties, RecordReader, UnknownTally } from "./record-reader.ts";
+import { isProperties, RecordReader, UnknownTally } from "./record-reader.ts";
 import { type DecodeContext, type ReadRecord, recordReaders } from "./records.ts";
 
 export interface DecodedPage<R> {
@@ -68,7 +68,7 @@ export function decodeWithSource<S extends Stream>(
   /** The positions of the records among the elements. */
   const positions: number[] = [];
   const decoded = {
-    ...readRecords(recordReaders[stream], page.content, sourceOfItem, context, tally, positions),
+    ...readRecords(recordReaders[stream], page.content, sourceOfItem, context, positions, tally),
     nextId: readCursor(page.nextId, sourceOfProperty),
     rawCount: page.content.length,
   };
@@ -76,13 +76,13 @@ export function decodeWithSource<S extends Stream>(
 }
 
 /** Reads parsed items; `sourceOfItem` returns the source text of one. Appends the positions of the records to `positions`. */
-function readRecords<R>(
+export function readRecords<R>(
   read: ReadRecord<R>,
   items: readonly unknown[],
   sourceOfItem: (index: number) => string,
   context: DecodeContext,
-  tally: UnknownTally,
   positions: number[],
+  tally = new UnknownTally(),
 ): Pick<DecodedPage<R>, "records" | "rejects" | "unknownFields" | "ahead"> {
   const records: R[] = [];
   const rejects: Reject[] = [];
@@ -95,7 +95,7 @@ function readRecords<R>(
       rejects.push({ reason: "not an object", raw: truncateRaw(sourceOfItem(index)) });
       continue;
     }
-    reader.begin(item as Properties, index);
+    reader.begin(item, index);
     const record = read(reader, item, context);
     let { rejection } = reader;
     // A record of a lookup has no timestamp.
@@ -172,17 +172,14 @@ export function separateDuplicates<R>(
   rawOf: (index: number) => string,
 ): SeparatedRecords<R> {
   const { kind, columns } = streamDefinition(stream);
-  if (kind === "lookup" || isDescending(records)) return { records, duplicates: [] };
-  const identity = columns.filter(({ reading }) => reading === "identity");
-  const properties = ["ts", ...identity.map(propertyOf)];
-  const positions = new Map<string, number[]>();
-  records.forEach((record, at) => {
-    const values = properties.map((property) => (record as Record<string, unknown>)[property]);
-    const moment = values.join("\n");
-    const listed = positions.get(moment);
-    if (listed) listed.push(at);
-    else positions.set(moment, [at]);
-  });
+  const timestamps = records.map((record) => (record as { readonly ts: Micros }).ts);
+  if (kind === "lookup" || isDescending(timestamps)) return { records, duplicates: [] };
+  const identity = columns.filter(({ reading }) => reading === "identity").map(propertyOf);
+  const momentOf = (at: number) => {
+    const record = records[at] as Record<string, unknown>;
+    return [timestamps[at], ...identity.map((property) => record[property])].join("\n");
+  };
+  const positions = Map.groupBy(records.keys(), momentOf);
   if (positions.size === records.length) return { records, duplicates: [] };
   const duplicates = [...positions.values()].flatMap(([first = 0, ...others]) => {
     const firstRaw = others.length > 0 ? rawOf(first) : "";
@@ -198,11 +195,11 @@ export function separateDuplicates<R>(
   return { records: firsts, duplicates };
 }
 
-/** The usual order of a history, which has no moment twice. */
-function isDescending(records: readonly unknown[]): boolean {
-  let previous = Number.POSITIVE_INFINITY;
-  for (const record of records) {
-    const { ts } = record as { readonly ts: Micros };
+/** The usual order of a history, which has no moment twice: every timestamp is below the one before, and all are below `end`. */
+export function isDescending(timestamps: ArrayLike<Micros>, end = Number.POSITIVE_INFINITY): boolean {
+  let previous = end;
+  for (let i = 0; i < timestamps.length; i++) {
+    const ts = timestamps[i] as Micros;
     if (ts >= previous) return false;
     previous = ts;
   }

@@ -14,6 +14,7 @@ import { type ScannedTicks, scanTickPage } from "./fast-tick-scanner.ts";
 import {
   type DecodedPage,
   decodeWithSource,
+  isDescending,
   type SeparatedRecords,
   separateDuplicates,
   truncateRaw,
@@ -81,16 +82,6 @@ export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 /** An older response comes from a cache. */
 const MAX_FRESH_AGE_MS = 5_000;
 
-/** What a page may contain, by the service's clock (docs/decisions/service-clock.md). */
-function readTimeLimits(asOf = Number.POSITIVE_INFINITY, cadence: Micros = DEFAULT_PERIOD_MICROS) {
-  return {
-    /** Later records are rejected: they would count as the latest until then. */
-    latest: asOf + cadence + MAX_CLOCK_SKEW_MICROS,
-    /** Records from here on are implausible, and prove nothing. */
-    plausibleEnd: asOf + MICROS_PER_DAY,
-  };
-}
-
 /** Decodes a body, without the client's secrets. Throws `malformed_body` if it is no page. */
 export function readPage(
   options: ReadPageOptions,
@@ -98,12 +89,18 @@ export function readPage(
   redactor = new SecretRedactor("data"),
 ): { readonly page: SentPage; readonly summary: ScanSummary } {
   const plain = decodeBody(body);
-  const { stream, series, derivativeType, cadence } = options;
+  const { stream, series, derivativeType, cadence = DEFAULT_PERIOD_MICROS } = options;
   const { requestedAt, ageMs } = body;
   const asOf = body.asOf === undefined ? undefined : body.asOf * MICROS_PER_MS;
   const origin = { asOf, isFromCache: ageMs > MAX_FRESH_AGE_MS, requestedAt };
-  const limits = readTimeLimits(asOf, cadence);
-  const scanned = stream === "index_ticks" && series && scanPage(series, plain, limits);
+  // What a page may contain, by the service's clock (docs/decisions/service-clock.md).
+  const present = asOf ?? Number.POSITIVE_INFINITY;
+  /** Later records are rejected: they would count as the latest until then. */
+  const latest = present + cadence + MAX_CLOCK_SKEW_MICROS;
+  /** Records from here on are implausible, and prove nothing. */
+  const plausibleEnd = present + MICROS_PER_DAY;
+  const scanned =
+    stream === "index_ticks" && series && scanPage(series, plain, Math.min(latest + 1, plausibleEnd));
   if (scanned) {
     // To the garbage collector, a hundred bodies are a hundred small objects: free their memory at once, unless it is pooled.
     const isOwn = plain.buffer !== body.bytes.buffer && plain.buffer.byteLength > Buffer.poolSize;
@@ -112,7 +109,6 @@ export function readPage(
     const summary = { rows: ts.length, foreign: 0, nextId: scanned.nextId, ...summarizeTimestamps(ts) };
     return { page: { ...scanned, ...origin, firstRaw: redactor.redact(scanned.firstRaw) }, summary };
   }
-  const { latest, plausibleEnd } = limits;
   const redacted = redactor.redactBody(plain);
   const { page: whole, rawOf } = decodeWithSource(stream, redacted, { derivativeType, latest });
   const decoded = { ...whole, ...separateDuplicates(stream, whole.records, rawOf) };
@@ -151,43 +147,27 @@ export function receivePage(page: SentPage): Page {
  * Nearly all pages are of index ticks. Returns undefined for any other page, and for one that is unusual: `decodePage` must
  * decode it. Only figures of a scanned page are stored, and the id that was requested, so nothing in it needs to be redacted.
  */
-function scanPage(
-  series: Series,
-  plain: Uint8Array,
-  { latest, plausibleEnd }: ReturnType<typeof readTimeLimits>,
-): ScannedTicks | undefined {
+function scanPage(series: Series, plain: Uint8Array, end: Micros): ScannedTicks | undefined {
   const scanned = scanTickPage(plain);
   // Newest first, and no moment twice: `decodePage` separates duplicates.
   const isUsual =
     scanned?.columns.indexId === series.indexId &&
     scanned.columns.indexType === series.indexType &&
-    isDescending(scanned.columns.ts, Math.min(latest + 1, plausibleEnd));
+    isDescending(scanned.columns.ts, end);
   return isUsual ? scanned : undefined;
-}
-
-/** Whether every timestamp is below the one before, and all are below `end`. */
-function isDescending(timestamps: Float64Array, end: Micros): boolean {
-  let previous = end;
-  for (let i = 0; i < timestamps.length; i++) {
-    const ts = timestamps[i] as Micros;
-    if (ts >= previous) return false;
-    previous = ts;
-  }
-  return true;
 }
 
 /** Of plausible timestamps, in page order. */
 function summarizeTimestamps(
   timestamps: ArrayLike<Micros>,
 ): Pick<ScanSummary, "oldest" | "newest" | "isDescending" | "rowDistance"> {
-  let oldest = timestamps[0];
-  let newest = timestamps[0];
-  let isDescending = true;
+  let [oldest, newest] = [timestamps[0], timestamps[0]];
+  let isNewestFirst = true;
   let [first, second, third] = [0, 0, 0];
   for (let i = 1; i < timestamps.length; i++) {
     const ts = timestamps[i] as Micros;
     const distance = (timestamps[i - 1] as Micros) - ts;
-    if (distance < 0) isDescending = false;
+    if (distance < 0) isNewestFirst = false;
     else if (distance > third) {
       if (distance > first) [first, second, third] = [distance, first, second];
       else if (distance > second) [second, third] = [distance, second];
@@ -196,7 +176,7 @@ function summarizeTimestamps(
     if (oldest === undefined || ts < oldest) oldest = ts;
     if (newest === undefined || ts > newest) newest = ts;
   }
-  return { oldest, newest, isDescending, rowDistance: third > 0 ? third : undefined };
+  return { oldest, newest, isDescending: isNewestFirst, rowDistance: third > 0 ? third : undefined };
 }
 
 /** Ten times as fast as `Array.from`. */

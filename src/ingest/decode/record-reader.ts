@@ -240,22 +240,17 @@ const MAX_SAMPLE_LENGTH = 500;
 
 /** Counts the names that this version does not know, with the first sample of each. */
 export class UnknownTally {
-  readonly #seen = new Map<string, { count: number; sample: string }>();
+  readonly #seen = new Map<string, { name: string; count: number; sample: string }>();
 
   count(name: string, sample: string): void {
-    const known = this.#seen.get(name);
-    if (known) {
-      known.count++;
-      return;
-    }
     const short = name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
     const key = this.#seen.has(short) || this.#seen.size < MAX_NAMES ? short : "(other names)";
-    const entry = this.#seen.get(key);
-    if (entry) entry.count++;
-    else this.#seen.set(key, { count: 1, sample: sample.slice(0, MAX_SAMPLE_LENGTH) });
+    const seen = this.#seen.get(key);
+    if (seen) seen.count++;
+    else this.#seen.set(key, { name: key, count: 1, sample: sample.slice(0, MAX_SAMPLE_LENGTH) });
   }
 
   fields(): UnknownField[] {
-    return [...this.#seen].map(([name, { count, sample }]) => ({ name, count, sample }));
+    return [...this.#seen.values()];
   }
 }

@@ -8,7 +8,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { type StartWorker, TERMINATE_TIMEOUT_MS, Thread } from "../../runtime/thread.ts";
 import { raceAbort } from "../../runtime/timeouts.ts";
-import { describeUpgrade, type Upgrade } from "../../warehouse/migrate.ts";
+import type { Upgrade } from "../../warehouse/migrate.ts";
 import { type BlockingFailure, isBlocking, isCorruption } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { ReadPageOptions } from "../decode/read-page.ts";
 import {
@@ -33,8 +33,6 @@ export interface IngestThreadOptions {
   readonly secrets?: () => readonly string[];
   /** Aborts the opening of the warehouse. */
   readonly signal?: AbortSignal;
-  /** Called when the thread starts to open the warehouse, so that its state can be watched meanwhile. */
-  readonly onOpening?: (ingest: IngestThread) => void;
   /** Open a large file after a crash without an integrity check: see `isChecked`. */
   readonly mayDeferCheck?: boolean;
   /** Called after commits that changed rows or coverage. */
@@ -94,7 +92,7 @@ export class IngestThread {
   /** Shared with the thread: once set, it rejects queued calls without running them. */
   readonly #stopFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
-  private constructor(options: IngestThreadOptions) {
+  constructor(options: IngestThreadOptions) {
     const { clock, log, onUpgrade, startWorker } = options;
     const threadOptions = {
       clock,
@@ -114,7 +112,6 @@ export class IngestThread {
       handlers: {
         upgrade: (upgrade) => {
           this.#upgradeStartedAt = clock.monotonic();
-          log.warn({ upgrade: describeUpgrade(upgrade) }, "upgrading warehouse");
           onUpgrade?.(upgrade);
         },
       },
@@ -131,23 +128,21 @@ export class IngestThread {
   }
 
   /** Starts the threads; resolves when the warehouse is open and migrated. */
-  static async start(options: IngestThreadOptions): Promise<IngestThread> {
-    const ingest = new IngestThread(options);
+  async start(): Promise<this> {
+    const { path, mayDeferCheck = false, signal, clock, log } = this.#options;
     try {
-      const { path, mayDeferCheck = false, signal } = options;
-      await Promise.all([ingest.#scanner.start(), ingest.#writer.start()]);
-      options.onOpening?.(ingest);
-      const open = ingest.call("open", { path, mayDeferCheck }, signal);
-      ingest.isChecked = (await raceAbort(open, signal)).isChecked;
-      if (ingest.#upgradeStartedAt !== undefined) {
-        const seconds = Math.ceil((options.clock.monotonic() - ingest.#upgradeStartedAt) / 1000);
-        options.log.warn({ seconds }, "warehouse upgraded");
+      await Promise.all([this.#scanner.start(), this.#writer.start()]);
+      const open = this.call("open", { path, mayDeferCheck }, signal);
+      this.isChecked = (await raceAbort(open, signal)).isChecked;
+      if (this.#upgradeStartedAt !== undefined) {
+        const seconds = Math.ceil((clock.monotonic() - this.#upgradeStartedAt) / 1000);
+        log.warn({ seconds }, "warehouse upgraded");
       }
     } catch (error) {
-      await ingest.close();
+      await this.close();
       throw error;
     }
-    return ingest;
+    return this;
   }
 
   /** `disk_full` and `db_locked` are temporary: calls are retried until they succeed. */

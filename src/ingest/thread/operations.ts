@@ -14,6 +14,7 @@ import { computeStaleBars, hasStaleBars } from "../../warehouse/rows/kept-bars.t
 import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-rows.ts";
 import { countUnknownEvent } from "../../warehouse/rows/rejects.ts";
 import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
+import { recordStreamHealth } from "../../warehouse/rows/stream-stats.ts";
 import { truncateLongWal } from "../../warehouse/sqlite/wal.ts";
 import { recordJobRun } from "../../warehouse/tables/job-runs.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
@@ -21,12 +22,7 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
 import { commitLiveFeedChange, commitLiveMessages, type LiveFeedChange, LiveState } from "../commit/live.ts";
 import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
-import {
-  commitBlockedReason,
-  commitLostRanges,
-  commitStreamHealth,
-  optimizeDatabase,
-} from "../commit/maintenance.ts";
+import { commitBlockedReason, commitLostRanges, optimizeDatabase } from "../commit/maintenance.ts";
 import {
   commitForbiddenSnapshot,
   commitSnapshot,
@@ -43,43 +39,33 @@ import {
 import { type Page, receivePage } from "../decode/read-page.ts";
 import type { IngestCall, PageMessage, StoredReply, WalkPageCall } from "./messages.ts";
 
-/** The state of the ingest thread that operations use. */
-interface OperationContext {
-  readonly warehouse: WarehouseWriter;
-  readonly pages: ReceivedPages;
-  readonly redactor: SecretRedactor;
-  readonly committedPages: CommittedPages;
-  readonly live: LiveState;
-}
-
-/** Who has read the pages to commit. */
-interface ReadBy {
-  readonly reader: number;
-}
-
-type Operation = (context: OperationContext, args: never) => unknown;
+type Operation = (context: OperationRunner, args: never) => unknown;
 
 /** What the main thread may call while the warehouse is open. */
 const operations = {
   /** The pages of a reader that were not committed are not needed any more. */
-  closePages: ({ pages }: OperationContext, reader: number) => pages.close(reader),
-  commitWalkPage(context: OperationContext, call: WalkPageCall) {
+  closePages: ({ pages }: OperationRunner, reader: number) => pages.close(reader),
+  commitWalkPage(context: OperationRunner, call: WalkPageCall) {
     const result = commitPage(context, call);
-    context.pages.drop(call.reader, call.number);
+    context.pages.drop(call);
     return result;
   },
-  commitLookup: ({ warehouse, pages }: OperationContext, { reader, ...list }: LookupList & ReadBy) =>
-    commitLookup(warehouse, pages.list(list.stream, reader), list),
-  commitService: ({ warehouse, pages }: OperationContext, { reader, ...service }: Service & ReadBy) =>
-    commitService(warehouse, pages.list("assets", reader), service),
-  commitLiveMessages: ({ warehouse, live, redactor }: OperationContext, messages: readonly string[]) =>
+  commitLookup: (
+    { warehouse, pages }: OperationRunner,
+    { reader, ...list }: LookupList & { reader: number },
+  ) => commitLookup(warehouse, pages.list(list.stream, reader), list),
+  commitService: (
+    { warehouse, pages }: OperationRunner,
+    { reader, ...service }: Service & { reader: number },
+  ) => commitService(warehouse, pages.list("assets", reader), service),
+  commitLiveMessages: ({ warehouse, live, redactor }: OperationRunner, messages: readonly string[]) =>
     commitLiveMessages(
       warehouse,
       live,
       messages.map((message) => redactor.redact(message)),
     ),
   /** Counts websocket events that this version does not know, each with a sample. */
-  commitUnknownEvents: ({ warehouse, redactor }: OperationContext, events: readonly UnknownField[]) =>
+  commitUnknownEvents: ({ warehouse, redactor }: OperationRunner, events: readonly UnknownField[]) =>
     warehouse.transaction((transaction) => {
       for (const { name, sample, count } of events)
         countUnknownEvent(transaction, {
@@ -88,14 +74,17 @@ const operations = {
           count,
         });
     }),
-  commitLiveFeedChange: ({ warehouse, live }: OperationContext, change: LiveFeedChange) =>
+  commitLiveFeedChange: ({ warehouse, live }: OperationRunner, change: LiveFeedChange) =>
     commitLiveFeedChange(warehouse, live, change),
   /** The newest live tick of each index since the start. */
-  listNewestTicks: ({ live }: OperationContext, _: undefined) => live.skips.listNewestTicks(),
+  listNewestTicks: ({ live }: OperationRunner, _: undefined) => live.skips.listNewestTicks(),
   /** Commits the pages that the reader has read since the last commit. */
-  commitSnapshot({ warehouse, pages }: OperationContext, { reader, ...list }: SnapshotList & ReadBy) {
+  commitSnapshot(
+    { warehouse, pages }: OperationRunner,
+    { reader, ...list }: SnapshotList & { reader: number },
+  ) {
     const results = pages.list(list.stream, reader).map((page) => commitSnapshot(warehouse, page, list));
-    pages.drop(reader);
+    pages.drop({ reader });
     return results;
   },
   commitForbiddenSnapshot: inTransaction(commitForbiddenSnapshot),
@@ -112,7 +101,7 @@ const operations = {
   commitRecheck: inTransaction(recordRecheck),
   /** The service reports that an exchange has no contracts of a type. */
   commitNoContracts: inTransaction(recordNoContracts),
-  commitStreamHealth: inTransaction(commitStreamHealth),
+  commitStreamHealth: inTransaction(recordStreamHealth),
   /** The service's clock minus this machine's. */
   commitClockSkew: inTransaction(recordClockSkew),
   /** History requests a second, for `plan`. */
@@ -135,13 +124,13 @@ const operations = {
     moveLiveRows(transaction, from),
   ),
   /** The result of a background integrity check; undefined: no damage. */
-  recordIntegrityCheck: ({ warehouse }: OperationContext, damage: string | undefined) =>
+  recordIntegrityCheck: ({ warehouse }: OperationRunner, damage: string | undefined) =>
     warehouse.recordCheckResult(damage),
-  optimizeDatabase: ({ warehouse }: OperationContext, _: undefined) => optimizeDatabase(warehouse),
+  optimizeDatabase: ({ warehouse }: OperationRunner, _: undefined) => optimizeDatabase(warehouse),
   /** Shows that the thread responds. */
-  ping: (_context: OperationContext, _: undefined) => undefined,
+  ping: (_context: OperationRunner, _: undefined) => undefined,
   /** Checks that the file was not replaced, and truncates a WAL that a reader has blocked. */
-  checkStorage: ({ warehouse }: OperationContext, _: undefined) => {
+  checkStorage: ({ warehouse }: OperationRunner, _: undefined) => {
     warehouse.assertFileInPlace();
     return truncateLongWal(warehouse.connection);
   },
@@ -164,23 +153,23 @@ const MAX_BARS_PER_STEP = 250;
 /** Owns the warehouse and runs calls, one at a time. */
 export class OperationRunner {
   #warehouse: WarehouseWriter | undefined;
-  readonly #redactor = new SecretRedactor("data");
-  readonly #pages: ReceivedPages;
-  readonly #committedPages = new CommittedPages();
-  readonly #live = new LiveState();
-  /** By the service's clock and by this machine's: those of the call, because this thread has no clock of its own. */
-  #now: Micros = 0;
-  #machineNow: Micros = 0;
+  readonly redactor = new SecretRedactor("data");
+  readonly pages: ReceivedPages;
+  readonly committedPages = new CommittedPages();
+  readonly live = new LiveState();
+  /** The times of the call, because this thread has no clock of its own. */
+  #times: Pick<IngestCall, "now" | "machineNow"> = { now: 0, machineNow: 0 };
   #news: CommitNews[] = [];
   readonly #options: Pick<WriterOptions, "log" | "onUpgrade">;
 
   constructor(pages: MessagePort, options: Pick<WriterOptions, "log" | "onUpgrade">) {
-    this.#pages = new ReceivedPages(pages);
+    this.pages = new ReceivedPages(pages);
     this.#options = options;
   }
 
-  setSecrets(secrets: readonly string[]): void {
-    this.#redactor.setSecrets(secrets);
+  get warehouse(): WarehouseWriter {
+    if (!this.#warehouse) throw new Error("the warehouse is not open");
+    return this.#warehouse;
   }
 
   run(call: IngestCall): StoredReply {
@@ -191,14 +180,13 @@ export class OperationRunner {
     return { value, hasCommitted, news: this.takeNews() };
   }
 
-  #run({ operation, args, now, machineNow }: IngestCall): unknown {
-    this.#now = now;
-    this.#machineNow = machineNow;
+  #run({ operation, args, ...times }: IngestCall): unknown {
+    this.#times = times;
     if (operation === "open") return this.#open(args as OperationArgs<"open">);
     if (operation === "close") return this.#close(args as OperationArgs<"close">);
     const run = operations[operation as keyof typeof operations] as Operation | undefined;
     if (!run) throw new Error(`unknown ingest operation: ${operation}`);
-    return this.#openWarehouse().runGuarded(() => run(this.#context, args as never));
+    return this.warehouse.runGuarded(() => run(this, args as never));
   }
 
   /**
@@ -208,18 +196,15 @@ export class OperationRunner {
   runPageCommits(calls: readonly IngestCall[]): readonly WalkPageCommitResult[] | undefined {
     let isPageFailure = false;
     // One commit, at the time of the last call.
-    for (const { now, machineNow } of calls) [this.#now, this.#machineNow] = [now, machineNow];
+    this.#times = calls.at(-1) ?? this.#times;
     try {
-      const results = this.#openWarehouse().groupTransactions(() => {
+      const results = this.warehouse.groupTransactions(() => {
         isPageFailure = true;
-        const committed = calls.map(({ args }) => commitPage(this.#context, args as WalkPageCall));
+        const committed = calls.map(({ args }) => commitPage(this, args as WalkPageCall));
         isPageFailure = false;
         return committed;
       });
-      for (const { args } of calls) {
-        const { reader, number } = args as WalkPageCall;
-        this.#pages.drop(reader, number);
-      }
+      for (const { args } of calls) this.pages.drop(args as WalkPageCall);
       return results;
     } catch (error) {
       if (isPageFailure) return undefined;
@@ -248,7 +233,7 @@ export class OperationRunner {
     if (!warehouse) return false;
     try {
       return (
-        warehouse.runGuarded(() => hasStaleBars(warehouse.connection, this.#now)) &&
+        warehouse.runGuarded(() => hasStaleBars(warehouse.connection, this.#times.now)) &&
         warehouse.transaction((transaction) => computeStaleBars(transaction, MAX_BARS_PER_STEP)) ===
           MAX_BARS_PER_STEP
       );
@@ -258,24 +243,9 @@ export class OperationRunner {
     }
   }
 
-  #openWarehouse(): WarehouseWriter {
-    if (!this.#warehouse) throw new Error("the warehouse is not open");
-    return this.#warehouse;
-  }
-
-  get #context(): OperationContext {
-    return {
-      warehouse: this.#openWarehouse(),
-      pages: this.#pages,
-      redactor: this.#redactor,
-      committedPages: this.#committedPages,
-      live: this.#live,
-    };
-  }
-
   #open({ path, mayDeferCheck }: OperationArgs<"open">): ReturnType<LifecycleOperations["open"]> {
-    const clock = { now: () => this.#machineNow / MICROS_PER_MS };
-    const serviceNow = () => this.#now / MICROS_PER_MS;
+    const clock = { now: () => this.#times.machineNow / MICROS_PER_MS };
+    const serviceNow = () => this.#times.now / MICROS_PER_MS;
     const onCommit = (news: CommitNews) => void this.#news.push(news);
     this.#warehouse = openWriter(path, { ...this.#options, clock, serviceNow, mayDeferCheck, onCommit });
     return { isChecked: this.#warehouse.isChecked };
@@ -290,13 +260,13 @@ export class OperationRunner {
 /** An operation that is one transaction. */
 function inTransaction<A, R>(
   record: (transaction: Transaction, args: A) => R,
-): (context: OperationContext, args: A) => R {
+): (context: OperationRunner, args: A) => R {
   return ({ warehouse }, args) => warehouse.transaction((transaction) => record(transaction, args));
 }
 
 /** The page stays until its transaction is committed. */
 function commitPage(
-  { warehouse, pages, committedPages }: OperationContext,
+  { warehouse, pages, committedPages }: OperationRunner,
   { reader, number, ...page }: WalkPageCall,
 ): WalkPageCommitResult {
   return commitWalkPage(warehouse, committedPages, page, pages.get(reader, number));
@@ -324,17 +294,17 @@ class ReceivedPages {
   }
 
   /** Frees the page and those before it: the garbage collector would run three times a second for the columns. */
-  drop(reader: number, upTo = Number.POSITIVE_INFINITY): void {
+  drop({ reader, number = Number.POSITIVE_INFINITY }: { reader: number; number?: number }): void {
     const pages = this.#open(reader);
-    for (const [number, page] of pages) {
-      if (number > upTo) continue;
+    for (const [at, page] of pages) {
+      if (at > number) continue;
       page.columns?.ts.buffer.transfer(0);
-      pages.delete(number);
+      pages.delete(at);
     }
   }
 
   close(reader: number): void {
-    this.drop(reader);
+    this.drop({ reader });
     this.#readers.delete(reader);
   }
 

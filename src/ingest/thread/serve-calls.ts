@@ -43,7 +43,7 @@ export function serveCalls({ stopFlag, pages }: IngestWorkerData, port?: ThreadP
   let blockedBy: Failure | undefined;
 
   function receive(call: IngestCall, answer: Answer<IngestReply>): void {
-    if (call.secrets) runner.setSecrets(call.secrets);
+    if (call.secrets) runner.redactor.setSecrets(call.secrets);
     if (call.operation === "commitWalkPage") {
       waitingPages.push({ ...call, answer });
       if (waitingPages.length === 1) runAfterPendingMessages(commitWaitingPages);
@@ -79,7 +79,7 @@ export function serveCalls({ stopFlag, pages }: IngestWorkerData, port?: ThreadP
       for (const call of calls) replyFailure(call, error);
       return true;
     }
-    runner.shortenWal(LONG_WAL_PAGES);
+    shortenWal();
     countCommits(calls.length);
     return true;
   }
@@ -96,7 +96,9 @@ export function serveCalls({ stopFlag, pages }: IngestWorkerData, port?: ThreadP
       return;
     }
     if (!reply.hasCommitted) return;
-    shortenWalAfter(call);
+    // Live batches come in bursts: commit the whole burst before the checkpoint.
+    if (call.operation === "commitLiveMessages") runAfterPendingMessages(shortenWal);
+    else shortenWal();
     countCommits(1);
   }
 
@@ -116,16 +118,10 @@ export function serveCalls({ stopFlag, pages }: IngestWorkerData, port?: ThreadP
   function computeStaleBars(): void {
     isComputingBars = !isStopping() && runner.computeStaleBars();
     if (!isComputingBars) return;
-    runner.shortenWal(LONG_WAL_PAGES);
+    shortenWal();
     runAfterPendingMessages(computeStaleBars);
   }
 
-  /** Live batches come in bursts: commit the whole burst before the checkpoint. */
-  function shortenWalAfter({ operation }: IngestCall): void {
-    const shortenWal = () => runner.shortenWal(LONG_WAL_PAGES);
-    if (operation === "commitLiveMessages") runAfterPendingMessages(shortenWal);
-    else shortenWal();
-  }
-
+  const shortenWal = () => runner.shortenWal(LONG_WAL_PAGES);
   const isStopping = () => Atomics.load(stopFlag, 0) === 1;
 }

@@ -1,7 +1,7 @@
-import type { StreamHealth } from "../../ingest/commit/maintenance.ts";
 import { Failure } from "../../model/failure.ts";
 import { type Stream, streamOfEndpoint, streams } from "../../model/streams.ts";
 import type { ParkedEndpoint } from "../../service/auth/parking.ts";
+import type { StreamHealth } from "../../warehouse/rows/stream-stats.ts";
 import { type Problem, problemText } from "./context.ts";
 
 const kindOf = ({ stream, code }: Problem) => `${stream} ${code}`;

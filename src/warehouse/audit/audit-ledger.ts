@@ -1,7 +1,7 @@
 import type { BarFigures } from "../../model/answers/bar-aggregate.ts";
 import { computeWindowStart, type RowStream, streamTable } from "../../model/streams.ts";
 import { barWidths, formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { normalise, subtract, type TimeRange, totalDuration } from "../../model/time-range.ts";
+import { normalise, subtract, type TimeRange } from "../../model/time-range.ts";
 import { AGED_OUT_REASON, type SettledRange } from "../../rule/answer.ts";
 import { reopen } from "../../rule/apply.ts";
 import { applyChanges, removeRanges } from "../coverage/ledger.ts";
@@ -44,9 +44,9 @@ export function auditLedger(connection: Connection, now?: Micros) {
       keyCount,
       rangeCount,
       /** Rules that are broken, in the order of the ledger. */
-      findings: found.filter(({ isRemark }) => !isRemark),
+      findings: found.filter(({ rule }) => rule !== "long_pause"),
       /** What is unusual but may be right. */
-      remarks: found.filter(({ isRemark }) => isRemark),
+      remarks: found.filter(({ rule }) => rule === "long_pause"),
     };
   })();
 }
@@ -63,18 +63,11 @@ function checkKey(context: AuditContext, audited: AuditedKey, viewGaps: GapsByKe
   ];
 }
 
-/** False claims of the ledger, and wrong bars. The others are about views and targets, which the next start declares again. */
-const repairableRules: readonly AuditRule[] = [
-  "order",
-  "row_in_empty",
-  "no_rows",
-  "lost_in_reach",
-  "future",
-  "kept_bars",
-];
+/** Views and targets: the next start declares them again. The others are false claims of the ledger, and wrong bars. */
+const unrepairableRules: readonly AuditRule[] = ["targets", "tiling", "long_pause"];
 
 export function isRepairable({ rule }: AuditFinding): boolean {
-  return repairableRules.includes(rule);
+  return !unrepairableRules.includes(rule);
 }
 
 /**
@@ -90,7 +83,8 @@ export function repairLedger(transaction: Transaction, findings: readonly AuditF
       transaction.journal.add(key.stream as RowStream, "retracted", key.series, { from, to });
     }
   for (const { rule, key, from, to } of repairable)
-    if (rule === "kept_bars") markStale(transaction, key.series, hoursOf({ from, to }));
+    if (rule === "kept_bars")
+      for (const hour of hoursOf({ from, to })) markStale(transaction, key.series, hour);
     else if (rule !== "order") applyChanges(transaction, key, reopen([{ from, to }]));
   return repairable.length;
 }
@@ -166,7 +160,11 @@ function checkOrder(audited: AuditedKey): AuditFinding[] {
     const previous = settled[at - 1];
     if (names === null) add(range, "the dictionary of series lacks the key: no view shows the range");
     else if (previous && previous.to > range.from) add(range, `overlaps ${describe(previous)}`);
-    else if (previous?.to === range.from && isSameClaim(previous, range))
+    else if (
+      previous?.to === range.from &&
+      previous.proof === range.proof &&
+      previous.reason === range.reason
+    )
       add(range, `continues ${describe(previous)}, but is not merged with it`);
     if (range.proof !== "empty" && (range.proof === "rows") !== (range.reason === null))
       add(range, `${range.proof} ${range.reason === null ? "without a" : "with the"} reason`);
@@ -178,10 +176,6 @@ function checkOrder(audited: AuditedKey): AuditFinding[] {
     findings.push(createFinding(audited, "targets", range, "two targets of the series overlap"));
   }
   return findings;
-}
-
-function isSameClaim(a: SettledRange, b: SettledRange): boolean {
-  return a.proof === b.proof && a.reason === b.reason;
 }
 
 function describe({ proof, from, to }: SettledRange): string {
@@ -216,18 +210,14 @@ type GapsByKey = ReadonlyMap<string, readonly TimeRange[]>;
 
 /** The rows of the stored view `gaps` at `now`, by ledger key. */
 function readViewGaps({ connection, now }: AuditContext): GapsByKey {
-  const body = readViewBody(connection, "gaps").replaceAll(presentTs, String(now));
+  const view = connection.value<string>(
+    "SELECT sql FROM sqlite_master WHERE type = 'view' AND name = 'gaps'",
+  );
+  const body = view.replace(/^CREATE VIEW\s+\S+\s+AS/i, "").replaceAll(presentTs, String(now));
   const rows = connection.rows<TimeRange & NamedLedgerKey>(
     `SELECT stream, index_type, index_id, from_ts AS "from", to_ts AS "to" FROM (${body})`,
   );
   return Map.groupBy(rows, namedKeyText);
-}
-
-function readViewBody(connection: Connection, view: string): string {
-  const sql = connection.value<string>("SELECT sql FROM sqlite_master WHERE type = 'view' AND name = ?", [
-    view,
-  ]);
-  return sql.replace(/^CREATE VIEW\s+\S+\s+AS/i, "");
 }
 
 const pastTargetsSql = `SELECT ${targetStartSql(sqliteDialect, "CAST(@now AS INTEGER)")} AS "from",
@@ -252,18 +242,15 @@ function checkTiling(
     ...subtract(normalise(past), normalise(settled)),
     ...settled.filter(({ proof }) => proof === "lost"),
   ].sort((a, b) => a.from - b.from);
-  const shown = (viewGaps.get(keyOf(key.stream, names)) ?? []).toSorted((a, b) => a.from - b.from);
+  const name = { stream, index_type: names?.indexType ?? null, index_id: names?.indexId ?? null };
+  const shown = (viewGaps.get(namedKeyText(name)) ?? []).toSorted((a, b) => a.from - b.from);
   const [wanted, listed] = [normalise(expected), normalise(shown)];
+  const find = (ranges: readonly TimeRange[], text: string) =>
+    ranges.map((range) => createFinding(audited, "tiling", range, text));
   return [
-    ...subtract(wanted, listed).map((range) =>
-      createFinding(audited, "tiling", range, "neither covered nor in the view gaps"),
-    ),
-    ...subtract(listed, wanted).map((range) =>
-      createFinding(audited, "tiling", range, "in the view gaps, although it is covered or not selected"),
-    ),
-    ...(totalDuration(shown) > totalDuration(listed) ? findOverlaps(shown) : []).map((range) =>
-      createFinding(audited, "tiling", range, "twice in the view gaps"),
-    ),
+    ...find(subtract(wanted, listed), "neither covered nor in the view gaps"),
+    ...find(subtract(listed, wanted), "in the view gaps, although it is covered or not selected"),
+    ...find(findOverlaps(shown), "twice in the view gaps"),
   ];
 }
 
@@ -274,8 +261,4 @@ function findOverlaps(ranges: readonly TimeRange[]): TimeRange[] {
     end = Math.max(end, to);
     return overlap.from < overlap.to ? [overlap] : [];
   });
-}
-
-function keyOf(stream: string, names: AuditedKey["names"]): string {
-  return namedKeyText({ stream, index_type: names?.indexType || null, index_id: names?.indexId || null });
 }

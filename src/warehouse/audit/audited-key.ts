@@ -7,7 +7,7 @@ import type { TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
 
-/** What the auditor checks. A remark is not a rule that is broken: see `AuditFinding.isRemark`. */
+/** What the auditor checks. */
 export type AuditRule =
   /** Settled ranges are ascending, disjoint and merged, and their key has a name. */
   | "order"
@@ -25,7 +25,7 @@ export type AuditRule =
   | "kept_bars"
   /** Nothing is settled beyond the present. */
   | "future"
-  /** Remark: a long time without a row in a range called `rows`. */
+  /** A long time without a row in a range called `rows`: a remark, because the service's own data may have such a pause. */
   | "long_pause";
 
 export interface AuditFinding extends TimeRange {
@@ -35,8 +35,6 @@ export interface AuditFinding extends TimeRange {
   readonly names: Readonly<SeriesNames> | null;
   /** What is wrong, in one line. */
   readonly text: string;
-  /** The ledger may be right: the service's own data may have such a pause. Nothing is re-opened. */
-  readonly isRemark: boolean;
 }
 
 /** One ledger key with everything that the ledger says about it. */
@@ -62,9 +60,8 @@ export function createFinding(
   rule: AuditRule,
   { from, to }: TimeRange,
   text: string,
-  isRemark = false,
 ): AuditFinding {
-  return { rule, key, names, from, to, text, isRemark };
+  return { rule, key, names, from, to, text };
 }
 
 const keysSql = `SELECT stream, series FROM targets UNION SELECT stream, series FROM settled_ranges`;

@@ -76,7 +76,7 @@ function findPauses(
   const remark = (from: Micros, to: Micros) => {
     if (to - from <= limit) return;
     const text = "no row for a long time in a range covered as rows: the service may have had none";
-    findings.push(createFinding(audited, "long_pause", { from, to }, text, true));
+    findings.push(createFinding(audited, "long_pause", { from, to }, text));
   };
   remark(range.from, first);
   for (let at = first; at + limit < range.to; ) {
@@ -99,20 +99,16 @@ function createRowSeeks(connection: Connection, audited: AuditedKey): RowSeeks {
   const { stream, series } = audited.key;
   if (hasHistory(stream)) return seekKeys(connection, rowTables[stream], [series]);
   const snapshot = stream as SnapshotStream;
-  return seekKeys(
-    connection,
-    rowTables[snapshot],
-    readRowKeys(connection, snapshot, audited.names?.indexId ?? ""),
-  );
-}
-
-/** The keys of the rows that a subscription to one exchange, or to all (an empty id), stores. */
-function readRowKeys(connection: Connection, stream: SnapshotStream, exchangeId: string): number[] {
-  const { dictionary } = streamTable[stream];
+  const { dictionary } = streamTable[snapshot];
+  const exchangeId = audited.names?.indexId ?? "";
   const sql = `SELECT ${keyColumns[dictionary]} FROM ${dictionary}`;
-  // The ranking has no exchange.
-  if (exchangeId === "" || dictionary === "series") return connection.values<number>(sql);
-  return connection.values<number>(`${sql} WHERE exchange_id = ?`, [exchangeId]);
+  // The keys of the rows that a subscription to one exchange, or to all (an empty id), stores. The ranking has no exchange.
+  const isOfAll = exchangeId === "" || dictionary === "series";
+  const keys = connection.values<number>(
+    isOfAll ? sql : `${sql} WHERE exchange_id = ?`,
+    isOfAll ? [] : [exchangeId],
+  );
+  return seekKeys(connection, rowTables[snapshot], keys);
 }
 
 function seekKeys(connection: Connection, table: RowTable<never>, keys: number[]) {

@@ -1,10 +1,10 @@
 import type { StreamRecords } from "../../model/records.ts";
 import type { RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { hasSlotOfKey } from "../tables/row-parts.ts";
-import { hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import { hasSlotOfKey, storedTable } from "../tables/row-parts.ts";
+import { encodeRow, hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { getRowSql, keepPastRow } from "./row-sql.ts";
+import { keepPastRow, rowSql } from "./row-sql.ts";
 
 /*
  * The service may list two records of one moment: a recalculation whose predecessor stays, two ticks within a microsecond,
@@ -68,14 +68,9 @@ export function isStored<S extends RowStream>(
   record: StreamRecords[S],
 ): boolean | undefined {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const stored = transaction.findTuple<readonly SqlValue[]>(getRowSql(table).selectOne, [
-    table.key(transaction, record),
-    table.ts(record),
-  ]);
-  if (stored === undefined) return undefined;
-  const values: SqlValue[] = [];
-  table.encode(record, 0, values);
-  return hasSameValues(table, stored, values);
+  const key = table.key(transaction, record);
+  const stored = transaction.findTuple<readonly SqlValue[]>(rowSql[stream].selectOne, [key, record.ts]);
+  return stored && hasSameValues(table, stored, encodeRow(table, record));
 }
 
 /** The `details` of a stored row with the remark; undefined: it has it, or there is no row. */
@@ -98,9 +93,8 @@ export function writeNotedDetails(
   key: number,
   { ts, details }: { readonly ts: Micros; readonly details: string },
 ): void {
-  const rows: RowTable<never> = rowTables[stream];
-  keepPastRow(transaction, rows, { key, ts });
-  const sql = `UPDATE ${rows.storedTable} SET details = ?, since = ? WHERE ${hasSlotOfKey(stream)} AND ts = ?`;
+  keepPastRow(transaction, stream, { key, ts });
+  const sql = `UPDATE ${storedTable(stream)} SET details = ?, since = ? WHERE ${hasSlotOfKey(stream)} AND ts = ?`;
   transaction.run(sql, [details, transaction.commit, key, ts]);
   transaction.journal.add(stream, "rows", key, { from: ts, to: ts + 1 });
 }

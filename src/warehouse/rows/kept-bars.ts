@@ -33,34 +33,14 @@ export function hoursOf({ from, to }: TimeRange): Micros[] {
 const markSql = `INSERT INTO kept_bars (series, ts) VALUES (?, ?)
   ON CONFLICT DO UPDATE SET n_ticks = NULL WHERE n_ticks IS NOT NULL`;
 
-/** Ticks were written in these hours: their bars are stale. Call it in the transaction that writes the ticks. */
-export function markStale(transaction: Transaction, series: number, hours: Iterable<Micros>): void {
+/** A tick was written at `ts`: the bar of its hour is stale. Call it in the transaction that writes the tick. */
+export function markStale(transaction: Transaction, series: number, ts: Micros): void {
   const { staleHours } = transaction.highWaterMarks;
-  for (const hour of hours) {
-    // Thousands of live ticks arrive at once, each in the same hour as the one before.
-    if (staleHours.get(series) === hour) continue;
-    transaction.run(markSql, [series, hour]);
-    staleHours.set(series, hour);
-  }
-}
-
-/** Collects the hours of written ticks. Cheap if successive ticks are in the same hour. */
-export class TouchedHours {
-  #hour = Number.NaN;
-  readonly #hours = new Set<Micros>();
-
-  add(ts: Micros): void {
-    if (ts >= this.#hour && ts < this.#hour + HOUR) return;
-    this.#hour = startOfHour(ts);
-    this.#hours.add(this.#hour);
-  }
-
-  /** Marks what was collected, and starts again. */
-  mark(transaction: Transaction, series: number): void {
-    if (this.#hours.size > 0) markStale(transaction, series, this.#hours);
-    this.#hour = Number.NaN;
-    this.#hours.clear();
-  }
+  const hour = startOfHour(ts);
+  // Thousands of live ticks arrive at once, each in the same hour as the one before.
+  if (staleHours.get(series) === hour) return;
+  transaction.run(markSql, [series, hour]);
+  staleHours.set(series, hour);
 }
 
 const keepSql = `REPLACE INTO kept_bars (series, ts, open, high, low, close, volume_24h, n_ticks, n_doubtful, details,
@@ -120,7 +100,7 @@ export class PageBars {
     this.#endHour();
     // Newest first, as the key is ordered: pages arrive in this order too, and fill the file's pages to the end.
     for (const [hour, bar] of this.#hours.reverse()) {
-      if (bar === undefined) markStale(this.#transaction, this.#series, [hour]);
+      if (bar === undefined) markStale(this.#transaction, this.#series, hour);
       else keepBar(this.#transaction, this.#series, hour, bar);
     }
   }

@@ -80,7 +80,7 @@ export function matchPreviews(
 export function removePreviews(transaction: Transaction, series: number, replaced: readonly Micros[]): void {
   const remove = transaction.statement("DELETE FROM index_tick_rows WHERE series = ? AND ts = ?");
   for (const ts of replaced) {
-    keepPastRow(transaction, rowTables.index_ticks, { key: series, ts });
+    keepPastRow(transaction, "index_ticks", { key: series, ts });
     remove.run([series, ts]);
     transaction.journal.add("index_ticks", "rows", series, { from: ts, to: ts + 1 });
   }

@@ -14,12 +14,6 @@ export type PrunableStream = "exchange_ticks" | "derivative_ticks";
 /** About ten milliseconds of work, so that other commits hardly wait. */
 const MAX_ROWS_PER_CALL = 5_000;
 
-export interface PruneResult {
-  readonly deleted: number;
-  /** Where to go on; undefined: no expired row is left. */
-  readonly nextKey: number | undefined;
-}
-
 /**
  * Deletes at most `maxRows` rows older than `before`. `fromKey`: where the previous call has stopped. The first call marks the whole range `lost` with reason `retention`, so
  * that the ledger never covers rows that are already deleted.
@@ -32,7 +26,7 @@ export function prune(
     fromKey,
     maxRows = MAX_ROWS_PER_CALL,
   }: { readonly fromKey?: number | undefined; readonly maxRows?: number } = {},
-): PruneResult {
+) {
   if (fromKey === undefined) settleExpired(transaction, stream, before);
   const { table, storedTable, pastTable, keyColumn } = rowTables[stream];
   const { dictionary } = streamTable[stream];
@@ -54,6 +48,7 @@ export function prune(
     key = transaction.findValue<number>(keySql, [key, before]);
   }
   addRowCount(transaction, stream, -deleted);
+  /** `nextKey`: where to go on; undefined: no expired row is left. */
   return { deleted, nextKey: key };
 }
 

@@ -1,14 +1,22 @@
-import type { StreamRecords } from "../../model/records.ts";
+import type { IndexTick, StreamRecords } from "../../model/records.ts";
 import { hasHistory, type RowStream, streamTable } from "../../model/streams.ts";
+import type { TickColumns } from "../../model/tick-columns.ts";
 import type { Micros } from "../../model/time.ts";
 import type { SettledRange } from "../../rule/answer.ts";
 import { type LedgerChange, reopenAt } from "../../rule/apply.ts";
 import { findProofAt, findTouching, readTouched } from "../coverage/ledger.ts";
 import { isParted, slotBefore } from "../tables/row-parts.ts";
-import { hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import {
+  encodeRow,
+  hasSameValues,
+  type Moment,
+  type RowTable,
+  rowTables,
+  type SqlValue,
+} from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { hasDuplicateNote, noteDuplicateInDetails } from "./duplicate-timestamps.ts";
-import { getRowSql, ROWS_PER_STATEMENT } from "./row-sql.ts";
+import { ROWS_PER_STATEMENT, rowSql } from "./row-sql.ts";
 
 /**
  * `rest`: a current REST page. `live`: the websocket, or a stale REST page (cached, or overtaken by a later request);
@@ -17,9 +25,11 @@ import { getRowSql, ROWS_PER_STATEMENT } from "./row-sql.ts";
 export type RecordSource = "rest" | "live";
 
 /** One step of writing records of a series. */
-export type RowStep<Row> =
+export type RowStep<Row extends Moment> =
   /** No row exists between these records: of a page, ascending. */
   | { readonly kind: "fill"; readonly records: readonly Row[]; readonly slot: number | undefined }
+  /** The same of a whole page of ticks, newest first. */
+  | { readonly kind: "columns"; readonly columns: TickColumns }
   /** `isNewest`: newer than all rows of its series. */
   | {
       readonly kind: "insert";
@@ -40,7 +50,7 @@ export type RowStep<Row> =
     };
 
 /** What is written of the records of one series, decided by what is stored before anything is written. */
-export interface SeriesPlan<Row> {
+export interface SeriesPlan<Row extends Moment> {
   readonly key: number;
   readonly name: string | null | undefined;
   readonly newest: Micros;
@@ -50,7 +60,7 @@ export interface SeriesPlan<Row> {
   readonly touched: readonly SettledRange[];
 }
 
-export interface RowPlan<Row> {
+export interface RowPlan<Row extends Moment> {
   readonly table: RowTable<Row>;
   readonly source: RecordSource;
   readonly series: readonly SeriesPlan<Row>[];
@@ -77,24 +87,32 @@ export function planRecords<S extends RowStream>(
   const series = [...byKey]
     .sort(([a], [b]) => a - b)
     .map(([key, group]) =>
-      planner.plan(key, sortAscending(table, group, source), table.nameOf?.(group[0] as StreamRecords[S])),
+      planner.plan(key, sortAscending(group, source), table.nameOf?.(group[0] as StreamRecords[S])),
     );
   const { unchanged, outranked } = planner;
   return { table, source, series, unchanged, outranked };
 }
 
 /** Sorts by time. Of records with the same timestamp, returns the first of a page, or all of the live feed in their order. */
-function sortAscending<Row>(
-  { ts }: RowTable<Row>,
-  records: readonly Row[],
-  source: RecordSource,
-): readonly Row[] {
+function sortAscending<Row extends Moment>(records: readonly Row[], source: RecordSource): readonly Row[] {
   if (records.length === 1) return records;
-  const ofPage = () => new Map(records.toReversed().map((record) => [ts(record), record])).values();
-  return [...(source === "live" ? records : ofPage())].sort((a, b) => ts(a) - ts(b));
+  const ofPage = () => new Map(records.toReversed().map((record) => [record.ts, record])).values();
+  return [...(source === "live" ? records : ofPage())].sort((a, b) => a.ts - b.ts);
 }
 
-class RowPlanner<Row> {
+/** The first and the last timestamp. */
+const spanOf = (ascending: readonly Moment[]) =>
+  [(ascending[0] as Moment).ts, (ascending.at(-1) as Moment).ts] as const;
+
+/** The plan of a page of ticks from REST, newest first, in whose range no row exists. */
+export function planVacantTicks(transaction: Transaction, columns: TickColumns): RowPlan<IndexTick> {
+  const key = transaction.dictionary.getSeriesKey(columns.indexType, columns.indexId);
+  const steps = [{ kind: "columns", columns } as const];
+  const series = { key, name: null, newest: columns.ts[0] as Micros, steps, reopened: [], touched: [] };
+  return { table: rowTables.index_ticks, source: "rest", series: [series], unchanged: 0, outranked: 0 };
+}
+
+class RowPlanner<Row extends Moment> {
   unchanged = 0;
   outranked = 0;
   readonly #transaction: Transaction;
@@ -112,7 +130,7 @@ class RowPlanner<Row> {
   /** `records`: of one series, ascending; one per timestamp, unless they are live. */
   plan(key: number, records: readonly Row[], name: string | null | undefined): SeriesPlan<Row> {
     const { stream } = this.#table;
-    const newest = this.#table.ts(records.at(-1) as Row);
+    const newest = (records.at(-1) as Row).ts;
     if (this.#source === "rest")
       return { key, name, newest, steps: this.#planPage(key, records), reopened: [], touched: [] };
     const { steps, reopened } = this.#planLive(key, records);
@@ -123,8 +141,7 @@ class RowPlanner<Row> {
 
   #planPage(key: number, records: readonly Row[]): RowStep<Row>[] {
     if (this.#isVacant(key, records)) return [this.#fill(key, records)];
-    const { ts } = this.#table;
-    const [first, last] = [ts(records[0] as Row), ts(records.at(-1) as Row)];
+    const [first, last] = spanOf(records);
     const steps: RowStep<Row>[] = [];
     for (let i = 0; i < records.length; i += ROWS_PER_STATEMENT) {
       const chunk = records.slice(i, i + ROWS_PER_STATEMENT);
@@ -132,11 +149,11 @@ class RowPlanner<Row> {
       else
         for (const record of chunk) {
           // Only pages of a history show all records of a moment together, and two pages may share their first and last moment.
-          const isWhole = hasHistory(this.#table.stream) && ts(record) > first && ts(record) < last;
-          const before = this.#readStored(key, ts(record));
+          const isWhole = hasHistory(this.#table.stream) && record.ts > first && record.ts < last;
+          const before = this.#readStored(key, record.ts);
           const step: RowStep<Row> | undefined = before
             ? this.#merge(key, record, before, isWhole)
-            : { kind: "insert", record, isNewest: false, slot: this.#findSlot(key, ts(record)) };
+            : { kind: "insert", record, isNewest: false, slot: this.#findSlot(key, record.ts) };
           if (step) steps.push(step);
         }
     }
@@ -151,12 +168,12 @@ class RowPlanner<Row> {
       | { readonly ts: Micros; readonly values: () => readonly SqlValue[]; readonly isNew: boolean }
       | undefined;
     const insert = (record: Row, isNewest: boolean) => {
-      const slot = isNewest ? undefined : this.#findSlot(key, this.#table.ts(record));
+      const slot = isNewest ? undefined : this.#findSlot(key, record.ts);
       steps.push({ kind: "insert", record, isNewest, slot });
-      last = { ts: this.#table.ts(record), values: () => this.#encode(record), isNew: true };
+      last = { ts: record.ts, values: () => this.#encode(record), isNew: true };
     };
     for (const record of records) {
-      const ts = this.#table.ts(record);
+      const { ts } = record;
       const again = last?.ts === ts ? last : undefined;
       last = undefined;
       if (!again && this.#isAboveMark(key, ts) && !this.#hasRestRowNear(key, ts)) {
@@ -188,7 +205,7 @@ class RowPlanner<Row> {
   ): RowStep<Row> | undefined {
     const table = this.#table;
     const isLive = this.#source === "live";
-    const ts = table.ts(record);
+    const { ts } = record;
     const values = this.#encode(record);
     const detailsAt = values.length - 1;
     if (hasDuplicateNote(before[detailsAt]) && !isWhole)
@@ -212,17 +229,15 @@ class RowPlanner<Row> {
   }
 
   #encode(record: Row): SqlValue[] {
-    const values: SqlValue[] = [];
-    this.#table.encode(record, this.#source === "live" ? 1 : 0, values);
-    return values;
+    return encodeRow(this.#table, record, this.#source === "live" ? 1 : 0);
   }
 
   /** Whether no row exists from the first record to the last: the usual case in the first backfill. */
   #isVacant(key: number, records: readonly Row[]): boolean {
-    const { ts } = this.#table;
-    if (isParted(this.#table.stream) && this.#isAboveMark(key, ts(records[0] as Row))) return true;
-    const span = [key, ts(records[0] as Row), ts(records.at(-1) as Row)];
-    return this.#transaction.statement(getRowSql(this.#table).selectAny).get([...span, null]) === undefined;
+    const { stream } = this.#table;
+    const [first, last] = spanOf(records);
+    if (isParted(stream) && this.#isAboveMark(key, first)) return true;
+    return this.#transaction.findRow(rowSql[stream].selectAny, [key, first, last, null]) === undefined;
   }
 
   #isAboveMark(key: number, ts: Micros): boolean {
@@ -230,7 +245,7 @@ class RowPlanner<Row> {
   }
 
   #fill(key: number, records: readonly Row[]): RowStep<Row> {
-    return { kind: "fill", records, slot: this.#findSlot(key, this.#table.ts(records[0] as Row)) };
+    return { kind: "fill", records, slot: this.#findSlot(key, (records[0] as Row).ts) };
   }
 
   #findSlot(key: number, ts: Micros): number | undefined {
@@ -240,7 +255,7 @@ class RowPlanner<Row> {
   }
 
   #readStored(key: number, ts: Micros): readonly SqlValue[] | undefined {
-    return this.#transaction.findTuple<readonly SqlValue[]>(getRowSql(this.#table).selectOne, [key, ts]);
+    return this.#transaction.findTuple<readonly SqlValue[]>(rowSql[this.#table.stream].selectOne, [key, ts]);
   }
 
   #isSettled(key: number, ts: Micros): boolean {

@@ -6,7 +6,7 @@ import { NOT_FOUND } from "../../rule/answer.ts";
 import { readSettledRanges, type SeriesKey } from "../coverage/ledger.ts";
 import type { SeriesRow } from "../schema/lookups.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
-import { hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import { encodeRow, hasSameValues, type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /**
@@ -21,13 +21,7 @@ export function hasConflictingRows<S extends HistoryStream>(
   trustedTimestamps: readonly Micros[],
 ): boolean {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
-  const received = new Map<Micros, (readonly SqlValue[])[]>();
-  for (const record of records) {
-    const values: SqlValue[] = [];
-    table.encode(record, 0, values);
-    const ts = table.ts(record);
-    received.set(ts, [...(received.get(ts) ?? []), values]);
-  }
+  const received = Map.groupBy(records, ({ ts }) => ts);
   const trusted = new Set(trustedTimestamps);
   const coveredRanges = readSettledRanges(transaction, { stream, series }).filter(
     ({ proof }) => proof !== "lost",
@@ -38,8 +32,8 @@ export function hasConflictingRows<S extends HistoryStream>(
   return subtract([range], normalise(coveredRanges)).some(({ from, to }) => {
     const stored = rows.raw().all([series, from, to]);
     return stored.some(([ts, ...values]) => {
-      const isSame = (each: readonly SqlValue[]) =>
-        values[table.sourceAt] === 1 || hasSameValues(table, values, each);
+      const isSame = (record: StreamRecords[S]) =>
+        values[table.sourceAt] === 1 || hasSameValues(table, values, encodeRow(table, record));
       return !(received.get(ts)?.some(isSame) ?? trusted.has(ts));
     });
   });

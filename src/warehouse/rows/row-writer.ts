@@ -3,42 +3,25 @@ import { isPlainTick, type TickColumns, tickAt } from "../../model/tick-columns.
 import type { Micros } from "../../model/time.ts";
 import { applyChanges } from "../coverage/ledger.ts";
 import { isParted } from "../tables/row-parts.ts";
-import { type RowTable, rowTables, type SqlValue } from "../tables/row-tables.ts";
+import type { Moment, RowTable, SqlValue } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { PageBars, TouchedHours } from "./kept-bars.ts";
+import { markStale, PageBars } from "./kept-bars.ts";
 import type { RecordSource, RowPlan, RowStep, SeriesPlan } from "./row-plan.ts";
-import { getPlainTickSql, getRowSql, keepPastRow, ROWS_PER_STATEMENT } from "./row-sql.ts";
+import { getPlainTickSql, keepPastRow, ROWS_PER_STATEMENT, rowSql } from "./row-sql.ts";
 import { addRowCount } from "./stream-stats.ts";
 
-export interface WriteRecordsResult {
-  readonly inserted: number;
-  /** Replaced by other figures. The earlier version is in `revisions`, unless it was a bar of an unsettled day. */
-  readonly changed: number;
-  readonly unchanged: number;
-  /** How many of `unchanged` have other undocumented properties or another quality now: replaced, without a revision. */
-  readonly extraChanged: number;
-  /** Live records that were ignored because a REST row of the same tick takes precedence. */
-  readonly outranked: number;
-}
+export type WriteRecordsResult = Readonly<ReturnType<typeof writeRows>>;
 
 /** Writes what was planned before the first write of the transaction: nothing is read now. */
-export function writeRows<Row>(transaction: Transaction, plan: RowPlan<Row>): WriteRecordsResult {
+export function writeRows<Row extends Moment>(transaction: Transaction, plan: RowPlan<Row>) {
   return new RowWriter(transaction, plan.table, plan.source).write(plan);
 }
 
-/** Stores the ticks of a page of REST, newest first, in whose range no row exists. */
-export function writeVacantTicks(transaction: Transaction, columns: TickColumns): WriteRecordsResult {
-  const writer = new RowWriter(transaction, rowTables.index_ticks, "rest");
-  return writer.fill(transaction.dictionary.getSeriesKey(columns.indexType, columns.indexId), columns);
-}
-
-class RowWriter<Row> {
+class RowWriter<Row extends Moment> {
   readonly #transaction: Transaction;
   readonly #table: RowTable<Row>;
   readonly #source: RecordSource;
   readonly #width: number;
-  /** Only index ticks have kept bars. */
-  readonly #touched: TouchedHours | undefined;
   #pendingValues: SqlValue[] = [];
   #newestTs: Micros | undefined;
   #inserted = 0;
@@ -50,25 +33,21 @@ class RowWriter<Row> {
     this.#table = table;
     this.#source = source;
     this.#width = table.columns.length + 3;
-    this.#touched = table.stream === "index_ticks" ? new TouchedHours() : undefined;
   }
 
-  write({ series, unchanged, outranked }: RowPlan<Row>): WriteRecordsResult {
+  write({ series, unchanged, outranked }: RowPlan<Row>) {
     for (const each of series) this.#writeSeries(each);
-    return this.#finish(unchanged, outranked);
-  }
-
-  /** Writes a page of ticks, newest first, whose range is vacant. */
-  fill(key: number, columns: TickColumns): WriteRecordsResult {
-    const [first, last] = [columns.ts.at(-1), columns.ts[0]];
-    this.#transaction.markWritten(this.#table.stream, key);
-    if (first !== undefined && last !== undefined) {
-      this.#record(key, first, last);
-      this.#insertColumns(key, columns);
-      this.#touched?.mark(this.#transaction, key);
-      this.#raiseNewest(key, last);
-    }
-    return this.#finish(0, 0);
+    this.#flush();
+    addRowCount(this.#transaction, this.#table.stream, this.#inserted, this.#newestTs);
+    return {
+      inserted: this.#inserted,
+      /** Replaced by other figures. The earlier version is in `revisions`, unless it was a bar of an unsettled day. */
+      changed: this.#changed,
+      unchanged: unchanged + this.#extraChanged,
+      /** How many of `unchanged` have other undocumented properties or another quality now: replaced, without a revision. */
+      extraChanged: this.#extraChanged,
+      outranked,
+    };
   }
 
   #writeSeries({ key, name, newest, steps, reopened, touched }: SeriesPlan<Row>): void {
@@ -77,19 +56,23 @@ class RowWriter<Row> {
     if (name) this.#transaction.dictionary.nameSeries(key, name);
     for (const step of steps) this.#writeStep(key, step);
     if (reopened.length > 0) applyChanges(this.#transaction, { stream, series: key }, reopened, touched);
-    this.#touched?.mark(this.#transaction, key);
     this.#raiseNewest(key, newest);
   }
 
   #writeStep(key: number, step: RowStep<Row>): void {
-    const table: RowTable<Row> = this.#table;
+    const { stream, toTick } = this.#table;
     if (step.kind === "fill") {
       this.#fillRecords(key, step.records, step.slot);
       return;
     }
+    if (step.kind === "columns") {
+      this.#record(key, step.columns.ts.at(-1) as Micros, step.columns.ts[0] as Micros);
+      this.#insertColumns(key, step.columns);
+      return;
+    }
     if (step.kind === "insert") {
-      const ts = table.ts(step.record);
-      this.#record(key, ts, ts, step.isNewest ? table.toTick?.(step.record) : undefined);
+      const { ts } = step.record;
+      this.#record(key, ts, ts, step.isNewest ? toTick?.(step.record) : undefined);
       this.#insert(key, step.record, step.slot);
       return;
     }
@@ -97,21 +80,20 @@ class RowWriter<Row> {
     const { commit } = this.#transaction;
     this.#record(key, ts, ts);
     if (step.kind === "confirm") {
-      this.#transaction.run(getRowSql(table).confirmOne, [commit, key, ts]);
+      this.#transaction.run(rowSql[stream].confirmOne, [commit, key, ts]);
       return;
     }
     // The batch may have brought the row itself.
     this.#flush();
-    this.#touched?.add(ts);
-    keepPastRow(this.#transaction, table, { key, ts }, step.isRevision);
-    this.#transaction.run(getRowSql(table).replaceOne, [...step.values, commit, key, ts]);
+    this.#markStale(key, ts);
+    keepPastRow(this.#transaction, stream, { key, ts }, step.isRevision);
+    this.#transaction.run(rowSql[stream].replaceOne, [...step.values, commit, key, ts]);
     if (step.hasSame) this.#extraChanged++;
     else this.#changed++;
   }
 
   #fillRecords(key: number, records: readonly Row[], slot: number | undefined): void {
-    const { ts } = this.#table;
-    this.#record(key, ts(records[0] as Row), ts(records.at(-1) as Row));
+    this.#record(key, (records[0] as Row).ts, (records.at(-1) as Row).ts);
     const others: Row[] = [];
     const plain = this.#table.collectPlain?.(records, others);
     if (plain) this.#insertColumns(key, plain);
@@ -121,26 +103,19 @@ class RowWriter<Row> {
   #raiseNewest(key: number, newest: Micros): void {
     if (this.#newestTs === undefined || newest > this.#newestTs) this.#newestTs = newest;
     const { stream } = this.#table;
-    this.#transaction.highWaterMarks.raise(stream, key, newest);
-    if (stream === "index_ticks" && this.#source === "rest")
-      this.#transaction.highWaterMarks.raiseRest(key, newest);
+    const { highWaterMarks } = this.#transaction;
+    highWaterMarks.raise(stream, key, newest);
+    if (stream === "index_ticks" && this.#source === "rest") highWaterMarks.raise("rest", key, newest);
+  }
+
+  /** Only index ticks have kept bars. */
+  #markStale(key: number, ts: Micros): void {
+    if (this.#table.stream === "index_ticks") markStale(this.#transaction, key, ts);
   }
 
   /** Enters rows that were written in the journal. */
   #record(key: number, first: Micros, last: Micros, tick?: CommittedTick): void {
     this.#transaction.journal.add(this.#table.stream, "rows", key, { from: first, to: last + 1 }, tick);
-  }
-
-  #finish(unchanged: number, outranked: number): WriteRecordsResult {
-    this.#flush();
-    addRowCount(this.#transaction, this.#table.stream, this.#inserted, this.#newestTs);
-    return {
-      inserted: this.#inserted,
-      changed: this.#changed,
-      unchanged: unchanged + this.#extraChanged,
-      extraChanged: this.#extraChanged,
-      outranked,
-    };
   }
 
   /** Inserts new ticks in ascending order, from whichever end of the columns is the oldest. */
@@ -177,14 +152,15 @@ class RowWriter<Row> {
     }
     flush();
     bars.finish();
-    for (const row of rare) this.#insert(key, tickAt(columns, row) as Row);
+    for (const row of rare) this.#insert(key, tickAt(columns, row) as Moment as Row);
   }
 
   #insert(key: number, record: Row, slot?: number): void {
-    const { stream, ts, encode } = this.#table;
-    this.#touched?.add(ts(record));
+    const { stream, encode } = this.#table;
+    const { ts } = record;
+    this.#markStale(key, ts);
     const openSlot = isParted(stream) ? this.#transaction.parts.openBase(this.#transaction.at) + key : key;
-    this.#pendingValues.push(slot ?? openSlot, ts(record));
+    this.#pendingValues.push(slot ?? openSlot, ts);
     encode(record, this.#source === "live" ? 1 : 0, this.#pendingValues);
     this.#pendingValues.push(this.#transaction.commit);
     if (this.#pendingValues.length === ROWS_PER_STATEMENT * this.#width) this.#flush();
@@ -194,9 +170,9 @@ class RowWriter<Row> {
     const { length } = this.#pendingValues;
     const rows = length / this.#width;
     if (rows === ROWS_PER_STATEMENT) {
-      this.#transaction.statement(getRowSql(this.#table).insertMany).run(...this.#pendingValues);
+      this.#transaction.statement(rowSql[this.#table.stream].insertMany).run(...this.#pendingValues);
     } else {
-      const one = this.#transaction.statement(getRowSql(this.#table).insertOne);
+      const one = this.#transaction.statement(rowSql[this.#table.stream].insertOne);
       for (let at = 0; at < length; at += this.#width)
         one.run(this.#pendingValues.slice(at, at + this.#width));
     }

@@ -1,5 +1,5 @@
 import type { Stream } from "../../model/streams.ts";
-import { formatTimestamp, MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
+import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { type StreamStateRow, streamStates } from "../schema/coverage.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
 import { eq } from "../sqlite/drizzle.ts";
@@ -49,34 +49,22 @@ export function addRowCount(transaction: Transaction, stream: Stream, added: num
   );
 }
 
-/** `error`: one line without secrets; null once the stream works again. */
-export function recordStreamError(transaction: Transaction, stream: Stream, error: string | null): void {
-  if (readStreamState(transaction, stream)?.lastError === error) return;
-  const lastErrorAt = error === null ? null : formatTimestamp(transaction.now);
-  recordStreamState(transaction, stream, { lastError: error, lastErrorAt });
+export interface StreamHealth {
+  readonly stream: Stream;
+  /** In one line, without secrets; null: healthy. */
+  readonly error: string | null;
+  readonly missingScopes: readonly string[];
 }
 
-/** A smaller change of the live offset is noise. */
-const MIN_OFFSET_CHANGE_MICROS = 50 * MICROS_PER_MS;
-
-/**
- * Whether it is new how much later the websocket stamps the stream's ticks than REST; null: not at all. `before`: what is known;
- * undefined: nothing of the stream is stored yet.
- */
-export function isNewOffset(before: Micros | null | undefined, offset: Micros | null): boolean {
-  if (before === undefined || before === offset) return false;
-  const minChange = Math.max(MIN_OFFSET_CHANGE_MICROS, Math.abs(before ?? 0) / 2);
-  return before === null || offset === null || Math.abs(offset - before) >= minChange;
-}
-
-export function recordMissingScopes(
-  transaction: Transaction,
-  stream: Stream,
-  scopes: readonly string[],
-): void {
-  const missingScopes = JSON.stringify([...scopes].sort());
-  if (readStreamState(transaction, stream)?.missingScopes !== missingScopes)
-    recordStreamState(transaction, stream, { missingScopes });
+/** Stored for `status`. */
+export function recordStreamHealth(transaction: Transaction, streams: readonly StreamHealth[]): void {
+  for (const { stream, error: lastError, missingScopes: scopes } of streams) {
+    const known = readStreamState(transaction, stream);
+    const lastErrorAt = lastError === null ? null : formatTimestamp(transaction.now);
+    const missingScopes = JSON.stringify([...scopes].sort());
+    if (known?.lastError !== lastError) recordStreamState(transaction, stream, { lastError, lastErrorAt });
+    if (known?.missingScopes !== missingScopes) recordStreamState(transaction, stream, { missingScopes });
+  }
 }
 
 /** Lookups are small enough to count at every refresh; the refresh time is their newest timestamp. */

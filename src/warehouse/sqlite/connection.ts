@@ -39,9 +39,6 @@ const writerPragmas = [
   ["busy_timeout", BUSY_TIMEOUT_MS],
 ] as const;
 
-/** First, so that the others can be set. */
-const writablePragmas = [["query_only", 0], ...writerPragmas] as const;
-
 const readerPragmas = (cacheKib: number) =>
   [
     ["query_only", 1],
@@ -134,37 +131,31 @@ export class Connection extends SqlRunner {
     return statement as Statement<Row>;
   }
 
+  /** What is wrong with the file, in one line; undefined: nothing. Reads all of it. */
+  findDamage(check: "quick_check" | "integrity_check" = "quick_check"): string | undefined {
+    const verdict = String(this.database.pragma(`${check}(1)`, { simple: true }));
+    return verdict === "ok" ? undefined : verdict.replaceAll(/\s+/g, " ");
+  }
+
   close(): void {
     this.#statements.clear();
     this.database.close();
   }
+
+  /** For `using`. */
+  [Symbol.dispose](): void {
+    this.close();
+  }
 }
 
 export function connectWriter(path: string): Connection {
-  return translateErrors(path, () => {
-    const database = new Database(path, { timeout: BUSY_TIMEOUT_MS });
-    return configureConnection(path, database, writerPragmas);
-  });
-}
-
-/**
- * Lets a connection that `openForInspection` opened write. Undefined if it is read-only; then it is closed. Every other connection
- * would parse the text of all views again.
- */
-export function promoteToWriter({ path, database }: Connection): Connection | undefined {
-  if (database.readonly) {
-    database.close();
-    return undefined;
-  }
-  return translateErrors(path, () => configureConnection(path, database, writablePragmas));
+  return translateErrors(path, () => connect(path, {}, writerPragmas));
 }
 
 /** A read-only connection. It never blocks the writer, and the writer never blocks it. */
 export function connectReader(path: string, cacheKib = READER_CACHE_KIB): Connection {
-  return translateErrors(path, () => {
-    const database = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-    return configureConnection(path, database, readerPragmas(cacheKib));
-  });
+  const options = { readonly: true, fileMustExist: true };
+  return translateErrors(path, () => connect(path, options, readerPragmas(cacheKib)));
 }
 
 /**
@@ -173,35 +164,32 @@ export function connectReader(path: string, cacheKib = READER_CACHE_KIB): Connec
  */
 export function openForInspection(path: string): Connection {
   const hasWal = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
-  const database = new Database(path, { readonly: hasWal, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
-  return configureConnection(path, database, readerPragmas(READER_CACHE_KIB));
+  return connect(path, { readonly: hasWal, fileMustExist: true }, readerPragmas(READER_CACHE_KIB));
 }
 
 /**
  * Closes the database if a pragma fails: SQLite shares the state of a file among all connections of the process, so a
  * connection left open would affect the next one.
  */
-function configureConnection(path: string, database: Database.Database, pragmas: Pragmas): Connection {
+function connect(
+  path: string,
+  options: Database.Options,
+  pragmas: readonly (readonly [string, string | number])[],
+): Connection {
+  const database = new Database(path, { ...options, timeout: BUSY_TIMEOUT_MS });
   try {
-    setPragmas(database, pragmas);
+    for (const [name, value] of pragmas) {
+      database.pragma(`${name} = ${value}`);
+      const actual = database.pragma(name, { simple: true });
+      if (actual !== value)
+        throw new Failure(`SQLite did not accept ${name} = ${value}: it is ${String(actual)}`, {
+          code: "pragma_refused",
+          remedy: "put the warehouse on a local file system",
+        });
+    }
     return new Connection(path, database);
   } catch (error) {
     database.close();
     throw error;
-  }
-}
-
-type Pragmas = readonly (readonly [string, string | number])[];
-
-function setPragmas(database: Database.Database, pragmas: Pragmas): void {
-  for (const [name, value] of pragmas) {
-    database.pragma(`${name} = ${value}`);
-    const actual = database.pragma(name, { simple: true });
-    if (actual !== value) {
-      throw new Failure(`SQLite did not accept ${name} = ${value}: it is ${String(actual)}`, {
-        code: "pragma_refused",
-        remedy: "put the warehouse on a local file system",
-      });
-    }
   }
 }

@@ -1,17 +1,15 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { LastCrash } from "../../model/status/warehouse-status.ts";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../../model/time.ts";
-import { replaceFile } from "./disk.ts";
+import { readJsonFile, replaceFile } from "./disk.ts";
 import type { KilledWriter } from "./writer-lock.ts";
 
 const MAX_LINE_LENGTH = 500;
 const RECENT_CRASH_MS = 7 * 86_400_000;
 
 /** A file beside the warehouse: it must be writable when the database is not. */
-function crashMarkerPath(path: string): string {
-  return `${path}.crash`;
-}
+const markerOf = (path: string) => `${path}.crash`;
 
 /** Call only while holding the writer lock. Ignores write errors, so that a bad disk cannot block the shutdown. */
 export function recordCrash(path: string, error: unknown, now: Micros): void {
@@ -22,7 +20,7 @@ export function recordCrash(path: string, error: unknown, now: Micros): void {
     line: text.replaceAll(/\s+/g, " ").slice(0, MAX_LINE_LENGTH),
   };
   try {
-    replaceFile(crashMarkerPath(path), JSON.stringify(crash));
+    replaceFile(markerOf(path), JSON.stringify(crash));
   } catch {}
 }
 
@@ -43,11 +41,7 @@ export function recordKilledWriter(path: string, { holder, sinceMs }: KilledWrit
 }
 
 export function readLastCrash(path: string): LastCrash | undefined {
-  try {
-    return JSON.parse(readFileSync(crashMarkerPath(path), "utf8")) as LastCrash;
-  } catch {
-    return undefined;
-  }
+  return readJsonFile(markerOf(path));
 }
 
 /** Human-readable output shows only recent crashes; JSON output shows older ones too. */

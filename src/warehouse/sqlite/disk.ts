@@ -134,6 +134,15 @@ export function replaceFile(file: string, text: string): void {
   renameSync(unfinished, file);
 }
 
+/** What a small file says; undefined: it cannot be read. */
+export function readJsonFile<T>(file: string): T | undefined {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as T;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Why no file can be created beside the warehouse, as a stop and the next start must: its open files do not show it. */
 export function findFolderFailure(path: string): Failure | undefined {
   const probe = `${path}.probe`;

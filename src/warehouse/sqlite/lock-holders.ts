@@ -1,16 +1,17 @@
 import { readFileSync, statSync } from "node:fs";
 
-/** The pids of other processes that hold a lock on the warehouse. */
+/**
+ * The pids of other processes that hold a lock on the warehouse: in a read transaction, because of which SQLite cannot truncate the
+ * part of the WAL that they still read, and in a write transaction.
+ */
 export interface LockHolders {
-  /** In a read transaction: SQLite cannot truncate the part of the WAL that they still read. */
   readonly readers: readonly number[];
-  /** In a write transaction. */
   readonly writers: readonly number[];
 }
 
-/**
- * The bytes of the `-shm` file that SQLite locks (see "WAL-Index File Format"): one for the writer, five for readers.
- */
+export const noHolders: LockHolders = { readers: [], writers: [] };
+
+/** The bytes of the `-shm` file that SQLite locks (see "WAL-Index File Format"): one for the writer, five for readers. */
 const WRITE_LOCK_BYTE = 120;
 const READ_LOCK_BYTES = { first: 123, last: 127 };
 
@@ -19,7 +20,7 @@ export function findLockHolders(path: string): LockHolders {
   const inode = statSync(`${path}-shm`, { throwIfNoEntry: false })?.ino;
   const readers = new Set<number>();
   const writers = new Set<number>();
-  if (inode === undefined) return { readers: [], writers: [] };
+  if (inode === undefined) return noHolders;
   for (const line of readKernelLocks().split("\n")) {
     // 1: POSIX  ADVISORY  READ 4711 fe:00:16506931 124 124
     const [, , , kind, pid, file, first, last] = line.trim().split(/\s+/);

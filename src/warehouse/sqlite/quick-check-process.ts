@@ -3,28 +3,23 @@ import { reportAndExit } from "../../runtime/child-process.ts";
 import { connectReader } from "./connection.ts";
 
 /** `unfinished`: the check timed out or failed before it found any damage. */
-export type QuickCheckResult =
-  | { readonly outcome: "sound" | "unfinished" }
-  | { readonly outcome: "damaged"; readonly finding: string };
+export interface QuickCheckResult {
+  readonly outcome: "sound" | "damaged" | "unfinished";
+  /** What is damaged. */
+  readonly finding?: string;
+}
 
 // Runs in its own process, which can be killed: better-sqlite3 cannot interrupt a running statement.
 function quickCheckFile(path: string): QuickCheckResult {
   try {
-    const connection = connectReader(path);
-    try {
-      const output = String(connection.database.pragma("quick_check(1)", { simple: true }));
-      return output === "ok"
-        ? { outcome: "sound" }
-        : { outcome: "damaged", finding: output.replaceAll(/\s+/g, " ") };
-    } finally {
-      connection.close();
-    }
+    using connection = connectReader(path);
+    const finding = connection.findDamage();
+    return finding === undefined ? { outcome: "sound" } : { outcome: "damaged", finding };
   } catch (error) {
     const finding = errorCode(error);
     // Any other error (permissions, memory) says nothing about the file.
-    return /^SQLITE_(CORRUPT|NOTADB)/.test(finding)
-      ? { outcome: "damaged", finding }
-      : { outcome: "unfinished" };
+    const isDamage = /^SQLITE_(CORRUPT|NOTADB)/.test(finding);
+    return isDamage ? { outcome: "damaged", finding } : { outcome: "unfinished" };
   }
 }
 

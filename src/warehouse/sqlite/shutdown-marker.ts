@@ -1,6 +1,6 @@
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { replaceFile, syncToDisk } from "./disk.ts";
+import { readJsonFile, replaceFile, syncToDisk } from "./disk.ts";
 
 /**
  * How the last writer left the file. `clean`: closed normally and unchanged since; `unclean`: killed, or changed by
@@ -23,12 +23,10 @@ interface ShutdownMarker {
  * A file beside the warehouse, so that it stays readable when the database is not. The writer removes it before its
  * first write, so a crash at any point leaves none; a missing marker means `unclean`.
  */
-function shutdownMarkerPath(path: string): string {
-  return `${path}.end`;
-}
+const markerOf = (path: string) => `${path}.end`;
 
 export function readLastShutdown(path: string): LastShutdown {
-  const marker = readShutdownMarker(path);
+  const marker = readJsonFile<ShutdownMarker>(markerOf(path));
   if (marker === undefined) return { kind: "unclean" };
   const isUnchanged = marker.files === fingerprintFiles(path).join("; ");
   if (marker.end === "clean") return { kind: isUnchanged ? "clean" : "unclean" };
@@ -44,7 +42,7 @@ export function readLastShutdown(path: string): LastShutdown {
  * shutdown.
  */
 export function expectedEpochOfNewWal(path: string): number | undefined {
-  const marker = readShutdownMarker(path);
+  const marker = readJsonFile<ShutdownMarker>(markerOf(path));
   if (marker?.end !== "clean" || marker.files === undefined) return undefined;
   const [database, wal] = fingerprintFiles(path);
   return marker.files.startsWith(`${database}; `) && wal !== "" && marker.files !== `${database}; ${wal}`
@@ -54,8 +52,8 @@ export function expectedEpochOfNewWal(path: string): number | undefined {
 
 /** Call before the first write. Returns after the removal is on disk. */
 export function removeShutdownMarker(path: string): void {
-  if (!statSync(shutdownMarkerPath(path), { throwIfNoEntry: false })) return;
-  rmSync(shutdownMarkerPath(path), { force: true });
+  if (!statSync(markerOf(path), { throwIfNoEntry: false })) return;
+  rmSync(markerOf(path), { force: true });
   syncToDisk(dirname(path));
 }
 
@@ -66,7 +64,7 @@ export function writeShutdownMarker(
   details: Pick<ShutdownMarker, "finding" | "epoch"> = {},
 ): void {
   const marker: ShutdownMarker = { end, files: fingerprintFiles(path).join("; "), ...details };
-  replaceFile(shutdownMarkerPath(path), JSON.stringify(marker));
+  replaceFile(markerOf(path), JSON.stringify(marker));
 }
 
 /** Writing to a file or replacing it changes its inode, size or modification time; reading does not. */
@@ -76,12 +74,4 @@ function fingerprintFiles(path: string): [database: string, wal: string] {
     return found && found.size > 0n ? `${found.ino} ${found.size} ${found.mtimeNs}` : "";
   };
   return [fingerprint(path), fingerprint(`${path}-wal`)];
-}
-
-function readShutdownMarker(path: string): ShutdownMarker | undefined {
-  try {
-    return JSON.parse(readFileSync(shutdownMarkerPath(path), "utf8")) as ShutdownMarker;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,60 +1,44 @@
-import { errorCode, exitCode, Failure, type FailureCode } from "../../model/failure.ts";
+import { type ExitCode, errorCode, exitCode, Failure, type FailureCode } from "../../model/failure.ts";
 import { findLockHolders } from "./lock-holders.ts";
+
+const notWritable =
+  /^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)|^(EACCES|EPERM|EROFS|ENOENT|ENOTDIR|EEXIST|EISDIR|ELOOP)$/;
 
 /** Turns an error of SQLite or the file system into a Failure with a remedy. Returns any other error unchanged. */
 export function toFailure(error: unknown, path: string): unknown {
   if (error instanceof Failure) return error;
   const code = errorCode(error);
-  if (code === "SQLITE_FULL" || code === "ENOSPC" || code === "EDQUOT") {
-    return new Failure(`the disk of ${path} is full`, {
-      code: "disk_full",
-      remedy: "free some space; the sync resumes automatically",
-      cause: error,
-    });
-  }
-  if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
+  const fail = (as: FailureCode, message: string, remedy: string, exit?: ExitCode) =>
+    new Failure(message, { code: as, remedy, cause: error, ...(exit && { exit }) });
+  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code))
+    return fail(
+      "disk_full",
+      `the disk of ${path} is full`,
+      "free some space; the sync resumes automatically",
+    );
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) {
     const { writers } = findLockHolders(path);
     const pids = writers.length > 0 ? ` (pid ${writers.join(", ")})` : "";
-    return new Failure(`another program${pids} holds the write lock of ${path}`, {
-      code: "db_locked",
-      remedy: "end its write transaction; readers do not block the writer",
-      cause: error,
-    });
+    const message = `another program${pids} holds the write lock of ${path}`;
+    return fail("db_locked", message, "end its write transaction; readers do not block the writer");
   }
   if (code === "SQLITE_IOERR_GETTEMPPATH") {
-    return new Failure("SQLite found no writable folder for temporary files", {
-      code: "no_temporary_files",
-      remedy: "set TMPDIR to a writable folder",
-      cause: error,
-    });
+    const message = "SQLite found no writable folder for temporary files";
+    return fail("no_temporary_files", message, "set TMPDIR to a writable folder");
   }
   // After a failed fsync the kernel may have dropped the dirty pages, and a second fsync may report success falsely.
   // Only a new process that recovers the WAL from disk knows what was written.
-  if (code.startsWith("SQLITE_IOERR") || code === "EIO") {
-    return new Failure(`the disk of ${path} failed to read or write (${code})`, {
-      code: "io_error",
-      remedy: "check the disk; the next start recovers what was committed",
-      cause: error,
-    });
+  if (/^(SQLITE_IOERR|EIO$)/.test(code)) {
+    const message = `the disk of ${path} failed to read or write (${code})`;
+    return fail("io_error", message, "check the disk; the next start recovers what was committed");
   }
-  if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB") {
-    return new Failure(`${path} is damaged (${code})`, {
-      code: "db_corrupt",
-      remedy: "restart: the damaged file is quarantined, never deleted, and a new one is filled",
-      cause: error,
-    });
+  if (/^SQLITE_(CORRUPT|NOTADB$)/.test(code)) {
+    const remedy = "restart: the damaged file is quarantined, never deleted, and a new one is filled";
+    return fail("db_corrupt", `${path} is damaged (${code})`, remedy);
   }
-  if (
-    /^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)|^(EACCES|EPERM|EROFS|ENOENT|ENOTDIR|EEXIST|EISDIR|ELOOP)$/.test(
-      code,
-    )
-  ) {
-    return new Failure(`${path} cannot be opened for writing (${code})`, {
-      code: "db_not_writable",
-      remedy: "create the directory, make this user its owner, and use a writable file system",
-      exit: exitCode.usage,
-      cause: error,
-    });
+  if (notWritable.test(code)) {
+    const remedy = "create the directory, make this user its owner, and use a writable file system";
+    return fail("db_not_writable", `${path} cannot be opened for writing (${code})`, remedy, exitCode.usage);
   }
   return error;
 }

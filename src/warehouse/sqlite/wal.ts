@@ -1,15 +1,8 @@
-import { statSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
 import { BUSY_TIMEOUT_MS, type Connection, JOURNAL_SIZE_LIMIT_BYTES } from "./connection.ts";
 import { createEmptyFile } from "./disk.ts";
-import { findLockHolders, type LockHolders } from "./lock-holders.ts";
+import { findLockHolders, noHolders } from "./lock-holders.ts";
 import { translateErrors } from "./sqlite-errors.ts";
-
-export interface TruncateWalResult {
-  readonly walBytes: number;
-  /** False: a reader still uses the WAL, which grows until that reader ends; or it is short. */
-  readonly isTruncated: boolean;
-  readonly holders: LockHolders;
-}
 
 export function readWalBytes(path: string): number {
   return statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
@@ -17,6 +10,11 @@ export function readWalBytes(path: string): number {
 
 /** The files that SQLite keeps beside a database in WAL mode. */
 export const walSuffixes = ["-wal", "-shm"] as const;
+
+/** Removes a closed database that nobody needs. */
+export function removeDatabase(path: string): void {
+  for (const suffix of ["", ...walSuffixes]) rmSync(path + suffix, { force: true });
+}
 
 /**
  * Creates empty `-wal` and `-shm` files beside a closed database. SQLite removes both on close, and a user who may not
@@ -62,7 +60,7 @@ export class WalCheckpointer {
 }
 
 /** Checkpoints the whole WAL and truncates it to zero bytes. If a reader blocks that, reports the lock holders. */
-export function truncateWal(connection: Connection): TruncateWalResult {
+export function truncateWal(connection: Connection) {
   const { database, path } = connection;
   const isBusy = translateErrors(path, () => {
     // Do not wait for readers: one may stay for an hour, and the writer has other work.
@@ -75,10 +73,11 @@ export function truncateWal(connection: Connection): TruncateWalResult {
     }
   });
   const isTruncated = isBusy === 0;
+  /** Not truncated: a reader still uses the WAL, which grows until that reader ends; or it is short. */
   return {
     walBytes: readWalBytes(path),
     isTruncated,
-    holders: isTruncated ? { readers: [], writers: [] } : findLockHolders(path),
+    holders: isTruncated ? noHolders : findLockHolders(path),
   };
 }
 
@@ -86,8 +85,8 @@ export function truncateWal(connection: Connection): TruncateWalResult {
  * Truncates a WAL that has grown because a reader blocked its checkpoints. A shorter one is overwritten in place: each checkpoint
  * writes every page that has changed since the last, so fewer checkpoints write less.
  */
-export function truncateLongWal(connection: Connection): TruncateWalResult {
+export function truncateLongWal(connection: Connection): ReturnType<typeof truncateWal> {
   const walBytes = readWalBytes(connection.path);
   if (walBytes >= JOURNAL_SIZE_LIMIT_BYTES) return truncateWal(connection);
-  return { walBytes, isTruncated: false, holders: { readers: [], writers: [] } };
+  return { walBytes, isTruncated: false, holders: noHolders };
 }

@@ -1,4 +1,4 @@
-import { hasHistory, type RowStream, type Stream } from "../../model/streams.ts";
+import { hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { newestRow } from "./row-parts.ts";
@@ -11,9 +11,8 @@ export class HighWaterMarks {
   /** The last hour of each series whose kept bar is known to be stale: see kept-bars.ts. */
   readonly staleHours = new Map<number, Micros>();
   readonly #connection: Connection;
-  readonly #marks = new Map<Stream, Map<number, Micros>>();
-  /** The newest row from REST of each series of ticks, or a later time. */
-  readonly #restMarks = new Map<number, Micros>();
+  /** By stream; `rest`: the newest row from REST of each series of ticks, or a later time. */
+  readonly #marks = new Map<RowStream | "rest", Map<number, Micros>>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -21,47 +20,34 @@ export class HighWaterMarks {
 
   /** Whether nothing is stored or settled at `ts` or later. */
   isAbove(stream: RowStream, key: number, ts: Micros): boolean {
-    let marks = this.#marks.get(stream);
-    if (!marks) {
-      marks = new Map();
-      this.#marks.set(stream, marks);
-    }
-    let mark = marks.get(key);
-    if (mark === undefined) {
-      mark = this.#readMark(stream, key);
-      marks.set(key, mark);
-    }
-    return ts > mark;
+    return ts > this.#find(stream, key, () => this.#readMark(stream, key));
   }
 
-  /** Call after something was stored or settled at `ts`. */
-  raise(stream: Stream, key: number, ts: Micros): void {
+  /** Whether REST has stored no tick at `ts` or later. */
+  isAboveRest(series: number, ts: Micros): boolean {
+    const sql = "SELECT ts FROM index_tick_rows WHERE series = ? AND source = 0 ORDER BY ts DESC LIMIT 1";
+    return ts > this.#find("rest", series, () => this.#connection.findValue<Micros>(sql, [series]));
+  }
+
+  /** Call after something was stored or settled at `ts`; `rest`: after REST has stored a tick there. */
+  raise(stream: RowStream | "rest", key: number, ts: Micros): void {
     const marks = this.#marks.get(stream);
     const mark = marks?.get(key);
     if (mark !== undefined && mark < ts) marks?.set(key, ts);
   }
 
-  /** Whether REST has stored no tick at `ts` or later. */
-  isAboveRest(series: number, ts: Micros): boolean {
-    let mark = this.#restMarks.get(series);
-    if (mark === undefined) {
-      const sql = "SELECT ts FROM index_tick_rows WHERE series = ? AND source = 0 ORDER BY ts DESC LIMIT 1";
-      mark = this.#connection.findValue<Micros>(sql, [series]) ?? Number.NEGATIVE_INFINITY;
-      this.#restMarks.set(series, mark);
-    }
-    return ts > mark;
-  }
-
-  /** Call after REST has stored a tick at `ts`. */
-  raiseRest(key: number, ts: Micros): void {
-    const mark = this.#restMarks.get(key);
-    if (mark !== undefined && mark < ts) this.#restMarks.set(key, ts);
-  }
-
   clear(): void {
     this.#marks.clear();
-    this.#restMarks.clear();
     this.staleHours.clear();
+  }
+
+  #find(stream: RowStream | "rest", key: number, read: () => Micros | undefined): Micros {
+    const known = this.#marks.get(stream)?.get(key);
+    if (known !== undefined) return known;
+    const mark = read() ?? Number.NEGATIVE_INFINITY;
+    const marks = this.#marks.get(stream) ?? new Map<number, Micros>();
+    this.#marks.set(stream, marks.set(key, mark));
+    return mark;
   }
 
   #readMark(stream: RowStream, key: number): Micros {

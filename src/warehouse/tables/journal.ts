@@ -29,17 +29,13 @@ const HOUR = 3600 * MICROS_PER_SECOND;
 /** Neighbouring keys share an entry if all their rows are within this: less than a poll's interval, which a reader would read too. */
 const MAX_SHARED_RANGE = 10 * MICROS_PER_SECOND;
 
-interface JournalLimits {
-  /** Older entries than these are combined, so many at once. */
-  readonly recent: number;
-  readonly combined: number;
-  /** A reader that is further behind has to compare everything: the oldest are deleted, so many at once. */
-  readonly all: number;
-  readonly pruned: number;
-}
-
 /** With 1,500 series that are followed live: a quarter of an hour, and some weeks in 15 MB. */
-const usualLimits: JournalLimits = { recent: 50_000, combined: 40_000, all: 500_000, pruned: 50_000 };
+const usualLimits = {
+  /** Older entries than these are combined, so many at once. */
+  ...{ recent: 50_000, combined: 40_000 },
+  /** A reader that is further behind has to compare everything: the oldest are deleted, so many at once. */
+  ...{ all: 500_000, pruned: 50_000 },
+};
 
 interface JournalState {
   /** The last entry. */
@@ -62,7 +58,7 @@ export class Journal {
   readonly #connection: Connection;
   readonly #changes = new Map<string, ChangedRanges>();
   #ticks: CommittedTick[] = [];
-  readonly #limits: JournalLimits;
+  readonly #limits: typeof usualLimits;
   #state: JournalState | undefined;
 
   constructor(connection: Connection, limits = usualLimits) {

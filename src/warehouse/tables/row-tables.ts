@@ -11,25 +11,14 @@ import type { Transaction } from "./transaction.ts";
 
 export type SqlValue = number | string | null;
 
-/** How the records of one stream become rows of its table: key, `ts`, the columns below, in this order. */
-export interface RowTable<Row> {
-  readonly stream: RowStream;
-  readonly table: string;
-  /** What the writer changes: `table`, or the table below that view (row-parts.ts). */
-  readonly storedTable: string;
-  readonly keyColumn: string;
-  /** The columns after key and `ts`: the decimals, the others, `details`. */
-  readonly columns: readonly string[];
-  /** How many of `columns`, from the first, are decimals. */
-  readonly decimals: number;
-  /** The position of `source` in `columns`; -1 for streams without a live feed. */
-  readonly sourceAt: number;
-  /** Where earlier versions are kept. */
-  readonly pastTable: string;
+/** What every row has. */
+export interface Moment {
+  readonly ts: Micros;
+}
+
+/** How the records of one stream become rows of its table: key, `ts`, the columns, in this order. */
+export interface RowTable<Row extends Moment> extends ReturnType<typeof deriveFromStream> {
   key(transaction: Transaction, record: Row): number;
-  ts(record: Row): Micros;
-  /** Appends the values of `columns`. `source`: 0 REST, 1 live. */
-  encode(record: Row, source: number, values: SqlValue[]): void;
   /** The plain records in columns; appends the others to `others`. */
   collectPlain?(records: readonly Row[], others: Row[]): TickColumns;
   /** The name that the record gives its series. */
@@ -46,7 +35,7 @@ export function rowColumns(stream: RowStream): readonly Column[] {
 }
 
 /** The properties of a row table that follow from the stream table. */
-function deriveFromStream<S extends RowStream>(stream: S) {
+function deriveFromStream(stream: RowStream) {
   const stored = rowColumns(stream);
   const decimals = stored.filter(({ type }) => type === "decimal");
   const names = stored.map(({ name }) => name);
@@ -54,13 +43,17 @@ function deriveFromStream<S extends RowStream>(stream: S) {
   return {
     stream,
     table,
+    /** What the writer changes: `table`, or the table below that view (row-parts.ts). */
     storedTable: storedTable(stream),
+    /** Where earlier versions are kept. */
     pastTable: pastTable(stream),
     keyColumn: keyColumns[dictionary],
-    columns: [...names, "details"],
+    /** The columns after key and `ts`: the decimals, the others, `details`. */
+    columns: [...names, "details"] as readonly string[],
+    /** How many of `columns`, from the first, are decimals. */
     decimals: decimals.length,
+    /** The position of `source` in `columns`; -1 for streams without a live feed. */
     sourceAt: names.indexOf("source"),
-    ts: (record: { readonly ts: Micros }) => record.ts,
     encode: encoder(decimals, stored.slice(decimals.length)),
   };
 }
@@ -72,7 +65,7 @@ interface AnyRecord {
 }
 
 /**
- * The text in `details` is always the same for the same content, so that texts can be compared: exact digits in the order
+ * Appends the values of the columns. `source`: 0 REST, 1 live. The text in `details` is always the same for the same content, so that texts can be compared: exact digits in the order
  * of the columns, then `quality`, then `extra`.
  */
 function encoder(decimals: readonly Column[], others: readonly Column[]) {
@@ -136,6 +129,13 @@ export const rowTables: { readonly [S in RowStream]: RowTable<StreamRecords[S]> 
   },
 };
 
+/** The values of the table's columns. `source`: 0 REST, 1 live. */
+export function encodeRow<Row extends Moment>(table: RowTable<Row>, record: Row, source = 0): SqlValue[] {
+  const values: SqlValue[] = [];
+  table.encode(record, source, values);
+  return values;
+}
+
 /** What a row has beside its key: `ts`, the columns of the stream, and the commits that wrote and confirmed it. */
 export function storedColumns(stream: RowStream): readonly string[] {
   const { columns, sourceAt } = rowTables[stream];
@@ -158,8 +158,8 @@ export function formatExact(real: number | null, digits?: string): string | null
  * Whether two rows of the same timestamp have the same figures. Ignores what only one source sends: unknown fields
  * (`extra`), quality flags, and `last_moved`, which the websocket omits.
  */
-export function hasSameValues<Row>(
-  table: RowTable<Row>,
+export function hasSameValues(
+  table: Pick<RowTable<never>, "columns">,
   before: readonly SqlValue[],
   after: readonly SqlValue[],
 ): boolean {

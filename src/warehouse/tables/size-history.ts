@@ -24,11 +24,9 @@ export function estimateDaysUntilFull(samples: readonly SizeSample[], free: numb
   const first = samples[0];
   const last = samples.at(-1);
   if (!first || !last || last.at - first.at < MIN_HISTORY_MICROS) return undefined;
-  const slopes: number[] = [];
-  samples.forEach((later, index) => {
-    for (const earlier of samples.slice(0, index)) {
-      if (later.at > earlier.at) slopes.push((later.bytes - earlier.bytes) / (later.at - earlier.at));
-    }
+  const slopes = samples.flatMap((later, at) => {
+    const earlier = samples.slice(0, at).filter((each) => each.at < later.at);
+    return earlier.map((each) => (later.bytes - each.bytes) / (later.at - each.at));
   });
   slopes.sort((a, b) => a - b);
   const middle = slopes.length / 2;

@@ -6,7 +6,7 @@ import { runProgram } from "../../../src/cli/program.ts";
 import { Failure } from "../../../src/model/failure.ts";
 import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { recordClockSkew } from "../../../src/warehouse/coverage/targets.ts";
-import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
+import { recordStreamHealth } from "../../../src/warehouse/rows/stream-stats.ts";
 import { recordCrash } from "../../../src/warehouse/sqlite/crash-marker.ts";
 import { recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
 import { recordSize } from "../../../src/warehouse/tables/size-history.ts";
@@ -29,8 +29,10 @@ describe("mds-sync status", () => {
   it("shows every stream on 80 columns, also while a writer is open", async () => {
     const path = createWarehouse((transaction) => {
       standardContent(transaction);
-      recordStreamError(transaction, "ohlcv", "/ohlcv failed at the service (503)");
-      recordMissingScopes(transaction, "exchange_ticks", ["read:exchange-ticker"]);
+      recordStreamHealth(transaction, [
+        { stream: "ohlcv", error: "/ohlcv failed at the service (503)", missingScopes: [] },
+        { stream: "exchange_ticks", error: null, missingScopes: ["read:exchange-ticker"] },
+      ]);
     });
     const writer = openForWriting(path);
     onTestFinished(() => writer.close());

@@ -74,16 +74,6 @@ it("properties that this version does not know are counted, of every page", () =
   ]);
 });
 
-it("each lookup has its own table", () => {
-  const { commit, query } = openLookups();
-  commit({ stream: "assets" }, [asset("btc"), asset("usd")]);
-  commit({ stream: "markets" }, [{ id: "m1", baseAssetId: "btc", quoteAssetId: "usd" }]);
-  const kraken = { id: "kraken", name: "Kraken", status: "ACTIVE", markets: [], symbols: [] };
-  commit({ stream: "exchanges" }, [kraken]);
-  expect(query("SELECT id, pair FROM markets")).toEqual([{ id: "m1", pair: "btc/usd" }]);
-  expect(query("SELECT id, name FROM exchanges")).toEqual([{ id: "kraken", name: "Kraken" }]);
-});
-
 it("a list of contracts is about one type on one exchange: it delists no others", async () => {
   const { commit, query, anHour } = openLookups();
   const contract = (id: string, exchangeId: string) => ({ id, exchangeId, marketId: "m", exchangeName: id });
@@ -124,9 +114,20 @@ it("a service is that of the warehouse by its assets, on whichever page, whereve
   expect(query("SELECT DISTINCT stream FROM service_ids")).toEqual([{ stream: "assets" }]);
 });
 
-it("a list from a cache delists nothing", () => {
-  const { commitCached, commit } = openLookups();
-  const many = Array.from({ length: 20 }, (_, i) => asset(`a${i}`));
-  commit({ stream: "assets" }, many);
-  for (let run = 0; run < 9; run++) expect(commitCached(many.slice(1)).delisted).toBe(0);
+it("B16: a list from a cache adds new entries, and neither changes a status nor counts a missing entry", () => {
+  const { commitCached, commit, query } = openLookups();
+  commit({ stream: "assets" }, [asset("BTC", "INACTIVE"), asset("ETH")]);
+  for (let run = 0; run < 9; run++) {
+    const result = commitCached([asset("BTC"), asset("OLD")]);
+    expect(result).toMatchObject({ added: run === 0 ? 1 : 0, changed: 0, delisted: 0 });
+  }
+  const assets = query("SELECT id || ' ' || status FROM assets WHERE delisted_at IS NULL ORDER BY id");
+  expect(assets.flatMap(Object.values)).toEqual(["BTC INACTIVE", "ETH ACTIVE", "OLD ACTIVE"]);
+  expect(query("SELECT * FROM status_changes")).toEqual([]);
+  expect(
+    commit(
+      { stream: "assets" },
+      ["BTC", "ETH", "OLD"].map((id) => asset(id)),
+    ),
+  ).toMatchObject({ changed: 1 });
 });

@@ -1,9 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  commitBlockedReason,
-  commitStreamHealth,
-  optimizeDatabase,
-} from "../../../src/ingest/commit/maintenance.ts";
+import { commitBlockedReason, optimizeDatabase } from "../../../src/ingest/commit/maintenance.ts";
 import { commitTargets } from "../../../src/ingest/commit/targets.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import {
@@ -13,12 +9,9 @@ import {
   recordRecheck,
 } from "../../../src/warehouse/coverage/rechecks.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
-import {
-  readClockSkew,
-  recordClockSkew,
-  recordRequestRate,
-} from "../../../src/warehouse/coverage/targets.ts";
+import { recordRequestRate } from "../../../src/warehouse/coverage/targets.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
+import { recordStreamHealth } from "../../../src/warehouse/rows/stream-stats.ts";
 import { readJobRuns, recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
 import { readSizeSamples, recordSize } from "../../../src/warehouse/tables/size-history.ts";
 import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
@@ -76,12 +69,6 @@ describe("the maintenance of the ledger", () => {
     for (const other of [{ exchangeId: "okx" }, { derivativeType: "futures" }, { day: "2026-03-02" }])
       expect(hasNoContracts(warehouse.connection, { ...entry, ...other })).toBe(false);
   });
-
-  it("stores the service's clock skew, which the views add to the time", () => {
-    const warehouse = openWithTarget();
-    warehouse.transaction((t) => recordClockSkew(t, -2_500_000.4));
-    expect(readClockSkew(warehouse.connection)).toBe(-2_500_000);
-  });
 });
 
 describe("the maintenance by the daemon", () => {
@@ -93,7 +80,7 @@ describe("the maintenance by the daemon", () => {
       return [found?.last_error ?? null, found?.last_error_at ?? null, found?.missing_scopes];
     };
     warehouse.transaction((t) =>
-      commitStreamHealth(t, [
+      recordStreamHealth(t, [
         { stream: "index_ticks", error: "HTTP 500", missingScopes: [] },
         { stream: "ohlcv", error: null, missingScopes: ["read:ohlcv"] },
       ]),
@@ -101,7 +88,7 @@ describe("the maintenance by the daemon", () => {
     expect(health("index_ticks")).toEqual(["HTTP 500", "2026-03-01T12:00:00.000000Z", []]);
     expect(health("ohlcv")).toEqual([null, null, ["read:ohlcv"]]);
     warehouse.transaction((t) =>
-      commitStreamHealth(t, [{ stream: "index_ticks", error: null, missingScopes: [] }]),
+      recordStreamHealth(t, [{ stream: "index_ticks", error: null, missingScopes: [] }]),
     );
     expect(health("index_ticks")).toEqual([null, null, []]);
     expect(health("ohlcv")).toEqual([null, null, ["read:ohlcv"]]);

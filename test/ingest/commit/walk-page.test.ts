@@ -1,12 +1,7 @@
 import { describe, expect, it } from "vitest";
-import {
-  commitPage,
-  coverageSql,
-  gap,
-  onlyPage,
-  startIngest,
-  wholeCoverage,
-} from "../../support/ingest/ingest-harness.ts";
+import { commitLostRanges } from "../../../src/ingest/commit/maintenance.ts";
+import { commitNotFound } from "../../../src/ingest/commit/walk-page.ts";
+import { coverageSql, gap, onlyPage, wholeCoverage } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
 import {
   at,
@@ -21,11 +16,11 @@ import { tick } from "../../support/warehouse/records.ts";
 import { storeTicks, writeTicks } from "../../support/warehouse/write-records.ts";
 
 describe("a page with records from the future", () => {
-  it("H11: proves its range, even if most of its records are from the future", async () => {
-    const { ingest, query } = await startIngest();
+  it("H11: proves its range, even if most of its records are from the future", () => {
+    const { commit, query } = openPages();
     const ahead = makeTicks(at("13:00:00"), at("16:00:00"));
     const page = { ...tickPage([...ahead, ...makeTicks(gap.from, gap.to)]), asOf: at("12:02:00") / 1000 };
-    expect(await commitPage(ingest, onlyPage, page)).toMatchObject({
+    expect(commit(page)).toMatchObject({
       rejected: ahead.length,
       alarm: undefined,
       isComplete: true,
@@ -37,56 +32,53 @@ describe("a page with records from the future", () => {
     // One period ahead is not the future: a record may be stamped at the end of its period.
     const head = { from: gap.to, to: at("13:00:00") };
     const next = { ...tickPage([{ ts: at("13:05:00") }]), asOf: at("13:00:00") / 1000 };
-    await commitPage(ingest, { ...onlyPage, position: { gap: head, provenFrom: head.to } }, next);
+    commit(next, { position: { gap: head, provenFrom: head.to } });
     expect(query("SELECT count(*) AS n FROM index_ticks WHERE time LIKE '%13:05:00%'")).toEqual([{ n: 1 }]);
   });
 });
 
 describe("a page that has a live tick at a slightly other moment", () => {
-  it("H4: replaces the preview, and withdraws a second one into revisions", async () => {
-    const { ingest, query } = await startIngest();
+  it("H4: replaces the preview, and withdraws a second one into revisions", () => {
+    const { commit, query, receive } = openPages();
     const [tick] = makeTicks(at("11:00:00"), at("11:00:30"));
     if (!tick) throw new Error("no tick");
     const live = [{ ts: tick.ts + 137_000 }, { ts: tick.ts + 3 * SECOND }];
-    await ingest.call("commitLiveMessages", live.map(liveMessage));
-    const commit = await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
-    expect(commit).toMatchObject({ isComplete: true, withdrawn: 1, learnedOffset: 137_000 });
+    receive(...live.map(liveMessage));
+    const result = commit(tickPage(makeTicks(gap.from, gap.to)));
+    expect(result).toMatchObject({ isComplete: true, withdrawn: 1, learnedOffset: 137_000 });
     expect(query("SELECT ts FROM revisions")).toEqual([{ ts: tick.ts + 3 * SECOND }]);
     expect(query("SELECT count(*) AS n FROM index_ticks")).toEqual([{ n: 240 }]);
   });
 
-  it("H4: tells the offset once, and forgets it when the websocket agrees with REST", async () => {
-    const { ingest, query } = await startIngest();
+  it("H4: tells the offset once, and forgets it when the websocket agrees with REST", () => {
+    const { commit, query, receive } = openPages();
     const offset = () => query("SELECT live_offset FROM stream_states")[0]?.live_offset;
-    const confirm = async (from: string, to: string, skew: number) => {
+    const confirm = (from: string, to: string, skew: number) => {
       const range = { from: at(from), to: at(to) };
       const ticks = makeTicks(range.from, range.to);
-      await ingest.call(
-        "commitLiveMessages",
-        ticks.map(({ ts }) => liveMessage({ ts: ts + skew })),
-      );
+      receive(...ticks.map(({ ts }) => liveMessage({ ts: ts + skew })));
       const position = { gap: range, provenFrom: range.to };
       const below = makeTicks(range.from - 60 * SECOND, range.to);
-      return commitPage(ingest, { ...onlyPage, position }, tickPage(below, "more"));
+      return commit(tickPage(below, "more"), { position });
     };
-    expect(await confirm("10:00:00", "10:10:00", 137_000)).toMatchObject({ learnedOffset: 137_000 });
-    expect(await confirm("10:10:00", "10:20:00", 150_000)).toMatchObject({ learnedOffset: undefined });
+    expect(confirm("10:00:00", "10:10:00", 137_000)).toMatchObject({ learnedOffset: 137_000 });
+    expect(confirm("10:10:00", "10:20:00", 150_000)).toMatchObject({ learnedOffset: undefined });
     expect(offset()).toBe(137_000);
-    expect(await confirm("10:20:00", "10:30:00", 0)).toMatchObject({ learnedOffset: undefined });
+    expect(confirm("10:20:00", "10:30:00", 0)).toMatchObject({ learnedOffset: undefined });
     expect(offset()).toBeNull();
     expect(query("SELECT * FROM revisions")).toEqual([]);
   });
 });
 
 describe("a pending withdrawal", () => {
-  it("H5: ends when its range leaves the window, or the index is not found", async () => {
+  it("H5: ends when its range leaves the window, or the index is not found", () => {
     for (const end of ["aged out", "not found"]) {
-      const { ingest, query } = await startIngest();
+      const { commit, query, warehouse } = openPages();
       const rows = makeTicks(gap.from, gap.to);
       const page = { ...onlyPage, confirmation: { answers: 2, over: 0 } };
-      await commitPage(ingest, page, tickPage(rows));
-      const commit = await commitPage(ingest, page, tickPage(rows.toSpliced(100, 100)));
-      expect(commit).toMatchObject({ pending: [{ kind: "withdrawn", rows: 100 }] });
+      commit(tickPage(rows), page);
+      const result = commit(tickPage(rows.toSpliced(100, 100)), page);
+      expect(result).toMatchObject({ pending: [{ kind: "withdrawn", rows: 100 }] });
       const key = { stream: "index_ticks", series: 1 } as const;
       if (end === "aged out") {
         const lost = {
@@ -102,11 +94,11 @@ describe("a pending withdrawal", () => {
           ...{ unconfirmed: [], unconfirmedReason: "", claims: [], blockedReason: null },
           ...{ agedOut: [gap], serviceWindow: 1 },
         };
-        await ingest.call("commitLostRanges", [lost]);
+        warehouse.transaction((t) => commitLostRanges(t, [lost]));
       } else {
         const { timing } = onlyPage;
         const answer = { key, indexType: "GWA", range: gap, timing, confirmation: { answers: 1, over: 0 } };
-        await ingest.call("commitNotFound", answer);
+        warehouse.transaction((t) => commitNotFound(t, answer));
       }
       expect(query("SELECT kind FROM pending_claims WHERE accepted_at IS NULL")).toEqual([]);
     }
@@ -160,7 +152,8 @@ describe("a page of a walk", () => {
 
 describe("live ticks above the newest record of a page", () => {
   /** Where the range ends that a page with records up to 11:50:00 proves, in microseconds after that. */
-  function provenTo(liveAt: number, { asOf = "12:01:00", isFirst = true, newest = "11:50:00" } = {}) {
+  function provenTo(liveAt: number, { asOf = "12:01:00", isFirst = true }) {
+    const newest = "11:50:00";
     const { commit, warehouse } = openPages();
     storeTicks(warehouse, [tick(at(newest) + liveAt, "1")], "live");
     const rows = makeTicks(gap.from - 30 * SECOND, at(newest) + 1);
@@ -170,19 +163,17 @@ describe("live ticks above the newest record of a page", () => {
     return proven && proven.to - at(newest);
   }
 
-  it("are not in REST yet: the page proves only up to that record", () => {
-    // Up to a quarter of the settle delay after it, a tick is that record, stamped by another clock.
-    expect(provenTo(15 * SECOND)).toBe(30 * SECOND);
-    expect(provenTo(15 * SECOND + 1)).toBe(1);
-    expect(provenTo(29 * SECOND)).toBe(1);
-    // Above the proven range they prove nothing.
-    expect(provenTo(30 * SECOND)).toBe(30 * SECOND);
-  });
-
-  it("count for an hour, and on the first page of a walk only", () => {
-    expect(provenTo(20 * SECOND, { asOf: "12:50:19" })).toBe(1);
-    expect(provenTo(20 * SECOND, { asOf: "12:50:20" })).toBe(30 * SECOND);
-    expect(provenTo(20 * SECOND, { isFirst: false })).toBe(300 * SECOND);
+  // Up to a quarter of the settle delay after it, a tick is that record, stamped by another clock.
+  it.each([
+    ["is that record", 15 * SECOND, {}, 30 * SECOND],
+    ["is not in REST yet: the page proves only up to that record", 15 * SECOND + 1, {}, 1],
+    ["at the end of what it proves is not in REST either", 29 * SECOND, {}, 1],
+    ["above that proves nothing", 30 * SECOND, {}, 30 * SECOND],
+    ["counts for an hour", 20 * SECOND, { asOf: "12:50:19" }, 1],
+    ["does not count for longer", 20 * SECOND, { asOf: "12:50:20" }, 30 * SECOND],
+    ["counts on the first page of a walk only", 20 * SECOND, { isFirst: false }, 300 * SECOND],
+  ])("%s", (_, liveAt, more, proven) => {
+    expect(provenTo(liveAt, more)).toBe(proven);
   });
 
   it("leave nothing proven of a page without records", () => {

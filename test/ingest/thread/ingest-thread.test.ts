@@ -12,7 +12,7 @@ import {
   startIngestThread,
   wholeCoverage,
 } from "../../support/ingest/ingest-harness.ts";
-import { at, btc, jsonBody, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
+import { at, liveMessage, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 describe("a page of a walk", () => {
@@ -34,86 +34,6 @@ describe("a page of a walk", () => {
     const sql = "SELECT time, price, price_exact, volume_exact FROM index_ticks ORDER BY ts DESC LIMIT 1";
     const newest = ["2026-03-01T11:59:30.000000Z", 60370, "60370", "12.5"];
     expect(query(sql).map(Object.values)).toEqual([newest]);
-  });
-
-  it("changes nothing when it is committed again", async () => {
-    const { ingest, query } = await startIngest();
-    const rows = makeTicks(gap.from, gap.to);
-    await commitPage(ingest, onlyPage, tickPage(rows));
-    const again = await commitPage(ingest, onlyPage, tickPage(rows));
-    expect(again.written).toMatchObject({ inserted: 0, changed: 0, unchanged: 240, outranked: 0 });
-    expect(query(coverageSql)).toEqual(wholeCoverage);
-    expect(query("SELECT * FROM revisions")).toEqual([]);
-  });
-
-  it("settles as empty the range below the oldest record, and a gap without records", async () => {
-    const { ingest, query } = await startIngest();
-    await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to)));
-    const nothing = { ...tickPage([]), asOf: (at("12:00:00") + 86_400 * SECOND) / 1000 };
-    await commitPage(ingest, { ...onlyPage, series: { ...btc, indexId: "none" } }, nothing);
-    const times = "substr(from_time, 12, 5), substr(to_time, 12, 5)";
-    const coverage = query(`SELECT index_id, ${times}, proof FROM coverage ORDER BY 1, 2`);
-    expect(coverage.map(Object.values)).toEqual([
-      ["btc-id", "10:00", "11:00", "empty"],
-      ["btc-id", "11:00", "12:00", "rows"],
-      ["none", "10:00", "12:00", "empty"],
-    ]);
-  });
-
-  it("that is malformed commits nothing and can be retried", async () => {
-    const { ingest, query } = await startIngest();
-    for (const content of ["<html>", { status: "OK" }, { content: "x" }, []]) {
-      const commit = commitPage(ingest, onlyPage, jsonBody(content));
-      await expect(commit).rejects.toMatchObject({ code: "no_list", family: "retry" });
-    }
-    const truncated = tickPage(makeTicks(gap.from, gap.to));
-    const cut = { ...truncated, bytes: truncated.bytes.slice(0, -20) };
-    await expect(commitPage(ingest, onlyPage, cut)).rejects.toMatchObject({ code: "malformed_body" });
-    expect([query("SELECT * FROM index_ticks"), query(coverageSql)]).toEqual([[], []]);
-  });
-
-  it("replaces a corrected row and stores the old one as a revision", async () => {
-    const { ingest, query } = await startIngest();
-    await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
-    const corrected = makeTicks(gap.from, gap.to).map((row) =>
-      row.ts === at("11:00:00") ? { ...row, price: "1.5" } : row,
-    );
-    const commit = await commitPage(ingest, onlyPage, tickPage(corrected));
-    expect(commit.written).toMatchObject({ changed: 1, unchanged: 239 });
-    const [revision] = query("SELECT time, before, after FROM revisions");
-    expect(revision?.time).toBe("2026-03-01T11:00:00.000000Z");
-    expect(JSON.parse(String(revision?.before))).toMatchObject({ price: "60800" });
-    expect(JSON.parse(String(revision?.after))).toMatchObject({ price: "1.5" });
-  });
-
-  it("withdraws a stored row that it lacks, but not many at once", async () => {
-    const { ingest, query } = await startIngest();
-    const rows = makeTicks(gap.from, gap.to);
-    await commitPage(ingest, onlyPage, tickPage(rows));
-    const without = rows.filter(({ ts }) => ts !== at("11:00:00"));
-    const commit = await commitPage(ingest, onlyPage, tickPage(without));
-    expect(commit).toMatchObject({ withdrawn: 1, alarm: undefined });
-    const revision = { time: "2026-03-01T11:00:00.000000Z", after: null };
-    expect(query("SELECT time, after FROM revisions")).toEqual([revision]);
-
-    const page = { ...onlyPage, confirmation: { answers: 3, over: 0 } };
-    const few = await commitPage(ingest, page, tickPage(rows.toSpliced(100, 139)));
-    expect(few).toMatchObject({ withdrawn: 0, pending: [{ rows: 138, answers: 1 }], alarm: undefined });
-    // The page proves only what lies between its own records, and no empty range.
-    expect(query("SELECT substr(from_time, 12, 8) AS since, proof FROM coverage")).toEqual([
-      { since: "10:00:00", proof: "rows" },
-      { since: "11:10:00", proof: "rows" },
-    ]);
-    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 239 }]);
-  });
-
-  it("never withdraws the previous page's oldest record", async () => {
-    const { ingest, query } = await startIngest();
-    const first = await commitPage(ingest, onlyPage, tickPage(makeTicks(at("11:00:00"), gap.to), "more"));
-    const position = { gap: gap, provenFrom: first.proven?.from ?? 0 };
-    const rest = tickPage(makeTicks(gap.from, at("11:00:00")));
-    expect(await commitPage(ingest, { ...onlyPage, position }, rest)).toMatchObject({ withdrawn: 0 });
-    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
   });
 
   it("does not end a walk because of a stray record from 1970", async () => {
@@ -163,16 +83,6 @@ describe("live ticks", () => {
       { revisions: 2, withdrawn: 1 },
     ]);
   });
-
-  it("never overwrite a row that REST has settled", async () => {
-    const { ingest, query } = await startIngest();
-    await commitPage(ingest, onlyPage, tickPage(makeTicks(gap.from, gap.to)));
-    const live = await ingest.call("commitLiveMessages", [liveMessage({ ts: at("11:00:00"), price: "9" })]);
-    expect(live.indexTicks).toMatchObject({ outranked: 1, changed: 0 });
-    expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:00:00%'")).toEqual([
-      { price_exact: "60800" },
-    ]);
-  });
 });
 
 describe("a snapshot", () => {
@@ -203,7 +113,7 @@ describe("a snapshot", () => {
 describe("the thread", () => {
   it("rejects a second writer with one line and exit code 75", async () => {
     const { path } = await startIngestThread();
-    const second = IngestThread.start({ path, clock: new ManualClock(), log: silentLog });
+    const second = new IngestThread({ path, clock: new ManualClock(), log: silentLog }).start();
     const failure = (await second.catch((error: unknown) => error)) as Failure;
     expect(failure).toMatchObject({ name: "Failure", exit: 75 });
     expect(failure.summary).not.toContain("\n");

@@ -65,16 +65,9 @@ const hours = [0, 1, 2].map((n) => ({
   from: gap.to - (n + 1) * 3600 * SECOND,
   to: gap.to - n * 3600 * SECOND,
 }));
-const { series, isHead, confirmation, request } = onlyPage;
-const timing = {
-  settleDelay: 60 * SECOND,
-  period: 30 * SECOND,
-  quietMargin: 3600 * SECOND,
-  serviceWindow: null,
-};
 const toCall = (hour: TimeRange, number: number): WalkPageCall => ({
-  ...{ reader: 1, number, series, isHead, confirmation, request, timing },
-  ...{ position: { gap: hour, provenFrom: hour.to }, isLast: false, isSilenceConfirmed: false },
+  ...{ ...onlyPage, isLast: false, position: { gap: hour, provenFrom: hour.to } },
+  ...{ reader: 1, number },
 });
 const commits = hours.map((hour, at) => ["commitWalkPage", toCall(hour, at + 1)] as const);
 const whole = [

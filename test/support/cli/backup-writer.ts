@@ -6,7 +6,11 @@ import { silentLog } from "../../../src/runtime/log.ts";
 import { commitHour } from "./backup-pages.ts";
 
 // `node backup-writer.ts PATH` commits hour after hour until it is killed, and prints each hour.
-const ingest = await IngestThread.start({ path: process.argv[2] ?? "", clock: systemClock, log: silentLog });
+const ingest = await new IngestThread({
+  path: process.argv[2] ?? "",
+  clock: systemClock,
+  log: silentLog,
+}).start();
 for (let hour = 0; ; hour++) {
   await commitHour(ingest, hour);
   writeSync(1, `hour ${hour}\n`);

@@ -1,6 +1,6 @@
 import { startOfDay } from "../../../src/model/time.ts";
 import { beginLiveSpans, extendLiveSpans } from "../../../src/warehouse/coverage/live-spans.ts";
-import { recordMissingScopes, recordStreamError } from "../../../src/warehouse/rows/stream-stats.ts";
+import { recordStreamHealth } from "../../../src/warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { DAY, fill, HOUR, nowTs, STEP } from "../warehouse/filled-warehouse.ts";
 import { decimal } from "../warehouse/records.ts";
@@ -62,6 +62,7 @@ export function fillEveryState(transaction: Transaction): void {
   });
   beginLiveSpans(transaction, [{ indexType: "GWA", from: nowTs - 2 * HOUR }]);
   extendLiveSpans(transaction, [{ indexType: "GWA", indexId: "", ts: nowTs + DAY }]);
-  recordStreamError(transaction, "derivative_ticks", "403 Forbidden: the token lacks read:derivatives");
-  recordMissingScopes(transaction, "derivative_ticks", ["read:derivatives"]);
+  const error = "403 Forbidden: the token lacks read:derivatives";
+  const missingScopes = ["read:derivatives"];
+  recordStreamHealth(transaction, [{ stream: "derivative_ticks", error, missingScopes }]);
 }

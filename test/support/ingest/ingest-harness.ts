@@ -20,10 +20,10 @@ export async function startIngest({
   onCommit = undefined as IngestThreadOptions["onCommit"],
 } = {}) {
   const clock = new ManualClock("2026-03-01T18:00:00Z");
-  const ingest = await IngestThread.start({
+  const ingest = await new IngestThread({
     ...{ path, clock, log, startWorker },
     ...(onCommit ? { onCommit } : {}),
-  });
+  }).start();
   onTestFinished(() => ingest.close());
   const query = (sql: string) => {
     const reader = new Database(path, { readonly: true });

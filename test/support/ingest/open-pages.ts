@@ -1,3 +1,4 @@
+import { commitLiveMessages, LiveState } from "../../../src/ingest/commit/live.ts";
 import { CommittedPages, commitWalkPage, type WalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import { readPage, receivePage } from "../../../src/ingest/decode/read-page.ts";
 import type { ResponseBody } from "../../../src/model/response-body.ts";
@@ -11,6 +12,7 @@ export function openPages({ path = makeEmptyWarehouse(), now = at("18:00:00") } 
   let time = now;
   const warehouse = openTestWarehouse({ path, clock: { now: () => time / 1000 } });
   const committedPages = new CommittedPages();
+  const live = new LiveState();
   return {
     warehouse,
     advance: (duration: Micros) => {
@@ -24,6 +26,7 @@ export function openPages({ path = makeEmptyWarehouse(), now = at("18:00:00") } 
       const walkPage = { ...page, isLast: read.page.nextId === undefined };
       return commitWalkPage(warehouse, committedPages, walkPage, receivePage(read.page));
     },
+    receive: (...messages: string[]) => commitLiveMessages(warehouse, live, messages),
     query: (sql: string) => queryRows(warehouse, sql),
     /** Times of day, proof and reason of each settled range. */
     coverage: () =>

@@ -124,10 +124,10 @@ export class SupervisorHarness {
       onEvent: (event) => stats.onEvent(event),
     });
     const { secrets } = client;
-    const ingest = await IngestThread.start({
+    const ingest = await new IngestThread({
       ...{ path: this.path, clock, serviceNow: client.serverNow, log, secrets },
       startWorker: startIngestInProcess,
-    });
+    }).start();
     const reader = openReader(this.path);
     const { settings } = this;
     const { signal } = this.#stop;

@@ -54,12 +54,6 @@ describe("the rows beside those of a page", () => {
     expect(beside([50, 40], { from: T + 41, to: T + 91 }, [90])).toEqual(["60", "70 live"]);
   });
 
-  it("are clipped to the range", () => {
-    const { beside } = openWith([10, 20, 30, 40]);
-    expect(beside([40], { from: T + 20, to: T + 40 })).toEqual(["20", "30"]);
-    expect(beside([40, 30], { from: T + 40, to: T + 40 })).toEqual([]);
-  });
-
   it("H5: are no previews, if REST has covered them since", () => {
     const { warehouse, beside } = openWith([], [50]);
     const range = { from: T, to: T + 60 };
@@ -68,14 +62,6 @@ describe("the rows beside those of a page", () => {
       settle(t, key, range, "rows");
     });
     expect(beside([90])).toEqual(["50"]);
-  });
-
-  it("are found among several thousand", () => {
-    const stored = Array.from({ length: 6000 }, (_, i) => i);
-    const { beside } = openWith(stored);
-    const page = stored.filter((offset) => offset % 3 !== 0).toReversed();
-    const found = beside(page, { from: T, to: T + 6000 });
-    expect([found.length, found[0], found.at(-1)]).toEqual([2000, "0", "5997"]);
   });
 });
 

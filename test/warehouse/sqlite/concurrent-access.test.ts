@@ -9,9 +9,9 @@ import { findLockHolders } from "../../../src/warehouse/sqlite/lock-holders.ts";
 import { readWalBytes, truncateLongWal, truncateWal } from "../../../src/warehouse/sqlite/wal.ts";
 import { assertNoWriter } from "../../../src/warehouse/sqlite/writer-lock.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
 import { catchFailure, openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { tick } from "../../support/warehouse/records.ts";
 import { startPeerProcess } from "../../support/warehouse/start-peer-process.ts";
@@ -19,12 +19,6 @@ import { storeTicks, writeTicks } from "../../support/warehouse/write-records.ts
 
 const page = (from: number) => Array.from({ length: 500 }, (_, i) => tick(from + i, "1.5"));
 const write = (warehouse: WarehouseWriter, from = 0) => storeTicks(warehouse, page(from));
-
-function makeEmptyWarehouse(): string {
-  const path = join(temporaryFolder(), "mds.sqlite");
-  copyEmptyWarehouse(path);
-  return path;
-}
 
 describe("the writer", () => {
   it("F9: blocks a second writer, even while stopped by SIGSTOP, until it is killed; the error names its pid", async () => {

@@ -13,11 +13,7 @@ import { catchFailure } from "../../support/warehouse/open-warehouse.ts";
 const clock = new ManualClock();
 const open = (path: string, mayDeferCheck = false) => openWriter(path, { clock, mayDeferCheck });
 
-function inspect(path: string, options?: { mayDeferCheck: boolean }) {
-  const { connection, ...result } = inspectFile(path, 0, options);
-  connection?.close();
-  return result;
-}
+const inspect = (path: string, options?: { mayDeferCheck: boolean }) => inspectFile(path, 0, options);
 
 function closedWarehouse(): string {
   const path = join(temporaryFolder(), "mds.sqlite");

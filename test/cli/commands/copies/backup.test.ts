@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 
 const startIngest = (path: string) =>
-  IngestThread.start({ path, clock: systemClock, log: silentLog, startWorker: startIngestInProcess });
+  new IngestThread({ path, clock: systemClock, log: silentLog, startWorker: startIngestInProcess }).start();
 
 function folderWithWarehouse(): string {
   const folder = temporaryFolder();
