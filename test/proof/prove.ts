@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import { withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { Failure } from "../../src/model/failure.ts";
-import type { Log } from "../../src/runtime/log.ts";
+import { createForwardingLog } from "../../src/runtime/log.ts";
 import { startWorker } from "../../src/runtime/thread.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { verify } from "../../src/sync/history/verify.ts";
@@ -227,9 +227,7 @@ function createEngine(
   const file = join(folder, "mds-sync.yaml");
   writeFileSync(file, settings);
   const env = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
-  const record = (fields: Record<string, unknown>, message: string) =>
-    void output.push(`${message} ${inspect(fields, { depth: 8 })}`);
-  const log: Log = { debug: record, info: record, warn: record, error: record };
+  const log = createForwardingLog((entry) => output.push(inspect(entry, { depth: 8 })));
   const loaded = loadSettings({ env, directory: folder, file });
   const random = seededRandom(seed);
   const session = {

@@ -7,7 +7,7 @@ import { loadSettings } from "../../../src/config/load-settings.ts";
 import { runDaemon } from "../../../src/daemon/daemon.ts";
 import { Failure } from "../../../src/model/failure.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
-import type { Log } from "../../../src/runtime/log.ts";
+import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts";
 import type { StartWorker } from "../../../src/runtime/thread.ts";
 import { withReader } from "../../../src/warehouse/reader.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
@@ -23,12 +23,6 @@ import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 
-export interface LoggedLine {
-  readonly level: string;
-  readonly message: string;
-  readonly fields: Record<string, unknown>;
-}
-
 /** A daemon in this process and a simulator, both on one manual clock. */
 export interface DaemonHarness {
   readonly clock: ManualClock;
@@ -37,7 +31,7 @@ export interface DaemonHarness {
   readonly path: string;
   /** Holds the client secret. */
   readonly secretFile: string;
-  readonly logged: LoggedLine[];
+  readonly logged: readonly LogEntry[];
   configure(yaml: string): void;
   /** Resolves once the dashboard is served. `machine`: the daemon's clock, if it differs from the service's. */
   startServing(file?: string, machine?: Clock): Promise<RunningDaemon>;
@@ -87,10 +81,8 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
   copyEmptyWarehouse(path, viewsBesideSync);
   const secretFile = join(temporaryFolder(), "secret");
   onTestFinished(() => expectSoundFile(path, clock.now()));
-  const logged: LoggedLine[] = [];
-  const line = (level: string) => (fields: Record<string, unknown>, message: string) =>
-    void logged.push({ level, fields, message });
-  const log: Log = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
+  const logged: LogEntry[] = [];
+  const log = createForwardingLog((entry) => logged.push(entry));
   const configure = (yaml: string) => writeFileSync(settingsFile, yaml);
   // Open while a daemon runs: SQLite parses every view each time a file is opened.
   const readers = new Map<string, Database.Database>();

@@ -1,8 +1,8 @@
 import { onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../src/model/response-body.ts";
-import { parseTimestamp } from "../../../src/model/time.ts";
-import type { Log } from "../../../src/runtime/log.ts";
+import { type Micros, parseTimestamp } from "../../../src/model/time.ts";
+import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts";
 import {
   createServiceClient,
   type ServiceClient,
@@ -18,7 +18,7 @@ import { type StubService, type StubServiceOptions, startStubService } from "./s
 
 export interface TestClient {
   readonly client: ServiceClient;
-  readonly logLines: { fields: unknown; message: string }[];
+  readonly logLines: readonly LogEntry[];
   readonly events: ClientEvent[];
 }
 
@@ -27,10 +27,8 @@ export function createTestClient(
   clock: ManualClock,
   options: Partial<ServiceClientOptions> = {},
 ): TestClient {
-  const logLines: { fields: unknown; message: string }[] = [];
+  const logLines: LogEntry[] = [];
   const events: ClientEvent[] = [];
-  const append = (fields: unknown, message: string) => void logLines.push({ fields, message });
-  const log: Log = { debug: append, info: append, warn: append, error: append };
   const client = createServiceClient({
     baseUrl,
     authUrl: baseUrl,
@@ -40,7 +38,7 @@ export function createTestClient(
     maxRequestsPerSecond: 0,
     clock,
     random: seededRandom(seed),
-    log,
+    log: createForwardingLog((entry) => logLines.push(entry)),
     onEvent: (event) => void events.push(event),
     ...options,
   });
@@ -99,14 +97,20 @@ export async function startServedClient(
 
 interface PageRecord {
   id: string;
+  indexId?: string;
   timestamp?: string;
 }
-export interface ParsedPage extends PageSummary {
+interface ParsedPage extends PageSummary {
   readonly content: PageRecord[];
+  /** In page order. */
+  readonly timestamps: readonly Micros[];
 }
 
-/** Summarises a page as the ingest thread does, for a walk. */
-export async function readPage(body: ResponseBody): Promise<ParsedPage> {
+/** Summarises a page as the ingest thread does, for a walk. `isOwn`: whether a record counts. */
+export async function readPage(
+  body: ResponseBody,
+  isOwn: (record: PageRecord) => boolean = () => true,
+): Promise<ParsedPage> {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(decodeBody(body)));
@@ -117,10 +121,12 @@ export async function readPage(body: ResponseBody): Promise<ParsedPage> {
   if (!Array.isArray(content)) throw malformedBodyFailure("no content");
   const rows = content as PageRecord[];
   const timestamps = rows
+    .filter(isOwn)
     .map(({ timestamp }) => parseTimestamp(timestamp ?? ""))
     .filter((ts) => ts !== undefined);
   return {
     content: rows,
+    timestamps,
     rows: rows.length,
     nextId: typeof nextId === "string" && nextId !== "" ? nextId : undefined,
     oldest: timestamps.length > 0 ? timestamps.reduce((a, b) => Math.min(a, b)) : undefined,

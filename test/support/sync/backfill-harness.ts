@@ -1,10 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
-import type { Log } from "../../../src/runtime/log.ts";
+import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts";
 import type { BackfillFilter, BackfillReport } from "../../../src/sync/history/backfill.ts";
 import { planEnds } from "../../../src/sync/history/comparison-plan.ts";
 import { checkEnds, type EndChecks } from "../../../src/sync/history/nightly-check.ts";
@@ -18,6 +17,7 @@ import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile, expectSoundLedger } from "../warehouse/expect-sound-ledger.ts";
+import { changeFile } from "../warehouse/warehouse-file.ts";
 import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
 import { inSession, runBackfill, serviceEnv } from "./sync-session.ts";
 
@@ -63,7 +63,7 @@ export interface BackfillHarness {
   readonly clock: ManualClock;
   readonly simulator: Simulator;
   readonly path: string;
-  readonly logged: { level: string; fields: Record<string, unknown>; message: string }[];
+  readonly logged: readonly LogEntry[];
   /** Replaces the settings file. */
   configure(yaml: string): void;
   /** Runs one backfill on the manual clock. */
@@ -102,15 +102,8 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   const path = join(folder, "mds.sqlite");
   if (options.folder === undefined) copyEmptyWarehouse(path, viewsBesideSync);
   const file = join(folder, "mds-sync.yaml");
-  const logged: BackfillHarness["logged"] = [];
-  const recordAt = (level: string) => (fields: Record<string, unknown>, message: string) =>
-    void logged.push({ level, fields, message });
-  const log: Log = {
-    debug: recordAt("debug"),
-    info: recordAt("info"),
-    warn: recordAt("warn"),
-    error: recordAt("error"),
-  };
+  const logged: LogEntry[] = [];
+  const log = createForwardingLog((entry) => logged.push(entry));
   const configure = (yaml: string) => writeFileSync(file, withPeriod(yaml, refreshSeconds));
   configure(options.settings ?? smallSyncSettings);
   const env: Record<string, string> = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
@@ -152,9 +145,7 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
       inReader((reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
     write(sql) {
       closeReader();
-      const database = new Database(path);
-      database.exec(sql);
-      database.close();
+      changeFile(path, sql);
     },
     async run(scope = {}, stopping = new AbortController().signal, options = {}) {
       const report = await runBackfill(load(), { ...session, stopping, ...options }, scope);
