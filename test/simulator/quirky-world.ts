@@ -8,7 +8,7 @@ import {
 } from "../../src/simulator/market/market-model.ts";
 import { TickCalendar } from "../../src/simulator/market/tick-calendar.ts";
 import { type BarContent, BarHistory } from "../../src/simulator/records/bar-history.ts";
-import { ExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
+import { createExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
 import { type TickContent, TickHistory } from "../../src/simulator/records/tick-history.ts";
 import type { Quirks } from "./quirks.ts";
 
@@ -24,11 +24,10 @@ export function createQuirkyWorld(
   quirks: Quirks,
 ) {
   const { ids, optionStrikes, listed } = quirks;
-  const idFormat =
-    ids === "uuid" ? { prefix: "", suffix: "" } : { prefix: "idé/", suffix: `%2F+${"long".repeat(40)}∆` };
+  const formatId = (uuid: string) => (ids === "uuid" ? uuid : `idé/${uuid}%2F+${"long".repeat(40)}∆`);
   const calendar = new QuirkyCalendar(seed, tickMs, quirks);
   const market = {
-    ...createMarketModel({ seed, size, tickMs, idFormat, optionStrikes }),
+    ...createMarketModel({ seed, size, tickMs, formatId, optionStrikes }),
     ...{ quirks, calendar },
   };
   const listedDay = Math.floor(Date.parse(listed.on) / DAY_MS);
@@ -41,7 +40,7 @@ export function createQuirkyWorld(
     ...market,
     ticks: new QuirkyTicks(market),
     bars: new QuirkyBars(market),
-    exchangeTickers: new ExchangeTickers(market),
+    exchangeTickers: createExchangeTickers(market),
   };
 }
 

@@ -47,7 +47,7 @@ export function listContracts(
   );
   const listed = exchange.derivatives ? markets.slice(0, MARKETS_PER_EXCHANGE[type]) : [];
   return listed.flatMap((market) => {
-    const series = model.table.ofType("MWA")[market.ordinal];
+    const series = model.table.byType.MWA[market.ordinal];
     if (!series) return [];
     return listVariants(model, type, market, series, include, nowMs).map((variant) =>
       createContract(model, type, exchange, market, series, variant),

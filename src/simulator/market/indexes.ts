@@ -1,14 +1,12 @@
-import type { SeriesFilter } from "../../api-server/source.ts";
+import type { IndexType } from "../../model/stream-columns.ts";
 import { chooseFractionDigits, DAY_MS } from "./format.ts";
 import { hashNumbers, mixBits } from "./hash.ts";
 import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
-export type SimulatedIndexType = NonNullable<SeriesFilter["indexType"]>;
-
 /** One index: the USD rate of an asset (GWA), the rate of a market (MWA), or a liquid index (LX). */
 export interface IndexSeries {
-  readonly type: SimulatedIndexType;
+  readonly type: IndexType;
   /** Its position within its type. */
   readonly ordinal: number;
   /** Its position over all types: the order of records with the same timestamp. */
@@ -27,39 +25,25 @@ export interface IndexSeries {
 }
 
 /** All indexes of a universe, in the order in which the service lists records with the same timestamp. */
-export class IndexTable {
-  readonly all: readonly IndexSeries[];
-  readonly #byType: Readonly<Record<SimulatedIndexType, readonly IndexSeries[]>>;
-  readonly #byId: ReadonlyMap<string, IndexSeries>;
-
-  constructor({ assets, markets, liquidIndexes }: Universe) {
-    let rank = 0;
-    const list = (identity: SeriesIdentity): IndexSeries => createSeries(identity, rank++);
-    this.#byType = {
-      GWA: assets.map((base) => {
-        const { ordinal, id, symbol: name } = base;
-        return list({ type: "GWA", ordinal, id, name, base, quote: undefined, fraction: 1 });
-      }),
-      MWA: markets.map(({ ordinal, id, base, quote: asset, fraction }) => {
-        const name = `${base.symbol}/${asset.symbol}`;
-        const quote = asset.symbol === "USD" ? undefined : asset;
-        return list({ type: "MWA", ordinal, id, name, base, quote, fraction });
-      }),
-      LX: liquidIndexes.map(({ ordinal, id, name, asset: base }) =>
-        list({ type: "LX", ordinal, id, name, base, quote: undefined, fraction: 0.2 }),
-      ),
-    };
-    this.all = Object.values(this.#byType).flat();
-    this.#byId = new Map(this.all.map((series) => [series.id, series]));
-  }
-
-  ofType(type: SimulatedIndexType): readonly IndexSeries[] {
-    return this.#byType[type];
-  }
-
-  byId(id: string): IndexSeries | undefined {
-    return this.#byId.get(id);
-  }
+export function createIndexTable({ assets, markets, liquidIndexes }: Universe) {
+  let rank = 0;
+  const list = (identity: SeriesIdentity): IndexSeries => createSeries(identity, rank++);
+  const byType: Readonly<Record<IndexType, readonly IndexSeries[]>> = {
+    GWA: assets.map((base) => {
+      const { ordinal, id, symbol: name } = base;
+      return list({ type: "GWA", ordinal, id, name, base, quote: undefined, fraction: 1 });
+    }),
+    MWA: markets.map(({ ordinal, id, base, quote: asset, fraction }) => {
+      const name = `${base.symbol}/${asset.symbol}`;
+      const quote = asset.symbol === "USD" ? undefined : asset;
+      return list({ type: "MWA", ordinal, id, name, base, quote, fraction });
+    }),
+    LX: liquidIndexes.map(({ ordinal, id, name, asset: base }) =>
+      list({ type: "LX", ordinal, id, name, base, quote: undefined, fraction: 0.2 }),
+    ),
+  };
+  const all = Object.values(byType).flat();
+  return { all, byType, byId: new Map(all.map((series) => [series.id, series])) };
 }
 
 /** `fraction`: of the volume of the base asset. */

@@ -1,6 +1,6 @@
-import { IndexTable, IndexValues } from "./indexes.ts";
+import { createIndexTable, IndexValues } from "./indexes.ts";
 import { PriceModel } from "./price-model.ts";
-import { type IdFormat, RecordIds } from "./record-ids.ts";
+import { type FormatId, RecordIds } from "./record-ids.ts";
 import { TickCalendar } from "./tick-calendar.ts";
 import { createUniverse, type UniverseSize } from "./universe.ts";
 
@@ -8,7 +8,7 @@ export interface MarketModelOptions {
   readonly seed: number;
   readonly size: UniverseSize;
   readonly tickMs: number;
-  readonly idFormat?: IdFormat;
+  readonly formatId?: FormatId;
   /** Number of strikes that an exchange lists for each expiry of its options. */
   readonly optionStrikes?: number;
 }
@@ -20,18 +20,18 @@ export function createMarketModel({
   seed,
   size,
   tickMs,
-  idFormat = { prefix: "", suffix: "" },
+  formatId = (uuid) => uuid,
   optionStrikes = 9,
 }: MarketModelOptions) {
-  const universe = createUniverse(seed, size, idFormat);
+  const universe = createUniverse(seed, size, formatId);
   const priceParameters = universe.assets.map((asset) => asset.priceParameters);
   return {
     seed,
     optionStrikes,
     universe,
-    table: new IndexTable(universe),
+    table: createIndexTable(universe),
     indexValues: new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed, tickMs),
     calendar: new TickCalendar(tickMs),
-    ids: new RecordIds(seed, idFormat),
+    ids: new RecordIds(seed, formatId),
   };
 }

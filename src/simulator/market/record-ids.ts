@@ -1,22 +1,21 @@
 import { parseRecordId, type RecordPosition, RowIds } from "../../api-server/record-ids.ts";
 import { hashNumbers } from "./hash.ts";
 
-/** What the service shows before and after the UUID of an id. */
-export type IdFormat = Readonly<Record<"prefix" | "suffix", string>>;
+/** The id of an entity or a record, which contains its UUID. */
+export type FormatId = (uuid: string) => string;
 
 /** Ids that encode the position of their record: which series of its kind, and which step of the series. */
 export class RecordIds {
   readonly #seed: number;
-  readonly #format: IdFormat;
+  readonly #format: FormatId;
 
-  constructor(seed: number, format: IdFormat) {
+  constructor(seed: number, format: FormatId) {
     this.#seed = seed;
     this.#format = format;
   }
 
   encode(kind: string, key: number, number: number): string {
-    const { prefix, suffix } = this.#format;
-    return prefix + new RowIds(key, kind, this.#seed).at(number) + suffix;
+    return this.#format(new RowIds(key, kind, this.#seed).at(number));
   }
 
   /** Undefined if the id is not of this kind. */
