@@ -3,30 +3,20 @@ import { Failure } from "../../../src/model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../src/model/response-body.ts";
 import { type Micros, parseTimestamp } from "../../../src/model/time.ts";
 import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts";
-import {
-  createServiceClient,
-  type ServiceClient,
-  type ServiceClientOptions,
-} from "../../../src/service/client/client.ts";
+import { createServiceClient, type ServiceClientOptions } from "../../../src/service/client/client.ts";
 import type { ClientEvent } from "../../../src/service/http/client-events.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
 import type { PageSummary } from "../../../src/service/pagination/page.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
-import { type StubService, type StubServiceOptions, startStubService } from "./stub-service.ts";
-
-export interface TestClient {
-  readonly client: ServiceClient;
-  readonly logLines: readonly LogEntry[];
-  readonly events: ClientEvent[];
-}
+import { type StubServiceOptions, startStubService } from "./stub-service.ts";
 
 export function createTestClient(
   baseUrl: string,
   clock: ManualClock,
   options: Partial<ServiceClientOptions> = {},
-): TestClient {
+) {
   const logLines: LogEntry[] = [];
   const events: ClientEvent[] = [];
   const client = createServiceClient({
@@ -45,29 +35,19 @@ export function createTestClient(
   return { client, logLines, events };
 }
 
-/** A service, a client of it, and the clock of both. They end with the test. */
-export interface ServedClient extends TestClient {
-  readonly clock: ManualClock;
-  readonly stub: StubService;
-  /** Sends the request; time passes until it has its page. */
-  send(request: ServiceRequest): Promise<ParsedPage>;
-  /** Why the request fails; undefined: it does not. */
-  failureOf(request: ServiceRequest): Promise<Failure | undefined>;
-  codeOf(request: ServiceRequest): Promise<string | undefined>;
-  pass(ms: number): Promise<void>;
-  /** Sends the request again and again, `everyMs` after each answer, until `ended` aborts. */
-  poll(request: ServiceRequest, everyMs: number, ended: AbortSignal, onPage?: () => void): Promise<void>;
-}
+export type ServedClient = Awaited<ReturnType<typeof startServedClient>>;
 
+/** A service, a client of it, and the clock of both. They end with the test. */
 export async function startServedClient(
   answers: Omit<StubServiceOptions, "clock"> = {},
   options: Partial<ServiceClientOptions> = {},
   clock = new ManualClock(),
-): Promise<ServedClient> {
+) {
   const stub = await startStubService({ clock, ...answers });
   onTestFinished(() => stub.stop());
   const testClient = createTestClient(stub.baseUrl, clock, options);
   const { client } = testClient;
+  /** Why the request fails; undefined: it does not. */
   const failureOf = (request: ServiceRequest) =>
     clock.runUntil(
       client.request(request, readPage).then(
@@ -82,11 +62,18 @@ export async function startServedClient(
     ...testClient,
     clock,
     stub,
-    send: (request) => clock.runUntil(client.request(request, readPage)),
+    /** Sends the request; time passes until it has its page. */
+    send: (request: ServiceRequest) => clock.runUntil(client.request(request, readPage)),
     failureOf,
-    codeOf: async (request) => (await failureOf(request))?.code,
-    pass: (ms) => clock.runUntil(clock.sleep(ms)),
-    async poll(request, everyMs, signal, onPage = () => {}) {
+    codeOf: async (request: ServiceRequest) => (await failureOf(request))?.code,
+    pass: (ms: number) => clock.runUntil(clock.sleep(ms)),
+    /** Sends the request again and again, `everyMs` after each answer, until `signal` aborts. */
+    async poll(
+      request: ServiceRequest,
+      everyMs: number,
+      signal: AbortSignal,
+      onPage: (page: ParsedPage) => void = () => {},
+    ): Promise<void> {
       while (!signal.aborted) {
         await client.request({ ...request, signal }, readPage).then(onPage, () => {});
         await clock.sleep(everyMs, signal).catch(() => {});
