@@ -1,6 +1,6 @@
-import { createIndexTable, IndexValues } from "./indexes.ts";
-import { PriceModel } from "./price-model.ts";
-import { type FormatId, RecordIds } from "./record-ids.ts";
+import { createIndexTable, createIndexValues } from "./indexes.ts";
+import { createPriceModel } from "./price-model.ts";
+import { createRecordIds, type FormatId } from "./record-ids.ts";
 import { TickCalendar } from "./tick-calendar.ts";
 import { createUniverse, type UniverseSize } from "./universe.ts";
 
@@ -30,8 +30,8 @@ export function createMarketModel({
     optionStrikes,
     universe,
     table: createIndexTable(universe),
-    indexValues: new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed, tickMs),
+    indexValues: createIndexValues(createPriceModel(seed, tickMs, priceParameters), seed, tickMs),
     calendar: new TickCalendar(tickMs),
-    ids: new RecordIds(seed, formatId),
+    ids: createRecordIds(seed, formatId),
   };
 }

@@ -1,27 +1,17 @@
-import { parseRecordId, type RecordPosition, RowIds } from "../../api-server/record-ids.ts";
+import { parseRecordId, RowIds } from "../../api-server/record-ids.ts";
 import { hashNumbers } from "./hash.ts";
 
 /** The id of an entity or a record, which contains its UUID. */
 export type FormatId = (uuid: string) => string;
 
 /** Ids that encode the position of their record: which series of its kind, and which step of the series. */
-export class RecordIds {
-  readonly #seed: number;
-  readonly #format: FormatId;
-
-  constructor(seed: number, format: FormatId) {
-    this.#seed = seed;
-    this.#format = format;
-  }
-
-  encode(kind: string, key: number, number: number): string {
-    return this.#format(new RowIds(key, kind, this.#seed).at(number));
-  }
-
+export function createRecordIds(seed: number, format: FormatId) {
+  const encode = (kind: string, key: number, number: number) =>
+    format(new RowIds(key, kind, seed).at(number));
   /** Undefined if the id is not of this kind. */
-  decode(kind: string, id: string): RecordPosition | undefined {
-    return parseRecordId(id, ({ key, number }) => this.encode(kind, key, number));
-  }
+  const decode = (kind: string, id: string) =>
+    parseRecordId(id, ({ key, number }) => encode(kind, key, number));
+  return { encode, decode };
 }
 
 /** A random-looking UUID that is always the same for one entity; `kind` is 1 asset, 2 market, 3 exchange, 4 liquid index, 5 contract address. */
