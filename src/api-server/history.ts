@@ -3,7 +3,7 @@ import { formatTimestamp, type Micros } from "../model/time.ts";
 import { ApiError } from "./api-error.ts";
 import type { Choices } from "./choices.ts";
 import type { ApiResponse } from "./interceptor.ts";
-import { DEFAULT_PAGE_SIZE, QueryParams } from "./query-params.ts";
+import { DEFAULT_PAGE_SIZE, readParams } from "./query-params.ts";
 import { parseRecordId } from "./record-ids.ts";
 import { type EndpointRequest, formatPage, nextIdOf, okResponse } from "./responses.ts";
 import type { CoverageSegment, HistoryRecord, HistorySeries } from "./source.ts";
@@ -19,9 +19,9 @@ const endpoints = {
 
 /** Answers `/index-ticker` and `/ohlcv`. */
 export function respondHistory(stream: keyof typeof endpoints, request: EndpointRequest): ApiResponse {
-  const { state, query, choices } = request;
+  const { state, choices } = request;
   const { object, scope } = endpoints[stream];
-  const params = new QueryParams(object, query, choices);
+  const params = readParams(object, request);
   const indexType = params.oneOf("indexType", indexTypes);
   const indexId = params.id("indexId");
   const timestamp = params.timestamp("timestamp");

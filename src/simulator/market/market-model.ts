@@ -1,7 +1,7 @@
 import { createIndexTable, createIndexValues } from "./indexes.ts";
 import { createPriceModel } from "./price-model.ts";
 import { createRecordIds, type FormatId } from "./record-ids.ts";
-import { TickCalendar } from "./tick-calendar.ts";
+import { createTickCalendar } from "./tick-calendar.ts";
 import { createUniverse, type UniverseSize } from "./universe.ts";
 
 export interface MarketModelOptions {
@@ -31,7 +31,7 @@ export function createMarketModel({
     universe,
     table: createIndexTable(universe),
     indexValues: createIndexValues(createPriceModel(seed, tickMs, priceParameters), seed, tickMs),
-    calendar: new TickCalendar(tickMs),
+    calendar: createTickCalendar(tickMs),
     ids: createRecordIds(seed, formatId),
   };
 }

@@ -1,4 +1,4 @@
-import { parseRecordId, RowIds } from "../../api-server/record-ids.ts";
+import { createRowIds, parseRecordId } from "../../api-server/record-ids.ts";
 import { hashNumbers } from "./hash.ts";
 
 /** The id of an entity or a record, which contains its UUID. */
@@ -6,8 +6,7 @@ export type FormatId = (uuid: string) => string;
 
 /** Ids that encode the position of their record: which series of its kind, and which step of the series. */
 export function createRecordIds(seed: number, format: FormatId) {
-  const encode = (kind: string, key: number, number: number) =>
-    format(new RowIds(key, kind, seed).at(number));
+  const encode = (kind: string, key: number, number: number) => format(createRowIds(key, kind, seed)(number));
   /** Undefined if the id is not of this kind. */
   const decode = (kind: string, id: string) =>
     parseRecordId(id, ({ key, number }) => encode(kind, key, number));
