@@ -9,7 +9,7 @@ import { startWorker } from "../../src/runtime/thread.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { verify } from "../../src/sync/history/verify.ts";
 import { SyncSupervisor } from "../../src/sync/supervisor.ts";
-import { openReader } from "../../src/warehouse/reader.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { startIngestInProcess } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -296,24 +296,15 @@ function createEngine(
     /** The coverage must be correct after every run, whatever faults the service had. */
     findFalseCoverage(): string[] {
       if (!existsSync(path)) return [];
-      const reader = openReader(path);
       try {
-        expectCoverageCorrect(reader, simulator, clock.now(), hidden);
+        withReader(path, (reader) => expectCoverageCorrect(reader, simulator, clock.now(), hidden));
         return [];
       } catch (error) {
         return [`wrong coverage: ${error instanceof Error ? error.message : String(error)}`];
-      } finally {
-        reader.close();
       }
     },
-    expectMatchesService() {
-      const reader = openReader(path);
-      try {
-        return expectWarehouseMatches(reader, simulator, clock.now(), asOf);
-      } finally {
-        reader.close();
-      }
-    },
+    expectMatchesService: () =>
+      withReader(path, (reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
   };
 }
 

@@ -60,7 +60,7 @@ export async function startSimulator(options: SimulatorOptions = {}) {
   const server = new ApiServer({
     ...{ access, clock, pingSeconds, port, host: "127.0.0.1" },
     ...{ name: "the simulator", portSetting: "--port" },
-    interceptor: logTraffic(faultInterceptor, { requests, pongs, clock }),
+    interceptor: logTraffic(faultInterceptor, requests, pongs, clock),
     source: createMarketSource(world, clock, quirks),
     log: { ...silentLog, error: ({ error }) => process.stderr.write(`simulator: ${error}\n`) },
     maxUnreadBytes: MAX_UNREAD_BYTES,
@@ -116,14 +116,13 @@ function createTokenText(seed: number, quirks: Quirks, count: number): string {
   return quirks.awkwardTokens ? `+/${bytes.toString("base64")}=&a=` : bytes.toString("base64url");
 }
 
-interface TrafficLogs {
-  readonly requests: RequestLog;
-  readonly pongs: PongLog;
-  readonly clock: Clock;
-}
-
 /** Logs what the server receives and sends, on both sides of the faults. */
-function logTraffic(faulty: FaultInterceptor, { requests, pongs, clock }: TrafficLogs): Interceptor {
+function logTraffic(
+  faulty: FaultInterceptor,
+  requests: RequestLog,
+  pongs: PongLog,
+  clock: Clock,
+): Interceptor {
   return {
     respond(exchange, proceed) {
       const { request, rawResponse } = exchange;

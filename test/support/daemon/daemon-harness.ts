@@ -14,7 +14,7 @@ import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
-import { expectWarehouseMatches } from "../sync/oracle.ts";
+import { expectWarehouseMatches, readCoveredUntil } from "../sync/oracle.ts";
 import { type ServiceAddress, serviceEnv } from "../sync/sync-session.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
@@ -146,22 +146,8 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}) {
     },
     expectMatchesService(file = path): void {
       withReader(file, (reader) =>
-        expectWarehouseMatches(reader, simulator, clock.now(), readCoveredUntil(reader.database)),
+        expectWarehouseMatches(reader, simulator, clock.now(), readCoveredUntil(reader)),
       );
     },
   };
-}
-
-/** The timestamp up to which all series are covered: live ticks are confirmed within the hour. */
-function readCoveredUntil(database: Database.Database): number {
-  return Number(
-    database
-      .prepare(
-        `SELECT min(newest) + 60000000 FROM (SELECT max(r.to_ts) AS newest FROM settled_ranges r
-          JOIN targets w ON w.stream = r.stream AND w.series = r.series
-          WHERE r.stream = 'index_ticks' AND w.to_ts IS NULL GROUP BY r.series)`,
-      )
-      .pluck()
-      .get(),
-  );
 }
