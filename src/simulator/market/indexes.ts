@@ -1,4 +1,4 @@
-import type { IndexType } from "../../model/stream-columns.ts";
+import type { SeriesFilter } from "../../api-server/source.ts";
 import { chooseFractionDigits, DAY_MS } from "./format.ts";
 import { hashNumbers, mixBits } from "./hash.ts";
 import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
@@ -6,7 +6,7 @@ import type { SimulatedAsset, Universe } from "./universe.ts";
 
 /** One index: the USD rate of an asset (GWA), the rate of a market (MWA), or a liquid index (LX). */
 export interface IndexSeries {
-  readonly type: IndexType;
+  readonly type: NonNullable<SeriesFilter["indexType"]>;
   /** Its position within its type. */
   readonly ordinal: number;
   /** Its position over all types: the order of records with the same timestamp. */
@@ -28,7 +28,7 @@ export interface IndexSeries {
 export function createIndexTable({ assets, markets, liquidIndexes }: Universe) {
   let rank = 0;
   const list = (identity: SeriesIdentity): IndexSeries => createSeries(identity, rank++);
-  const byType: Readonly<Record<IndexType, readonly IndexSeries[]>> = {
+  const byType: Readonly<Record<IndexSeries["type"], readonly IndexSeries[]>> = {
     GWA: assets.map((base) => {
       const { ordinal, id, symbol: name } = base;
       return list({ type: "GWA", ordinal, id, name, base, quote: undefined, fraction: 1 });

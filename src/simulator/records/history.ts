@@ -1,10 +1,9 @@
 import type { HistoryRecord, HistorySeries } from "../../api-server/source.ts";
-import type { IndexType } from "../../model/stream-columns.ts";
 import type { IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 
 /** `Content`: what a record has beside its id and its index. */
-type SimulatedRecord<Content> = { id: string; indexId: string; indexType: IndexType } & Content;
+type SimulatedRecord<Content> = { id: string; indexId: string; indexType: IndexSeries["type"] } & Content;
 
 /** One kind of history (ticks or daily bars). Time is divided into numbered steps, with at most one record per index and step. */
 export abstract class History<Content extends object = object> {
