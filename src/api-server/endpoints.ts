@@ -2,7 +2,7 @@ import { derivativeTypes } from "../model/streams.ts";
 import { ApiError } from "./api-error.ts";
 import { respondHistory } from "./history.ts";
 import type { ApiResponse } from "./interceptor.ts";
-import { QueryParams } from "./query-params.ts";
+import { type QueryParams, readParams } from "./query-params.ts";
 import {
   type EndpointRequest,
   formatPage,
@@ -77,15 +77,16 @@ const entityFilters = {
   }),
 };
 
-function respondEntities(kind: EntityKind, { state, query, choices }: EndpointRequest): ApiResponse {
-  const params = new QueryParams(kind, query, choices);
+function respondEntities(kind: EntityKind, request: EndpointRequest): ApiResponse {
+  const params = readParams(kind, request);
   const filter = entityFilters[kind](params);
   params.throwIfInvalid();
-  return listResponse(state.entities(kind, filter));
+  return listResponse(request.state.entities(kind, filter));
 }
 
-function respondExchangeTickers({ state, query, choices }: EndpointRequest): ApiResponse {
-  const params = new QueryParams("exchange-ticker", query, choices);
+function respondExchangeTickers(request: EndpointRequest): ApiResponse {
+  const { state, choices } = request;
+  const params = readParams("exchange-ticker", request);
   const exchangeId = params.id("exchangeId");
   const marketId = params.id("marketId");
   const startAfter = params.id("startAfter");
@@ -117,8 +118,9 @@ function respondExchangeTickers({ state, query, choices }: EndpointRequest): Api
   return okResponse(formatPage(texts, nextId));
 }
 
-function respondMarketCaps({ state, query, choices }: EndpointRequest): ApiResponse {
-  const params = new QueryParams("market-cap", query, choices);
+function respondMarketCaps(request: EndpointRequest): ApiResponse {
+  const { state } = request;
+  const params = readParams("market-cap", request);
   const assetId = params.id("assetId");
   const withChanges = params.flag("percentChange");
   params.throwIfInvalid();
@@ -126,19 +128,20 @@ function respondMarketCaps({ state, query, choices }: EndpointRequest): ApiRespo
   return listResponse(state.marketCaps(assetId, withChanges));
 }
 
-function respondContract(typeText: string, id: string, { state, query, choices }: EndpointRequest) {
-  const params = new QueryParams("derivatives", query, choices);
+function respondContract(typeText: string, id: string, request: EndpointRequest) {
+  const params = readParams("derivatives", request);
   const type = params.check("derivativeType", typeText, derivativeTypes) ?? "futures";
   params.throwIfInvalid();
-  return recordResponse(state.contracts(type, "ALL", { contractId: id }), `No contract ${id}`);
+  return recordResponse(request.state.contracts(type, "ALL", { contractId: id }), `No contract ${id}`);
 }
 
 function respondDerivatives(
   what: "contract" | "ticker",
   typeText: string,
-  { state, query, choices }: EndpointRequest,
+  request: EndpointRequest,
 ): ApiResponse {
-  const params = new QueryParams("derivatives", query, choices);
+  const { state } = request;
+  const params = readParams("derivatives", request);
   const type = params.check("derivativeType", typeText, derivativeTypes) ?? "futures";
   const exchangeId = params.requiredId("exchangeId");
   const marketId = params.id("marketId");

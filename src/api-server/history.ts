@@ -3,7 +3,7 @@ import { formatTimestamp, type Micros } from "../model/time.ts";
 import { ApiError } from "./api-error.ts";
 import type { Choices } from "./choices.ts";
 import type { ApiResponse } from "./interceptor.ts";
-import { DEFAULT_PAGE_SIZE, QueryParams } from "./query-params.ts";
+import { DEFAULT_PAGE_SIZE, readParams } from "./query-params.ts";
 import { parseRecordId } from "./record-ids.ts";
 import { type EndpointRequest, formatPage, nextIdOf, okResponse } from "./responses.ts";
 import type { CoverageSegment, HistoryRecord, HistorySeries } from "./source.ts";
@@ -19,9 +19,9 @@ const endpoints = {
 
 /** Answers `/index-ticker` and `/ohlcv`. */
 export function respondHistory(stream: keyof typeof endpoints, request: EndpointRequest): ApiResponse {
-  const { state, query, choices } = request;
+  const { state, choices } = request;
   const { object, scope } = endpoints[stream];
-  const params = new QueryParams(object, query, choices);
+  const params = readParams(object, request);
   const indexType = params.oneOf("indexType", indexTypes);
   const indexId = params.id("indexId");
   const timestamp = params.timestamp("timestamp");
@@ -156,13 +156,7 @@ function addNote(notes: CoverageSegment[], segment: CoverageSegment): void {
   else notes[notes.length - 1] = { from: segment.from, to: last.to, state: "open", reason: null };
 }
 
-interface MergeSource {
-  readonly series: HistorySeries;
-  records: readonly HistoryRecord[];
-  at: number;
-}
-
-/** Read per series at first, and whenever that was not enough. */
+/** Read per series at once, at least. */
 const MIN_MERGED_READ = 2;
 
 /** A page over several series. It does not end at open ranges, which differ between series, but it names them. */
@@ -172,32 +166,27 @@ function readMergedPage(
   limit: number,
 ): Page {
   const perSeries = Math.max(MIN_MERGED_READ, Math.ceil((2 * limit) / Math.max(1, list.length)));
-  const sources = list.map(
-    (series): MergeSource => ({ series, records: series.read(0, endOf(series), perSeries), at: 0 }),
-  );
-  const nextTs = ({ records, at }: MergeSource) => records[at]?.ts ?? Number.NEGATIVE_INFINITY;
-  const records: PageRecord[] = [];
   const end = list.reduce((highest, series) => Math.max(highest, endOf(series)), 0);
-  const page = (hasMore: boolean, bottom: Micros) => ({
-    ...{ records, hasMore },
-    notes: findOpenEnvelope(list, bottom, end),
-  });
-  for (;;) {
-    const newest = sources.reduce((ts, source) => Math.max(ts, nextTs(source)), Number.NEGATIVE_INFINITY);
-    if (newest === Number.NEGATIVE_INFINITY) return page(false, 0);
-    // All series of one timestamp, in the order of their ranks.
-    for (const source of sources) {
-      const { series } = source;
-      const next = source.records[source.at];
-      if (next?.ts !== newest) continue;
-      const last = records.at(-1);
-      if (records.length === limit && last) return page(true, last.ts);
-      records.push({ series, ...next });
-      source.at++;
-      if (source.at < source.records.length || source.records.length < perSeries) continue;
-      source.records = series.read(0, newest, perSeries);
-      source.at = 0;
+  const records: PageRecord[] = [];
+  for (let below = end; ; ) {
+    // From `bottom` on, every series was read.
+    let bottom = Number.NEGATIVE_INFINITY;
+    const read = list.map((series) => {
+      const found = series.read(0, Math.min(endOf(series), below), perSeries);
+      if (found.length === perSeries) bottom = Math.max(bottom, found.at(-1)?.ts ?? bottom);
+      return found.map((record): PageRecord => ({ series, ...record }));
+    });
+    const whole = read.flat().filter(({ ts }) => ts >= bottom);
+    for (const record of whole.sort((a, b) => b.ts - a.ts || a.series.rank - b.series.rank))
+      records.push(record);
+    const hasMore = records.length > limit;
+    if (!hasMore && Number.isFinite(bottom)) {
+      below = bottom;
+      continue;
     }
+    const page = records.slice(0, limit);
+    const oldest = hasMore ? (page.at(-1)?.ts ?? 0) : 0;
+    return { records: page, hasMore, notes: findOpenEnvelope(list, oldest, end) };
   }
 }
 

@@ -16,22 +16,21 @@ const bytes = Array.from({ length: 256 }, (_, byte) => (byte % 16).toString(16) 
 const three = (part: number) => bytes[part & 255] + ((part >> 8) & 15).toString(16);
 const four = (part: number) => `${bytes[part & 255]}${bytes[(part >> 8) & 255]}`;
 
-/** The ids of one series: `kkkkkkkk-nnnn-8nnn-8nnn-nnnncccccccc`. */
-export class RowIds {
-  readonly #prefix: string;
-  readonly #check: string;
-
-  /** `names`: what else identifies the series. Another warehouse, or another kind of record, has another key or other names. */
-  constructor(key: number, ...names: readonly (string | number)[]) {
-    this.#prefix = hex(key, 8);
-    this.#check = checkOf(names.join("\n"));
-  }
-
-  /** The lowest digits come first, so that the order of ids differs from that of the records: clients must not rely on it. */
-  at(number: number): string {
+/**
+ * The ids of one series: `kkkkkkkk-nnnn-8nnn-8nnn-nnnncccccccc`. `names`: what else identifies it. Another warehouse, or another kind
+ * of record, has another key or other names.
+ */
+export function createRowIds(
+  key: number,
+  ...names: readonly (string | number)[]
+): (number: number) => string {
+  const prefix = hex(key, 8);
+  const check = checkOf(names.join("\n"));
+  // The lowest digits come first, so that the order of ids differs from that of the records: clients must not rely on it.
+  return (number) => {
     const [low, high] = [number % HALF, Math.floor(number / HALF)];
-    return `${this.#prefix}-${four(low)}-8${three(low >> 16)}-8${three(high)}-${four(high >> 12)}${this.#check}`;
-  }
+    return `${prefix}-${four(low)}-8${three(low >> 16)}-8${three(high)}-${four(high >> 12)}${check}`;
+  };
 }
 
 const ID_PATTERN = /([0-9a-f]{8})-([0-9a-f]{4})-8([0-9a-f]{3})-8([0-9a-f]{3})-([0-9a-f]{4})[0-9a-f]{8}/i;

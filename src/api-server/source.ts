@@ -87,7 +87,7 @@ export interface HistorySeries {
   read(from: Micros, to: Micros, limit: number): readonly HistoryRecord[];
   /** The newest one; one from the future is not the latest. */
   latest(): HistoryRecord | undefined;
-  /** The id, of the form of `RowIds`, that names the record at a timestamp. */
+  /** The id, of the form of `createRowIds`, that names the record at a timestamp. */
   cursorAt(ts: Micros): string;
   /** The timestamp of a record with an id that is no cursor. */
   findRecord?(id: string): Micros | undefined;

@@ -48,39 +48,26 @@ class FairQueue {
 }
 
 /** Who may read the warehouse. */
-export class ClientAccess implements Access {
-  readonly #clients: readonly ServeClient[];
-  /** Compared if the client is unknown, so that the time of the answer does not reveal it. */
-  readonly #unknownHash = unmatchableHash();
-  readonly #checks = new FairQueue();
-
-  constructor(clients: readonly ServeClient[]) {
-    this.#clients = clients;
-  }
-
-  get isOpen(): boolean {
-    return this.#clients.length === 0;
-  }
-
-  async isSecretOf(clientId: string, secret: string, address: string): Promise<boolean> {
-    const client = this.#clients.find(({ id }) => id === clientId);
-    const check = async () => {
-      const hash = client ? await readSecretHash(client.secretHashFile) : this.#unknownHash;
-      return matchesSecretHash(secret, hash);
-    };
-    // Guesses at one client, or from one address, delay only themselves.
-    const isRight = await this.#checks.run(`${address} ${client?.id}`, check);
-    if (isRight === undefined)
-      throw new ApiError(429, "Too many token requests at once", { headers: { "retry-after": "1" } });
-    return client !== undefined && isRight;
-  }
-
-  grantOf(clientId: string) {
-    const scopes = this.#clients.find(({ id }) => id === clientId)?.scopes ?? serviceScopes;
-    return { scopes, seconds: TOKEN_SECONDS };
-  }
-
-  createToken(): string {
-    return randomBytes(32).toString("base64url");
-  }
+export function createClientAccess(clients: readonly ServeClient[]): Access {
+  const checks = new FairQueue();
+  // Compared if the client is unknown, so that the time of the answer does not reveal it.
+  const unknownHash = unmatchableHash();
+  const find = (clientId: string) => clients.find(({ id }) => id === clientId);
+  return {
+    isOpen: clients.length === 0,
+    async isSecretOf(clientId, secret, address) {
+      const client = find(clientId);
+      const check = async () => {
+        const hash = client ? await readSecretHash(client.secretHashFile) : unknownHash;
+        return matchesSecretHash(secret, hash);
+      };
+      // Guesses at one client, or from one address, delay only themselves.
+      const isRight = await checks.run(`${address} ${client?.id}`, check);
+      if (isRight === undefined)
+        throw new ApiError(429, "Too many token requests at once", { headers: { "retry-after": "1" } });
+      return client !== undefined && isRight;
+    },
+    grantOf: (clientId) => ({ scopes: find(clientId)?.scopes ?? serviceScopes, seconds: TOKEN_SECONDS }),
+    createToken: () => randomBytes(32).toString("base64url"),
+  };
 }

@@ -4,7 +4,7 @@ import { Failure } from "../model/failure.ts";
 import type { ServeStatus } from "../model/status/share-status.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import { ClientAccess } from "./client-access.ts";
+import { createClientAccess } from "./client-access.ts";
 import { assertServable, type ServeSettings } from "./serve-settings.ts";
 import { ServedWarehouse } from "./served-warehouse.ts";
 import { createWarehouseSource } from "./warehouse-source.ts";
@@ -28,7 +28,7 @@ export async function startServeServer(options: ServeServerOptions): Promise<Ser
   const server = new ApiServer({
     ...{ clock, log, host, port, behindProxy, name: "serve", portSetting: "serve.port (MDS_SERVE_PORT)" },
     source: createWarehouseSource({ warehouse, clock, log }),
-    access: new ClientAccess(options.clients),
+    access: createClientAccess(options.clients),
     tls: isTls ? { cert: readPem(certFile), key: readPem(keyFile) } : undefined,
     headers: { server: `mds-sync/${version}` },
   });

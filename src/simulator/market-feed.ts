@@ -4,38 +4,25 @@ import type { Cancel, Clock } from "../runtime/clock.ts";
 import type { World } from "./world.ts";
 
 /** Sends each tick to the subscribers, at the timestamp of the tick. */
-export class MarketFeed implements Feed {
-  readonly #world: World;
-  readonly #clock: Clock;
-  readonly #audience: Audience;
-  #cancel: Cancel | undefined;
-
-  constructor(world: World, clock: Clock, audience: Audience) {
-    this.#world = world;
-    this.#clock = clock;
-    this.#audience = audience;
-  }
-
+export function followMarket(world: World, clock: Clock, audience: Audience): Feed {
+  let cancel: Cancel | undefined;
+  const newestTick = () => world.calendar.newestTick(clock.now());
   /** Schedules the next tick, and repeats while any client is subscribed. */
-  subscriptionsChanged(): void {
-    if (this.#cancel) return;
-    const { calendar } = this.#world;
-    const newestTick = () => calendar.newestTick(this.#clock.now());
+  const subscriptionsChanged = () => {
     const next = newestTick() + 1;
-    this.#cancel = this.#clock.after(next * calendar.tickMs - this.#clock.now(), () => {
-      this.#cancel = undefined;
-      const { topics, hasSubscribers } = this.#audience;
+    cancel ??= clock.after(next * world.calendar.tickMs - clock.now(), () => {
+      cancel = undefined;
       // If the wall clock was set back meanwhile, this tick is not due yet.
       if (newestTick() >= next)
-        this.#audience.deliver(renderTicks(this.#world, topics, newestTick(), this.#clock.now()));
-      if (hasSubscribers) this.subscriptionsChanged();
+        audience.deliver(renderTicks(world, audience.topics, newestTick(), clock.now()));
+      if (audience.hasSubscribers) subscriptionsChanged();
     });
-  }
-
-  stop(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
-  }
+  };
+  const stop = () => {
+    cancel?.();
+    cancel = undefined;
+  };
+  return { subscriptionsChanged, stop };
 }
 
 /** The messages of one tick on these topics: the records that REST serves, with an event name. */
@@ -57,7 +44,7 @@ export function renderTicks(
     const message = { event: "INDEX_TICKER", name, ...ticks.record(series, tick, nowMs) };
     news.push({ topics, texts: [JSON.stringify(message)] });
   }
-  const listed = exchangeTickers.records(tick, ({ exchange, market }) =>
+  const listed = exchangeTickers(tick, ({ exchange, market }) =>
     isWanted(topicsOfListing(exchange.id, market.id)),
   );
   for (const { lastMoved: _onlyInRest, ...fields } of listed) {

@@ -12,7 +12,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { listContracts } from "./market/contracts.ts";
 import type { IndexSeries } from "./market/indexes.ts";
 import type { SimulatedAsset, SimulatedExchange, SimulatedMarket, Universe } from "./market/universe.ts";
-import { MarketFeed } from "./market-feed.ts";
+import { followMarket } from "./market-feed.ts";
 import { createDerivativeTick } from "./records/derivatives.ts";
 import type { History } from "./records/history.ts";
 import { rankMarketCaps } from "./records/market-caps.ts";
@@ -23,7 +23,7 @@ export function createMarketSource(world: World, clock: Clock, choices: Choices)
   return {
     choices,
     read: (nowMs, read) => read(readMarket(world, nowMs)),
-    follow: (audience) => new MarketFeed(world, clock, audience),
+    follow: (audience) => followMarket(world, clock, audience),
   };
 }
 
@@ -33,8 +33,8 @@ function readMarket(world: World, nowMs: number): SourceState {
   const historyOf = (stream: "index_ticks" | "ohlcv"): History =>
     stream === "ohlcv" ? world.bars : world.ticks;
   const findSeries = ({ indexType, indexId }: SeriesFilter): readonly IndexSeries[] => {
-    if (indexId === undefined) return indexType === undefined ? table.all : table.ofType(indexType);
-    const found = table.byId(indexId);
+    if (indexId === undefined) return indexType === undefined ? table.all : table.byType[indexType];
+    const found = table.byId.get(indexId);
     return found && (indexType ?? found.type) === found.type ? [found] : [];
   };
   const contractsOf = (
@@ -64,14 +64,13 @@ function readMarket(world: World, nowMs: number): SourceState {
     findSeries: (stream, filter) => findSeries(filter).map((series) => historyOf(stream).open(series, nowMs)),
     findListing: (tickerId) => ids.decode("exchange tick", tickerId)?.key,
     exchangeTickers: ({ exchangeId, marketIds, firstKey, limit }) =>
-      exchangeTickers
-        .records(
-          tick,
-          ({ ordinal, exchange, market }) =>
-            ordinal >= firstKey &&
-            (exchangeId ?? exchange.id) === exchange.id &&
-            marketIds.every((id) => id === market.id),
-        )
+      exchangeTickers(
+        tick,
+        ({ ordinal, exchange, market }) =>
+          ordinal >= firstKey &&
+          (exchangeId ?? exchange.id) === exchange.id &&
+          marketIds.every((id) => id === market.id),
+      )
         .slice(0, limit)
         .map((record) => ({ id: record.id, text: JSON.stringify(record) })),
     marketCaps: (assetId, withChanges) =>

@@ -1,6 +1,6 @@
 import { createMarketModel, type MarketModelOptions } from "./market/market-model.ts";
 import { BarHistory } from "./records/bar-history.ts";
-import { ExchangeTickers } from "./records/exchange-tickers.ts";
+import { createExchangeTickers } from "./records/exchange-tickers.ts";
 import { TickHistory } from "./records/tick-history.ts";
 
 export type World = ReturnType<typeof createWorld>;
@@ -12,6 +12,6 @@ export function createWorld(options: MarketModelOptions) {
     ...market,
     ticks: new TickHistory(market),
     bars: new BarHistory(market),
-    exchangeTickers: new ExchangeTickers(market),
+    exchangeTickers: createExchangeTickers(market),
   };
 }

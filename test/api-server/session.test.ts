@@ -40,7 +40,7 @@ describe("the connection", () => {
     fixture.clock.suspend(86_400_000);
     const client = new WebSocketClient(fixture.url(token));
     expect((await client.waitForClose()).status).toBe(401);
-    fixture.rest.token = await fixture.rest.fetchToken();
+    await fixture.rest.signIn();
   });
 
   itOfSimulator("accepts a token that is percent-encoded in the URL", async () => {

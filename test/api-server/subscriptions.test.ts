@@ -67,9 +67,9 @@ describe("index tickers", () => {
     await client.waitFor("SUBSCRIBED_INDEX_TICKER");
     const [tick, ...more] = await nextTicks(client, "INDEX_TICKER");
     const { event: _, ...record } = tick ?? {};
-    const { content } = await fixture.rest.getPage(`/index-ticker?indexType=MWA&indexId=${id}`);
+    const { body } = await fixture.rest.get("/index-ticker", { indexType: "MWA", indexId: id });
     expect(more).toEqual([]);
-    expect(content).toEqual([record]);
+    expect(body.content).toEqual([record]);
     expect(Date.parse(String(tick?.timestamp))).toBe(fixture.clock.now());
   });
 
@@ -119,8 +119,11 @@ describe("exchange tickers", () => {
     return { client, confirmed };
   };
   const rest = async (query: string) => {
-    const { content } = await fixture.rest.getPage(`/exchange-ticker?${query}`);
-    return content.map(({ lastMoved: _, ...record }) => ({ event: "EXCHANGE_TICKER", ...record }));
+    const { body } = await fixture.rest.get(`/exchange-ticker?${query}`);
+    return body.content.map(({ lastMoved: _, ...record }: Record<string, unknown>) => ({
+      event: "EXCHANGE_TICKER",
+      ...record,
+    }));
   };
 
   it("“exchangeId alone: all ticks of that exchange”, the same records as REST, without lastMoved", async () => {

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Access, Tokens } from "../../src/api-server/tokens.ts";
-import { ClientAccess } from "../../src/serve/client-access.ts";
+import { createClientAccess } from "../../src/serve/client-access.ts";
 import { hashSecret } from "../../src/serve/client-secrets.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -40,7 +40,7 @@ describe("guessing at secrets", () => {
         return { id, secretHashFile, scopes: ["read:ohlcv"] };
       }),
     );
-    const tokens = new Tokens(new ClientAccess(clients));
+    const tokens = new Tokens(createClientAccess(clients));
     const order: string[] = [];
     const ask = async (address: string, clientId: string, secret: string) => {
       const status = await request(tokens, clientId, secret, address).then(

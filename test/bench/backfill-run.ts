@@ -14,7 +14,7 @@ interface BackfillRun {
 }
 
 export const CONCURRENCY = 8;
-const usageReport = resolve(import.meta.dirname, "usage-report.mjs");
+export const usageReport = resolve(import.meta.dirname, "usage-report.mjs");
 
 /** Runs `mds-sync backfill` in its own process, into an empty warehouse. */
 export async function runBackfill(service: RecordedService): Promise<BackfillRun> {

@@ -33,16 +33,14 @@ interface Round {
   readonly stolen: number;
 }
 
-const formatNumber = (value: number) => Math.round(value).toLocaleString("en-US");
-
 /** `mds-sync backfill` end to end beside the bare loop on the same pages, in alternating rounds. */
-export async function benchBackfill(print: (line: string) => void): Promise<Figure[]> {
+export async function benchBackfill(): Promise<Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const service = await startRecordedService(SERIES, SLICES);
   try {
     const { bodies, urls } = await fetchPlainBodies(service);
     // The service then has cut every page that is requested below.
-    const { rows } = await runBackfill(service);
+    await runBackfill(service);
     const rowsARequest = ROWS_PER_SLICE / PAGES_PER_SLICE;
     const rounds: Round[] = [];
     const isUndisturbed = ({ stolen }: Round) => stolen <= MAX_STOLEN_FRACTION;
@@ -60,18 +58,8 @@ export async function benchBackfill(print: (line: string) => void): Promise<Figu
     }
     const undisturbed = rounds.filter(isUndisturbed);
     const counted = undisturbed.length < ROUNDS ? rounds : undisturbed;
-    const speed = (name: keyof Round) => median(counted.map((round) => round[name]));
     // Within a round, because the machine's own speed changes from one round to the next.
     const ratio = (of: (round: Round) => number) => median(counted.map(of));
-    const connectionLimit = (CONCURRENCY * rowsARequest * 1000) / LATENCY_MS;
-    print(`${formatNumber(rows)} rows of ${SERIES} series, concurrency ${CONCURRENCY}`);
-    print(`${counted.length} of ${rounds.length} rounds counted`);
-    print(`near to bare: ${counted.map(({ near, bare }) => (near / bare).toFixed(2)).join(", ")}`);
-    print(`bare loop: ${formatNumber(speed("bare"))} rows/s`);
-    print(`backfill at 0 ms: ${formatNumber(speed("near"))} rows/s`);
-    print(
-      `backfill at ${LATENCY_MS} ms: ${formatNumber(speed("far"))} rows/s; ${CONCURRENCY} connections that only fetch: ${formatNumber(speed("onlyFetched"))}, without any overhead ${formatNumber(connectionLimit)}`,
-    );
     return [
       {
         name: "backfill at 0 ms, relative to the bare loop",

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
@@ -9,15 +9,12 @@ import { type Figure, median } from "./figures.ts";
 import { fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts";
 
 /** 200 days of as many series as give `rows` ticks. */
-export async function benchExport(print: (line: string) => void): Promise<Figure[]> {
+export async function benchExport(): Promise<Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
   const [warehouse, to] = [join(folder, "mds.sqlite"), join(folder, "export")];
   try {
     const seriesCount = Math.ceil(10_000_000 / TICKS_PER_SERIES);
     fillWithTicks(warehouse, seriesCount);
-    print(
-      `${(seriesCount * TICKS_PER_SERIES).toLocaleString("en-US")} ticks, ${Math.round(statSync(warehouse).size / 2 ** 20)} MiB`,
-    );
     const { seconds } = await exportWarehouse({ warehouse, to, program: "bench", clock: systemClock });
     const months = readManifest(to)?.files.filter(({ relation }) => relation === "index_ticks") ?? [];
     const written = months.reduce((sum, file) => sum + file.rows, 0);

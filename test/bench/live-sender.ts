@@ -5,9 +5,10 @@ import { encodeFrame } from "../../src/api-server/frames.ts";
 import { formatTimestamp } from "../../src/model/time.ts";
 
 /** What the benchmark tells its sender to do. */
-export type SenderCommand =
-  | { readonly order: "steady"; readonly ticksASecond: number; readonly seconds: number }
-  | { readonly order: "burst"; readonly ticks: number };
+export interface SenderCommand {
+  readonly ticksASecond: number;
+  readonly seconds: number;
+}
 
 /** Ticks that were sent together: the number of the first, and when, in milliseconds since 1970. */
 export interface SentGroup {
@@ -21,13 +22,11 @@ export interface SentReport {
   readonly ticks: number;
 }
 
-/** As many series as the real service sends per refresh; every fourth tick is an exchange tick. */
-const SERIES = 30_000;
 /**
- * The series of the steady load. The cost of a tick is the database page that it dirties: with 500 series a batch has four
- * ticks per page, with 6,000 every tick has its own page and costs four times as much.
+ * Every fourth tick is an exchange tick. The cost of a tick is the database page that it dirties: with 500 series a batch has
+ * four ticks per page, with 6,000 every tick has its own page and costs four times as much.
  */
-export const STEADY_SERIES = 500;
+const SERIES = 500;
 export const EXCHANGE_ID = "e1b2c3d4-0000-4000-8000-000000000001";
 const SEND_INTERVAL_MS = 5;
 
@@ -103,29 +102,23 @@ class Sender {
   }
 
   /** Executes a command and returns its report. */
-  async execute(order: SenderCommand): Promise<SentReport> {
+  async execute({ ticksASecond, seconds }: SenderCommand): Promise<SentReport> {
     this.#groups = [];
-    if (order.order === "burst") this.#send(order.ticks, SERIES);
-    else await this.#steady(order.ticksASecond, order.seconds);
+    const begun = sharedNow();
+    const before = this.#sent;
+    for (let elapsed = 0; elapsed < seconds * 1000; ) {
+      await new Promise((later) => setTimeout(later, SEND_INTERVAL_MS));
+      elapsed = Math.min(sharedNow() - begun, seconds * 1000);
+      this.#send(Math.floor((elapsed / 1000) * ticksASecond) - (this.#sent - before));
+    }
     return { groups: this.#groups, ticks: this.#sent };
   }
 
-  async #steady(ticksASecond: number, seconds: number): Promise<void> {
-    const begun = sharedNow();
-    const before = this.#sent;
-    for (;;) {
-      const elapsed = Math.min(sharedNow() - begun, seconds * 1000);
-      this.#send(Math.floor((elapsed / 1000) * ticksASecond) - (this.#sent - before), STEADY_SERIES);
-      if (elapsed >= seconds * 1000) return;
-      await new Promise((later) => setTimeout(later, SEND_INTERVAL_MS));
-    }
-  }
-
   /** Sends ticks of all series in turn; no series twice with the same timestamp. */
-  #send(ticks: number, series: number): void {
+  #send(ticks: number): void {
     for (let left = ticks; left > 0; ) {
-      const from = this.#nextSeries < series ? this.#nextSeries : 0;
-      const to = Math.min(series, from + left);
+      const from = this.#nextSeries < SERIES ? this.#nextSeries : 0;
+      const to = Math.min(SERIES, from + left);
       this.#nextSeries = to;
       const at = Math.max(sharedNow(), (this.#groups.at(-1)?.at ?? 0) + 0.001);
       this.#socket?.write(this.#frames.take(from, to, at));

@@ -4,17 +4,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { chromium } from "playwright-core";
+import { readClientSettings } from "../simulator/remote-simulator.ts";
 import { readAddress } from "../support/daemon/read-address.ts";
-import { CHROMIUM_PATH, hasChromium } from "../support/has-tool.ts";
 import { buildProgram } from "./built-program.ts";
 import type { Figure } from "./figures.ts";
-import { readClientSettings } from "./simulator-process.ts";
 
 const MEASURED_SECONDS = 60;
 const PAUSE_MS = 200;
 const MAX_REQUEST_MS = 300;
-const MAX_PAINT_MS = 600;
 
 /** Enough ticks and daily bars that the backfill outlasts the measurement. */
 const settings = `sync:
@@ -26,8 +23,8 @@ interface Market {
   readonly assets: readonly (readonly [id: string, symbol: string])[];
 }
 
-/** Requests of the pages, and their first paint, beside the first backfill of a service of real size. */
-export async function benchPages(print: (line: string) => void): Promise<readonly Figure[]> {
+/** Requests of the pages beside the first backfill of a service of real size. */
+export async function benchPages(): Promise<readonly Figure[]> {
   const folder = mkdtempSync(join(tmpdir(), "mds-bench-pages-"));
   const program = buildProgram();
   const simulator = spawn(process.execPath, [program, "simulate", "--size", "real"], {
@@ -41,37 +38,21 @@ export async function benchPages(print: (line: string) => void): Promise<readonl
       MDS_WAREHOUSE: join(folder, "mds.sqlite"),
       ...(await readClientSettings(simulator.stdout)),
     };
-    const started = spawn(process.execPath, [program, "run"], {
+    daemon = spawn(process.execPath, [program, "run"], {
       cwd: folder,
       env,
       stdio: ["ignore", "ignore", "pipe"],
     });
-    daemon = started;
-    const address = await readAddress(started);
-    const assetId = await waitForMarket(address);
-    const paths = requestedPaths(assetId);
-    const times = await measureRequests(address, paths);
-    for (const [path, [first = 0, ...later]] of times) {
-      const slowest = Math.round(Math.max(...later));
-      print(`${path.split("?")[0]}: ${Math.round(first)} ms at first, then ${slowest} ms at most`);
-    }
-    const paints = await measurePaints(address, print);
-    const daemonState = (await readJson(address, "/api/daemon")) as { backfill: { percent: number } | null };
-    print(`the backfill is at ${daemonState.backfill?.percent.toFixed(0) ?? "100"} % at the end`);
-    // The first requests of a daemon start the threads that read for the pages.
-    const slowest = Math.max(...[...times.values()].flatMap(([, ...later]) => later));
-    const ms = { digits: 0, unit: "ms" };
-    const resident = { measured: peakMebibytes(started), digits: 0, unit: "MiB" };
-    const paint = { measured: Math.max(...paints), atMost: MAX_PAINT_MS, ...ms };
+    const address = await readAddress(daemon);
+    const paths = requestedPaths(await waitForMarket(address));
     return [
       {
         name: "slowest request of a page beside a backfill",
-        measured: slowest,
+        measured: await measureRequests(address, paths),
         atMost: MAX_REQUEST_MS,
-        ...ms,
+        digits: 0,
+        unit: "ms",
       },
-      { name: "largest resident set of the daemon", ...resident },
-      ...(paints.length > 0 ? [{ name: "slowest first paint of a page", ...paint }] : []),
     ];
   } finally {
     for (const child of [daemon, simulator]) {
@@ -90,10 +71,6 @@ function installedEnvironment(): Record<string, string> {
   return Object.fromEntries(pairs.map(([, name, value]) => [name, value]));
 }
 
-function peakMebibytes({ pid }: ChildProcess): number {
-  return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
-}
-
 /** What the pages request, as they do it. */
 function requestedPaths(assetId: string): string[] {
   const day = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString();
@@ -108,47 +85,20 @@ function requestedPaths(assetId: string): string[] {
   ];
 }
 
-async function measureRequests(address: string, paths: readonly string[]): Promise<Map<string, number[]>> {
-  const times = new Map<string, number[]>(paths.map((path) => [path, []]));
+/** The slowest, but for the first ones, which start the threads that read for the pages. */
+async function measureRequests(address: string, paths: readonly string[]): Promise<number> {
+  let slowest = 0;
   const until = performance.now() + MEASURED_SECONDS * 1_000;
-  while (performance.now() < until) {
+  for (let round = 0; performance.now() < until; round++)
     for (const path of paths) {
       const startedAt = performance.now();
       const response = await fetch(new URL(path, address));
       await response.arrayBuffer();
       if (!response.ok) throw new Error(`${path} answered ${response.status}`);
-      times.get(path)?.push(performance.now() - startedAt);
+      if (round > 0) slowest = Math.max(slowest, performance.now() - startedAt);
       await sleep(PAUSE_MS);
     }
-  }
-  return times;
-}
-
-/** The first contentful paint of each page in a new browser; without one, nothing. */
-async function measurePaints(address: string, print: (line: string) => void): Promise<number[]> {
-  if (!hasChromium) {
-    print(`skipped, because ${CHROMIUM_PATH} is missing: the first paint of the pages`);
-    return [];
-  }
-  const browser = await chromium.launch({ executablePath: CHROMIUM_PATH, args: ["--no-sandbox"] });
-  try {
-    const paints: number[] = [];
-    for (const path of ["/", "/sync", "/bars", "/exchanges", "/derivatives", "/funding", "/explore"]) {
-      const context = await browser.newContext();
-      const page = await context.newPage();
-      await page.goto(new URL(path, address).href);
-      const paint = await page.waitForFunction(
-        `performance.getEntriesByName("first-contentful-paint")[0]?.startTime`,
-      );
-      const ms = Number(await paint.jsonValue());
-      print(`${path}: first paint after ${Math.round(ms)} ms`);
-      paints.push(ms);
-      await context.close();
-    }
-    return paints;
-  } finally {
-    await browser.close();
-  }
+  return slowest;
 }
 
 /** Waits until every page has something to show; returns the id of BTC. */

@@ -1,8 +1,7 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
+import { listen } from "../support/listen.ts";
 import {
   CADENCE_MS,
   CHUNK_ROWS,
@@ -135,8 +134,7 @@ function cutPage(query: URLSearchParams): Uint8Array | undefined {
   ]);
 }
 
-await once(server.listen(0, "127.0.0.1"), "listening");
-const { port } = server.address() as AddressInfo;
+const port = await listen(server);
 const info: RecordedServiceInfo = { baseUrl: `http://127.0.0.1:${port}`, ids: [...chunks.keys()] };
 process.stdout.write(`${JSON.stringify(info)}\n`);
 process.once("SIGTERM", () => {

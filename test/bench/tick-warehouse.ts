@@ -4,11 +4,11 @@ import { computeStaleBars, hoursOf, markStale } from "../../src/warehouse/rows/k
 import { addRowCount } from "../../src/warehouse/rows/stream-stats.ts";
 import { openWriter } from "../../src/warehouse/writer.ts";
 
-export const CADENCE = 30_000_000;
+const CADENCE = 30_000_000;
 /** The ticks of a series in the service's window of 200 days. */
 export const TICKS_PER_SERIES = 576_000;
 const HOURS_PER_SERIES = 200 * 24;
-export const FROM = 1_756_684_800_000_000;
+const FROM = 1_756_684_800_000_000;
 export const TO = FROM + TICKS_PER_SERIES * CADENCE;
 
 /** The CPU time of this process: on a busy machine the wall clock would tell more about the others. */

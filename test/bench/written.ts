@@ -13,30 +13,27 @@ import { writeRecords } from "../support/warehouse/write-records.ts";
 import type { Figure } from "./figures.ts";
 
 const PERIOD_MS = 30_000;
-/** As many as a service of real size has for the 50 largest assets; 45,000 for all. */
+/** As many as a service of real size has for the 50 largest assets. */
 const LISTINGS = 4_973;
 /** Until the first move to the history the tables fill; from there to the last one is measured. */
 const MOVES = 3;
 /** As the ingest thread does it, in pages. */
 const CHECKPOINT_PAGES = 8_000;
 
-/** What the writer writes for a live row, over hours of polls of every listing on a real disk. `--listings N`: of so many. */
-export async function benchWritten(
-  print: (line: string) => void,
-  listings = LISTINGS,
-): Promise<readonly Figure[]> {
+/** What the writer writes for a live row, over hours of polls of every listing on a real disk. */
+export async function benchWritten(): Promise<readonly Figure[]> {
   // The folder of temporary files may be in memory.
   const folder = await mkdtemp(join(process.cwd(), ".bench-written-"));
   const clock = new ManualClock();
   const warehouse = openWriter(join(folder, "mds.sqlite"), { clock });
   const random = seededRandom(1);
   const price = () => parseDecimal((random() * 1e5).toFixed(4)) ?? null;
-  let [moves, polls, bytes, slowestMs] = [0, 0, 0, 0];
+  let [moves, polls, bytes] = [0, 0, 0];
   try {
     while (moves < MOVES) {
       polls++;
       const ts = clock.now() * 1000;
-      const ticks = Array.from({ length: listings }, (_, listing) => ({
+      const ticks = Array.from({ length: LISTINGS }, (_, listing) => ({
         ...emptyRecord("exchange_ticks"),
         ...{ exchangeId: `exchange-${listing % 200}`, marketId: `market-${listing}` },
         ts: ts - Math.floor(random() * 1000) * 1000,
@@ -51,16 +48,13 @@ export async function benchWritten(
       let from: MovePosition | undefined;
       let isToHistory = false;
       do {
-        const began = performance.now();
         from = warehouse.transaction((t) => moveLiveRows(t, from));
         warehouse.checkpointWal(CHECKPOINT_PAGES);
-        slowestMs = Math.max(slowestMs, performance.now() - began);
         isToHistory ||= from?.into === 0;
       } while (from !== undefined);
       if (isToHistory && ++moves === 1) [polls, bytes] = [0, readWrittenBytes()];
     }
-    print(`the longest transaction that moves rows took ${slowestMs.toFixed(0)} ms`);
-    const measured = (readWrittenBytes() - bytes) / (listings * polls);
+    const measured = (readWrittenBytes() - bytes) / (LISTINGS * polls);
     return [{ name: "bytes written for a live row", measured, atMost: 650, digits: 0, unit: "bytes" }];
   } finally {
     warehouse.close();

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { hasTool } from "../support/has-tool.ts";
 import { readProjectFile } from "../support/repository.ts";
 import { TickServer } from "../support/serve/tick-server.ts";
@@ -25,7 +25,6 @@ beforeAll(async () => {
   fixture.cover("btc-id", noon - count * STEP, noon - 4 * STEP);
   await fixture.start();
 });
-afterAll(() => fixture.stop());
 
 /** Where the examples say now, the fixture has its noon. */
 const moments = {

@@ -1,14 +1,8 @@
 import type { Micros } from "../../src/model/time.ts";
 import { normalise, subtract, type TimeRange } from "../../src/model/time-range.ts";
-import {
-  NO_LONGER_SERVED,
-  NOTHING_OLDER,
-  type PendingClaim,
-  type Publication,
-  type StoredRow,
-  type StoredSeries,
-} from "../../src/rule/answer.ts";
+import type { PendingClaim, Publication, StoredRow, StoredSeries } from "../../src/rule/answer.ts";
 import { type LedgerChange, reopenAt } from "../../src/rule/apply.ts";
+import { endsAbove } from "../support/rule/stored-series.ts";
 import { changeLedger, isIn, type Ledger, touchedBy } from "./memory-ledger.ts";
 
 export type Source = "rest" | "live";
@@ -109,13 +103,8 @@ export class MemorySeries implements StoredSeries {
     return this.rows.findLast(({ ts, source }) => source === "live" && isIn(range, ts))?.ts;
   }
 
-  endsAbove(ts: Micros): readonly TimeRange[] {
-    const later = (reason: string, after: Micros) =>
-      this.ledger.filter((range) => range.reason === reason && range.to > after);
-    const ends = later(NOTHING_OLDER, ts);
-    return later(NO_LONGER_SERVED, ts).length > 0
-      ? [...ends, ...later(NO_LONGER_SERVED, Number.NEGATIVE_INFINITY)]
-      : ends;
+  endsAbove(ts: Micros): Ledger {
+    return endsAbove(this.ledger, ts);
   }
 
   hasOtherPublished(): boolean {

@@ -4,12 +4,12 @@ import { inspect } from "node:util";
 import { withSyncSession } from "../../src/cli/support/session.ts";
 import { loadSettings } from "../../src/config/load-settings.ts";
 import { Failure } from "../../src/model/failure.ts";
-import type { Log } from "../../src/runtime/log.ts";
+import { createForwardingLog } from "../../src/runtime/log.ts";
 import { startWorker } from "../../src/runtime/thread.ts";
 import { backfill } from "../../src/sync/history/backfill.ts";
 import { verify } from "../../src/sync/history/verify.ts";
 import { SyncSupervisor } from "../../src/sync/supervisor.ts";
-import { openReader } from "../../src/warehouse/reader.ts";
+import { withReader } from "../../src/warehouse/reader.ts";
 import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { startIngestInProcess } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -227,9 +227,7 @@ function createEngine(
   const file = join(folder, "mds-sync.yaml");
   writeFileSync(file, settings);
   const env = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
-  const record = (fields: Record<string, unknown>, message: string) =>
-    void output.push(`${message} ${inspect(fields, { depth: 8 })}`);
-  const log: Log = { debug: record, info: record, warn: record, error: record };
+  const log = createForwardingLog((entry) => output.push(inspect(entry, { depth: 8 })));
   const loaded = loadSettings({ env, directory: folder, file });
   const random = seededRandom(seed);
   const session = {
@@ -298,24 +296,15 @@ function createEngine(
     /** The coverage must be correct after every run, whatever faults the service had. */
     findFalseCoverage(): string[] {
       if (!existsSync(path)) return [];
-      const reader = openReader(path);
       try {
-        expectCoverageCorrect(reader, simulator, clock.now(), hidden);
+        withReader(path, (reader) => expectCoverageCorrect(reader, simulator, clock.now(), hidden));
         return [];
       } catch (error) {
         return [`wrong coverage: ${error instanceof Error ? error.message : String(error)}`];
-      } finally {
-        reader.close();
       }
     },
-    expectMatchesService() {
-      const reader = openReader(path);
-      try {
-        return expectWarehouseMatches(reader, simulator, clock.now(), asOf);
-      } finally {
-        reader.close();
-      }
-    },
+    expectMatchesService: () =>
+      withReader(path, (reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
   };
 }
 

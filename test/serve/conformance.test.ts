@@ -1,11 +1,9 @@
-import { afterAll } from "vitest";
-import { prepareConformingServer, removeConformingServer } from "../support/serve/conforming-server.ts";
+import { prepareConformingServer } from "../support/serve/conforming-server.ts";
 import { testServe } from "../support/simulator/server-under-test.ts";
 
 /* The tests of the specification that the simulator passes, run against `serve`. */
 testServe();
 await prepareConformingServer();
-afterAll(removeConformingServer);
 
 await import("../api-server/lookups.test.ts");
 await import("../api-server/tick-history.test.ts");

@@ -1,38 +1,58 @@
-import { Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { FaultClient, type RequestOutcome } from "../support/simulator/fault-client.ts";
+import { findFreePort } from "../support/free-port.ts";
+import { RestClient } from "../support/simulator/rest-client.ts";
 import { WebSocketFixture } from "../support/simulator/websocket-client.ts";
 import { createFault, Fault, type FaultCall } from "./faults.ts";
 
 const size = { assets: 6, markets: 6, exchanges: 2 };
 const HOUR_MS = 3_600_000;
+const DEADLINE_MS = 120_000;
+
+/** What arrives of an answer, and the error with which it breaks off. */
+async function readAnswer(url: string, init: RequestInit): Promise<unknown[]> {
+  const seen: unknown[] = [];
+  let text = "";
+  try {
+    const { status, headers, body } = await fetch(url, { ...init, redirect: "manual" });
+    seen.push(status, [...headers]);
+    for await (const chunk of body ?? []) text += Buffer.from(chunk).toString("latin1");
+  } catch (error) {
+    seen.push(String(error));
+  }
+  return [...seen, text.slice(0, 100_000)];
+}
 
 /** What a plain client sees of tokens and pages, the same each time. */
 async function readPages(fault?: Fault): Promise<string[]> {
-  const client = await FaultClient.start({ size });
+  const client = await RestClient.start({ size, port: await findFreePort() });
   const { clock, simulator } = client;
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const { nextId } = await client.getPage(client.pagePath(20));
+  const { baseUrl, clientId, clientSecret } = simulator;
+  const index = `indexType=GWA&indexId=${simulator.universe.assets[0]?.id}`;
+  const page = `/index-ticker?${index}&size=20&timestamp=2026-03-01T12:00:00Z`;
+  const { nextId } = (await client.get(page)).body;
   if (fault) simulator.setFaults(fault);
   await clock.runUntil(clock.sleep(1_000));
   const seen: string[] = [];
-  const see = async (send: (options: object) => Promise<RequestOutcome>) => {
+  const see = async (path: string, init: RequestInit = {}) => {
     const startedAt = clock.monotonic();
-    const { status, headers, text, isWhole, error } = await clock.runUntil(
-      send({ agent, deadlineMs: 120_000 }),
-    );
-    const ms = clock.monotonic() - startedAt;
-    seen.push(JSON.stringify([status, headers, text.slice(0, 100_000), isWhole, error, ms]));
+    const abort = new AbortController();
+    // The clock stands still during the request, but for what a fault waits.
+    const endings = [clock.beginWork(), clock.after(DEADLINE_MS, () => abort.abort())];
+    const headers = { authorization: `Bearer ${client.token}`, "content-type": "application/json" };
+    const answer = readAnswer(`${baseUrl}/v3${path}`, { headers, signal: abort.signal, ...init });
+    const parts = await clock.runUntil(answer.finally(() => endings.map((end) => end())));
+    seen.push(JSON.stringify([...parts, clock.monotonic() - startedAt]));
   };
+  const grant = { grant_type: "client_credentials", audience: baseUrl };
+  const body = JSON.stringify({ ...grant, client_id: clientId, client_secret: clientSecret });
   for (let turn = 0; turn < 2; turn++) {
-    await see((options) => client.requestToken(simulator.baseUrl, options));
-    await see((options) => client.get(client.pagePath(20), options));
-    await see((options) => client.get(client.pagePath(20, nextId), options));
-    await see((options) => client.get("/asset?symbol=NONE", options));
-    await see((options) => client.get(`/ohlcv?indexId=${client.firstAssetId}&indexType=GWA`, options));
+    await see("/oauth/token", { method: "POST", body });
+    await see(page);
+    await see(`${page}&startAfter=${encodeURIComponent(nextId)}`);
+    await see("/asset?symbol=NONE");
+    await see(`/ohlcv?${index}`);
   }
-  agent.destroy();
   await clock.runUntil(simulator.stop());
   return seen;
 }

@@ -5,7 +5,7 @@ import { listContracts } from "../../src/simulator/market/contracts.ts";
 import type { IndexSeries } from "../../src/simulator/market/indexes.ts";
 import type { BarHistory } from "../../src/simulator/records/bar-history.ts";
 import { createDerivativeTick } from "../../src/simulator/records/derivatives.ts";
-import type { ExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
+import type { createExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
 import type { History } from "../../src/simulator/records/history.ts";
 import { rankMarketCaps } from "../../src/simulator/records/market-caps.ts";
 import type { TickHistory } from "../../src/simulator/records/tick-history.ts";
@@ -14,7 +14,7 @@ import type { QuirkyWorld } from "./quirky-world.ts";
 type RecordOf<H extends History> = NonNullable<ReturnType<H["record"]>>;
 type IndexTickRecord = RecordOf<TickHistory>;
 type DailyBarRecord = RecordOf<BarHistory>;
-export type ExchangeTickRecord = ReturnType<ExchangeTickers["records"]>[number];
+export type ExchangeTickRecord = ReturnType<ReturnType<typeof createExchangeTickers>>[number];
 export type MarketCapRecord = ReturnType<typeof rankMarketCaps>[number];
 export type DerivativeTickRecord = ReturnType<typeof createDerivativeTick>;
 
@@ -83,7 +83,7 @@ export class Oracle {
 
   /** The tick of one market on one exchange that /exchange-ticker serves at `nowMs`. */
   exchangeTick(exchangeId: string, marketId: string, nowMs: number): ExchangeTickRecord | undefined {
-    const [record] = this.#world.exchangeTickers.records(
+    const [record] = this.#world.exchangeTickers(
       this.#newestTick(nowMs),
       ({ exchange, market }) => exchange.id === exchangeId && market.id === marketId,
     );
@@ -92,7 +92,7 @@ export class Oracle {
 
   /** All ticks that /exchange-ticker serves at `nowMs`. */
   exchangeTicks(nowMs: number): ExchangeTickRecord[] {
-    return this.#world.exchangeTickers.records(this.#newestTick(nowMs));
+    return this.#world.exchangeTickers(this.#newestTick(nowMs));
   }
 
   /** The ranking that /market-cap serves at `nowMs`, largest first. */
@@ -120,7 +120,7 @@ export class Oracle {
   }
 
   #findSeries(type: IndexType, id: string): IndexSeries {
-    const series = this.#world.table.byId(id);
+    const series = this.#world.table.byId.get(id);
     if (!series || series.type !== type) throw new RangeError(`no index ${id} of type ${type}`);
     return series;
   }

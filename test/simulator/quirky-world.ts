@@ -6,9 +6,9 @@ import {
   type MarketModel,
   type MarketModelOptions,
 } from "../../src/simulator/market/market-model.ts";
-import { TickCalendar } from "../../src/simulator/market/tick-calendar.ts";
+import { createTickCalendar } from "../../src/simulator/market/tick-calendar.ts";
 import { type BarContent, BarHistory } from "../../src/simulator/records/bar-history.ts";
-import { ExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
+import { createExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
 import { type TickContent, TickHistory } from "../../src/simulator/records/tick-history.ts";
 import type { Quirks } from "./quirks.ts";
 
@@ -24,11 +24,10 @@ export function createQuirkyWorld(
   quirks: Quirks,
 ) {
   const { ids, optionStrikes, listed } = quirks;
-  const idFormat =
-    ids === "uuid" ? { prefix: "", suffix: "" } : { prefix: "idé/", suffix: `%2F+${"long".repeat(40)}∆` };
-  const calendar = new QuirkyCalendar(seed, tickMs, quirks);
+  const formatId = (uuid: string) => (ids === "uuid" ? uuid : `idé/${uuid}%2F+${"long".repeat(40)}∆`);
+  const calendar = createQuirkyCalendar(seed, tickMs, quirks);
   const market = {
-    ...createMarketModel({ seed, size, tickMs, idFormat, optionStrikes }),
+    ...createMarketModel({ seed, size, tickMs, formatId, optionStrikes }),
     ...{ quirks, calendar },
   };
   const listedDay = Math.floor(Date.parse(listed.on) / DAY_MS);
@@ -41,54 +40,43 @@ export function createQuirkyWorld(
     ...market,
     ticks: new QuirkyTicks(market),
     bars: new QuirkyBars(market),
-    exchangeTickers: new ExchangeTickers(market),
+    exchangeTickers: createExchangeTickers(market),
   };
 }
 
 interface QuirkyMarket extends MarketModel {
   readonly quirks: Quirks;
-  readonly calendar: QuirkyCalendar;
+  readonly calendar: ReturnType<typeof createQuirkyCalendar>;
 }
 
 /** Also decides when each tick becomes final. */
-class QuirkyCalendar extends TickCalendar {
-  /** How long after its timestamp a tick may still appear or change. */
-  readonly settleDelayMs: number;
-  readonly #seed: number;
-  readonly #quirks: Quirks;
-  /** True when some ticks are late, missing, corrected, or not on every day. */
-  readonly hasChangingTicks: boolean;
-
-  constructor(seed: number, tickMs: number, quirks: Quirks) {
-    super(tickMs);
-    this.#seed = seed;
-    this.#quirks = quirks;
-    const late = quirks.late.perMille > 0 ? quirks.late.seconds * 1000 : 0;
-    const corrected = quirks.corrections.perMille > 0 ? quirks.corrections.minutes * 60_000 : 0;
-    this.settleDelayMs = Math.max(late, corrected);
-    this.hasChangingTicks = this.settleDelayMs > 0 || quirks.missingPerMille > 0 || quirks.closedDays > 0;
-  }
-
-  /** Whether the tick is on a day without ticks. */
-  isClosed(tick: number): boolean {
-    return Math.floor((tick * this.tickMs) / DAY_MS) % 7 < this.#quirks.closedDays;
-  }
-
-  override isPublished(series: IndexSeries, tick: number, nowMs: number): boolean {
-    if (!this.hasChangingTicks) return super.isPublished(series, tick, nowMs);
-    if (isAffected(this.#quirks.missingPerMille, this.#seed, 61, series.rank, tick)) return false;
-    const { late } = this.#quirks;
-    if (this.isClosed(tick)) return false;
-    const delay = isAffected(late.perMille, this.#seed, 62, series.rank, tick) ? late.seconds * 1000 : 0;
-    return tick * this.tickMs + delay <= nowMs;
-  }
-
-  /** The error in the logarithm of the price, until the tick is corrected. */
-  priceError(series: IndexSeries, tick: number, nowMs: number): number {
-    const { perMille, minutes } = this.#quirks.corrections;
-    if (perMille === 0 || tick * this.tickMs + minutes * 60_000 <= nowMs) return 0;
-    return isAffected(perMille, this.#seed, 63, series.rank, tick) ? 0.0123 : 0;
-  }
+function createQuirkyCalendar(seed: number, tickMs: number, quirks: Quirks) {
+  const usual = createTickCalendar(tickMs);
+  const { late, corrections, missingPerMille, closedDays } = quirks;
+  const lateMs = late.perMille > 0 ? late.seconds * 1000 : 0;
+  const correctedMs = corrections.perMille > 0 ? corrections.minutes * 60_000 : 0;
+  const settleDelayMs = Math.max(lateMs, correctedMs);
+  const hasChangingTicks = settleDelayMs > 0 || missingPerMille > 0 || closedDays > 0;
+  return {
+    ...usual,
+    /** How long after its timestamp a tick may still appear or change. */
+    settleDelayMs,
+    /** True when some ticks are late, missing, corrected, or not on every day. */
+    hasChangingTicks,
+    isPublished(series: IndexSeries, tick: number, nowMs: number): boolean {
+      if (!hasChangingTicks) return usual.isPublished(series, tick, nowMs);
+      if (isAffected(missingPerMille, seed, 61, series.rank, tick)) return false;
+      if (Math.floor((tick * tickMs) / DAY_MS) % 7 < closedDays) return false;
+      const delay = isAffected(late.perMille, seed, 62, series.rank, tick) ? late.seconds * 1000 : 0;
+      return tick * tickMs + delay <= nowMs;
+    },
+    /** The error in the logarithm of the price, until the tick is corrected. */
+    priceError(series: IndexSeries, tick: number, nowMs: number): number {
+      const { perMille, minutes } = corrections;
+      if (perMille === 0 || tick * tickMs + minutes * 60_000 <= nowMs) return 0;
+      return isAffected(perMille, seed, 63, series.rank, tick) ? 0.0123 : 0;
+    },
+  };
 }
 
 class QuirkyTicks extends TickHistory {

@@ -1,11 +1,22 @@
 import type { ChildProcess } from "node:child_process";
 import { resolve } from "node:path";
-import { readClientSettings } from "../bench/simulator-process.ts";
+import { createInterface } from "node:readline";
 import type { FaultCall } from "./faults.ts";
 import type { LoggedRequest } from "./traffic-log.ts";
 
 /** Run it with `node` and, perhaps, `--refresh-seconds`. */
 export const simulatorEntry = resolve(import.meta.dirname, "simulator-process.ts");
+
+/** The environment variables that `mds-sync simulate` prints for its clients. */
+export async function readClientSettings(stdout: NodeJS.ReadableStream): Promise<Record<string, string>> {
+  const env: Record<string, string> = {};
+  for await (const line of createInterface({ input: stdout })) {
+    const [, name = "", value = ""] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
+    env[name] = value;
+    if (name === "MDS_CLIENT_SECRET") break;
+  }
+  return env;
+}
 
 /** The controls of a simulator in a process of its own. */
 export class RemoteSimulator {

@@ -1,8 +1,7 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
+import { listen } from "../support/listen.ts";
 import { createFault } from "./faults.ts";
 import { type Simulator, startSimulator } from "./simulator.ts";
 
@@ -21,9 +20,8 @@ const controls: Record<string, (simulator: Simulator, body: string) => unknown> 
 const server = createServer(async ({ url = "" }, response) => {
   const body = await text(response.req);
   response.end(JSON.stringify(controls[url]?.(simulator, body) ?? {}));
-}).listen(0, "127.0.0.1");
-await once(server, "listening");
-const { port } = server.address() as AddressInfo;
+});
+const port = await listen(server);
 const settings = {
   SIMULATOR_CONTROLS: `http://127.0.0.1:${port}`,
   MDS_BASE_URL: simulator.baseUrl,

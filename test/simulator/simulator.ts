@@ -5,7 +5,7 @@ import { serviceScopes } from "../../src/model/streams.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { silentLog } from "../../src/runtime/log.ts";
 import { hashNumbers } from "../../src/simulator/market/hash.ts";
-import type { Universe, UniverseSize } from "../../src/simulator/market/universe.ts";
+import type { UniverseSize } from "../../src/simulator/market/universe.ts";
 import { createMarketSource } from "../../src/simulator/market-source.ts";
 import { MAX_UNREAD_BYTES } from "../../src/simulator/simulator.ts";
 import type { ClientSettings, Fault, SimulatedService } from "./fault.ts";
@@ -32,32 +32,10 @@ export interface SimulatorOptions extends Partial<ClientSettings> {
   readonly onChanged?: (change: ChangedResponse) => void;
 }
 
-/** A simulator that a test can steer and question: with quirks, faults, and all that can change while it runs. */
-export interface Simulator extends Pick<ApiServer, "baseUrl" | "wsUrl" | "stop"> {
-  readonly clientId: string;
-  readonly clientSecret: string;
-  /** The client secret and the newest token of each audience. */
-  readonly secrets: readonly string[];
-  /** The entities that the lookups serve. */
-  readonly universe: Universe;
-  /** Tells what REST serves at any time, without requests. */
-  readonly oracle: Oracle;
-  /** The log of all requests. */
-  readonly requests: RequestLog;
-  readonly pongs: PongLog;
-  /** Replaces all faults. */
-  setFaults(...faults: readonly Fault[]): void;
-  /** How often each fault struck. */
-  readonly faultCounts: FaultInterceptor["counts"];
-  /** Sets the scopes of new tokens. Existing tokens keep their scopes. */
-  grantScopes(scopes: readonly string[]): void;
-  /** Revokes all tokens: requests with them get 401. */
-  revokeTokens(): void;
-  /** Replaces the client secret. The old one gets 401. */
-  rotateSecret(secret: string): void;
-}
+export type Simulator = Awaited<ReturnType<typeof startSimulator>>;
 
-export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+/** A simulator that a test can steer and question: with quirks, faults, and all that can change while it runs. */
+export async function startSimulator(options: SimulatorOptions = {}) {
   const { seed = 1, size = "demo", refreshSeconds = 30, clock = systemClock } = options;
   const { clientId = "demo", clientSecret = "demo-secret", scopes = serviceScopes } = options;
   const { port = 0, tokenSeconds = 86_400, pingSeconds = 30, faults = [], onChanged } = options;
@@ -82,7 +60,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const server = new ApiServer({
     ...{ access, clock, pingSeconds, port, host: "127.0.0.1" },
     ...{ name: "the simulator", portSetting: "--port" },
-    interceptor: logTraffic(faultInterceptor, { requests, pongs, clock }),
+    interceptor: logTraffic(faultInterceptor, requests, pongs, clock),
     source: createMarketSource(world, clock, quirks),
     log: { ...silentLog, error: ({ error }) => process.stderr.write(`simulator: ${error}\n`) },
     maxUnreadBytes: MAX_UNREAD_BYTES,
@@ -100,23 +78,31 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     get clientSecret() {
       return settings.clientSecret;
     },
+    /** The client secret and the newest token of each audience. */
     get secrets() {
       return service.secrets;
     },
+    /** How often each fault struck. */
     get faultCounts() {
       return faultInterceptor.counts;
     },
+    /** The entities that the lookups serve. */
     universe: world.universe,
+    /** Tells what REST serves at any time, without requests. */
     oracle: new Oracle(world),
-    setFaults: (...replaced) => faultInterceptor.setFaults(replaced),
-    grantScopes(granted) {
+    /** Replaces all faults. */
+    setFaults: (...replaced: readonly Fault[]) => faultInterceptor.setFaults(replaced),
+    /** Sets the scopes of new tokens. Existing tokens keep their scopes. */
+    grantScopes(granted: readonly string[]): void {
       settings.scopes = granted;
     },
+    /** Revokes all tokens: requests with them get 401. */
     revokeTokens: () => server.tokens.revokeAll(),
-    rotateSecret(secret) {
+    /** Replaces the client secret. The old one gets 401. */
+    rotateSecret(secret: string): void {
       settings.clientSecret = secret;
     },
-    async stop() {
+    async stop(): Promise<void> {
       faultInterceptor.endFaults();
       await faultInterceptor.waitForPort();
       await server.stop();
@@ -130,14 +116,13 @@ function createTokenText(seed: number, quirks: Quirks, count: number): string {
   return quirks.awkwardTokens ? `+/${bytes.toString("base64")}=&a=` : bytes.toString("base64url");
 }
 
-interface TrafficLogs {
-  readonly requests: RequestLog;
-  readonly pongs: PongLog;
-  readonly clock: Clock;
-}
-
 /** Logs what the server receives and sends, on both sides of the faults. */
-function logTraffic(faulty: FaultInterceptor, { requests, pongs, clock }: TrafficLogs): Interceptor {
+function logTraffic(
+  faulty: FaultInterceptor,
+  requests: RequestLog,
+  pongs: PongLog,
+  clock: Clock,
+): Interceptor {
   return {
     respond(exchange, proceed) {
       const { request, rawResponse } = exchange;

@@ -1,6 +1,5 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "./listen.ts";
 
 /** Set for all workers of one run: where they ask for the PostgreSQL that the test files share. */
 const ADDRESS_VARIABLE = "MDS_TEST_POSTGRES";
@@ -16,9 +15,8 @@ export async function offerPostgres(): Promise<() => Promise<void>> {
       ({ port }) => response.end(String(port)),
       (error: unknown) => response.writeHead(500).end(String(error)),
     );
-  }).listen(0, "127.0.0.1");
-  await once(offer, "listening");
-  process.env[ADDRESS_VARIABLE] = `http://127.0.0.1:${(offer.address() as AddressInfo).port}`;
+  });
+  process.env[ADDRESS_VARIABLE] = `http://127.0.0.1:${await listen(offer)}`;
   return async () => {
     offer.close();
     offer.closeAllConnections();

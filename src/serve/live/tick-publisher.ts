@@ -26,8 +26,6 @@ interface TickPublisherOptions {
 const POLL_INTERVAL_MS = 50;
 /** Older rows are filled history, which is not sent. */
 const MAX_NEWS_AGE_MICROS = 300 * MICROS_PER_SECOND;
-/** A series that appears while clients are subscribed is noticed after this time. */
-const SOURCES_INTERVAL_MS = 1_000;
 
 interface FollowedSource {
   readonly source: TickSource;
@@ -52,9 +50,9 @@ export class TickPublisher implements Feed {
   #version = "";
   /** Up to where the journal was read. */
   #position: JournalPosition | undefined;
-  /** The newest keys when sources were searched: a new source has a new key. */
-  #newestKeys = "";
-  #sourcesReadAt = Number.NEGATIVE_INFINITY;
+  /** The largest key in the journal so far: a new source has a larger one. */
+  #largestKeys = { index_ticks: 0, exchange_ticks: 0 };
+  #mayHaveNewSource = false;
   #hasFailed = false;
 
   constructor(options: TickPublisherOptions) {
@@ -115,12 +113,11 @@ export class TickPublisher implements Feed {
   }
 
   #poll(): void {
-    const { warehouse, clock } = this.#options;
+    const { warehouse } = this.#options;
     const version = warehouse.dataVersion;
     if (version !== this.#version) this.#readJournal(warehouse);
     this.#version = version;
-    const isDue = clock.monotonic() - this.#sourcesReadAt >= SOURCES_INTERVAL_MS;
-    if (isDue && readNewestKeys(warehouse.connection) !== this.#newestKeys) this.#readSources(false);
+    if (this.#mayHaveNewSource) this.#readSources(false);
     const changed = [...this.#followed.values()].filter((followed) => followed.changed.length > 0);
     if (changed.length === 0) return;
     const news = this.#readNews(changed);
@@ -133,23 +130,25 @@ export class TickPublisher implements Feed {
     this.#position = position;
     if (before === undefined || !canContinue(position, before)) {
       for (const { changed } of this.#followed.values()) changed.push(ALWAYS);
-      this.#newestKeys = "";
+      this.#largestKeys = { index_ticks: 0, exchange_ticks: 0 };
+      this.#mayHaveNewSource = true;
       return;
     }
     for (const change of readChanges(connection, { after: before.seq, until: position.seq })) {
       const { stream, kind, key, from, to } = change;
       if (kind !== "rows" || (stream !== "index_ticks" && stream !== "exchange_ticks")) continue;
+      this.#mayHaveNewSource ||= key > this.#largestKeys[stream];
+      this.#largestKeys[stream] = Math.max(this.#largestKeys[stream], key);
       this.#followed.get(`${stream} ${key}`)?.changed.push({ from, to });
     }
   }
 
   /** Existing ticks are sent of a source that has just appeared, not of one that a client has just subscribed to. */
   #readSources(isSubscription: boolean): void {
-    const { warehouse, clock, audience } = this.#options;
+    const { warehouse, audience } = this.#options;
     // What was committed before a subscription is not announced to it.
     if (isSubscription) this.#readJournal(warehouse);
-    this.#sourcesReadAt = clock.monotonic();
-    this.#newestKeys = readNewestKeys(warehouse.connection);
+    this.#mayHaveNewSource = false;
     this.#topics = audience.topics;
     const until = warehouse.now + MAX_AHEAD_MICROS;
     const found = new Set<string>();
@@ -181,11 +180,6 @@ export class TickPublisher implements Feed {
       }),
     );
   }
-}
-
-function readNewestKeys(connection: Connection): string {
-  const newest = (sql: string) => connection.value<number | null>(sql);
-  return `${newest("SELECT max(series) FROM series")} ${newest("SELECT max(listing) FROM listings")}`;
 }
 
 /** Where ticks came after later ones were sent, or too late to be sent: a client reads them by REST. */

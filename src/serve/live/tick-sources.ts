@@ -77,10 +77,7 @@ export interface Gap extends TimeRange {
   readonly reason: string;
 }
 
-export interface GapSubject {
-  readonly stream: string;
-  readonly labels: Readonly<Record<string, string>>;
-}
+export type GapSubject = Pick<TickSource, "labels"> & { readonly stream: string };
 
 /** The message that announces it. */
 export function gapText({ stream, labels }: GapSubject, { from, to, state, reason }: Gap): string {

@@ -1,4 +1,4 @@
-import { RowIds } from "../../api-server/record-ids.ts";
+import { createRowIds } from "../../api-server/record-ids.ts";
 import type { HistorySeries, SeriesFilter } from "../../api-server/source.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import { type HistoryStream, isDaily, streamDefinition } from "../../model/streams.ts";
@@ -106,13 +106,13 @@ function seriesProperties({ indexType, indexId, name }: ServedSeries): string {
 /** Writes the properties of a record, without braces. */
 export function historyWriter(stream: HistoryStream, series: ServedSeries): (row: HistoryRow) => string {
   const { decimals, detailsAt, idAt } = tables[stream];
-  const ids = new RowIds(series.series, stream, series.indexType, series.indexId);
+  const ids = createRowIds(series.series, stream, series.indexType, series.indexId);
   const ofSeries = seriesProperties(series);
   return (row) => {
     const [ts] = row;
     const details = parseRowDetails(row[detailsAt] as string | null);
     const ownId = idAt < 0 ? null : (row[idAt] as string | null);
-    let text = `"id":${ownId === null ? `"${ids.at(ts)}"` : JSON.stringify(ownId)},${ofSeries}`;
+    let text = `"id":${ownId === null ? `"${ids(ts)}"` : JSON.stringify(ownId)},${ofSeries}`;
     for (let at = 0; at < decimals.length; at++) {
       const { field, name } = decimals[at] as (typeof decimals)[0];
       text += decimalProperty(field, row[at + 1] as number | null, details[name]);
@@ -147,7 +147,7 @@ function openSeries(
       const row = readNewest(key);
       return row && toRecord(row);
     },
-    cursorAt: (ts) => new RowIds(key, stream, indexType, indexId).at(ts),
+    cursorAt: (ts) => createRowIds(key, stream, indexType, indexId)(ts),
     // Bars have the service's ids. Of one series few rows are compared; there is no index for a search of all.
     findRecord(id) {
       if (stream !== "ohlcv") return undefined;

@@ -11,10 +11,8 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { targetStartSql } from "../../warehouse/views/gap-parts.ts";
 import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
 
-const RANGES_PER_READ = 64;
-
 const settledSql = `SELECT from_ts AS "from", to_ts AS "to", proof, reason FROM settled_ranges
-  WHERE stream = ? AND series = ? AND from_ts < ? ORDER BY from_ts DESC LIMIT ${RANGES_PER_READ}`;
+  WHERE stream = ? AND series = ? AND from_ts < ? ORDER BY from_ts DESC`;
 
 const startSql = `SELECT min(l.from_ts) FROM (
     SELECT ${targetStartSql(sqliteDialect, "CAST(@now AS INTEGER)")} AS from_ts FROM targets w WHERE w.stream = @stream AND w.series = @series
@@ -46,15 +44,11 @@ export function* readSegments(
   };
   const claims = readPendingClaims(connection, stream, series).get(series) ?? [];
   let at = end;
-  for (;;) {
-    const ranges = connection.rows<SettledRange>(settledSql, [stream, series, at]);
-    for (const { from, to, proof, reason } of ranges) {
-      if (to < at) yield* open(to, at);
-      const state = proof === "rows" ? "covered" : proof;
-      yield { from, to: Math.min(to, at), state, reason };
-      at = from;
-    }
-    if (ranges.length < RANGES_PER_READ) break;
+  for (const { from, to, proof, reason } of connection.rows<SettledRange>(settledSql, [stream, series, at])) {
+    if (to < at) yield* open(to, at);
+    const state = proof === "rows" ? "covered" : proof;
+    yield { from, to: Math.min(to, at), state, reason };
+    at = from;
   }
   if (at > 0) yield* open(0, at);
 }

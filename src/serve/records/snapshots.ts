@@ -1,4 +1,4 @@
-import { parseRecordId, RowIds } from "../../api-server/record-ids.ts";
+import { createRowIds, parseRecordId } from "../../api-server/record-ids.ts";
 import type {
   ContractFilter,
   ContractsFilter,
@@ -23,11 +23,16 @@ const without = (columns: readonly Column[], omitted: string) =>
   new RecordWriter(columns.filter(({ name }) => name !== omitted));
 
 /** The properties of a record. `ids`: those of its series; `withNested`: with its nested objects. */
-function writeProperties(ids: RowIds, writer: RecordWriter, row: LatestRow, withNested = false): string {
+function writeProperties(
+  idAt: (ts: Micros) => string,
+  writer: RecordWriter,
+  row: LatestRow,
+  withNested = false,
+): string {
   const details = parseRowDetails(row.details);
   const nested = withNested ? writer.nestedProperties(row, details) : "";
   const extra = extraProperties(details.extra);
-  return `"id":"${ids.at(row.ts)}",${writer.properties(row, details)}${nested},"timestamp":"${formatShort(row.ts)}"${extra}`;
+  return `"id":"${idAt(row.ts)}",${writer.properties(row, details)}${nested},"timestamp":"${formatShort(row.ts)}"${extra}`;
 }
 
 const tickerWriter = new RecordWriter(exchangeTickColumns);
@@ -40,8 +45,8 @@ export function exchangeTickText(row: LatestRow, isLive = false): string {
 
 type ListingRow = Readonly<Record<string, unknown>> & { readonly key: number };
 
-function exchangeTickIds({ key, exchange_id, market_id }: ListingRow): RowIds {
-  return new RowIds(key, "exchange_ticks", String(exchange_id), String(market_id));
+function exchangeTickIds({ key, exchange_id, market_id }: ListingRow) {
+  return createRowIds(key, "exchange_ticks", String(exchange_id), String(market_id));
 }
 
 export function readExchangeTickers(
@@ -55,7 +60,7 @@ export function readExchangeTickers(
     ["s.listing >= ?", firstKey],
   ]);
   return readLatestRows(connection, "exchange_ticks", { now, ...selected, limit }).map((row) => ({
-    id: exchangeTickIds(row).at(row.ts),
+    id: exchangeTickIds(row)(row.ts),
     text: `{${exchangeTickText(row)}}`,
   }));
 }
@@ -65,7 +70,7 @@ export function findListing(connection: Connection, id: string): number | undefi
   const sql = "SELECT listing AS key, exchange_id, market_id FROM listings WHERE listing = ?";
   return parseRecordId(id, ({ key, number }) => {
     const row = connection.findRow<ListingRow>(sql, [key]);
-    return row && exchangeTickIds(row).at(number);
+    return row && exchangeTickIds(row)(number);
   })?.key;
 }
 
@@ -86,7 +91,7 @@ export function readMarketCaps(
   return rows
     .toSorted((a, b) => rankOf(a) - rankOf(b) || Number(b.market_cap ?? 0) - Number(a.market_cap ?? 0))
     .map((row) => {
-      const ids = new RowIds(row.key, "market_caps", String(row.asset_id));
+      const ids = createRowIds(row.key, "market_caps", String(row.asset_id));
       return `{${writeProperties(ids, capWriter, row, withChanges)}}`;
     });
 }
@@ -147,7 +152,7 @@ export function readDerivativeTickers(
 ): string[] {
   const selected = selectContracts(now, type, "ACTIVE", filter);
   return readLatestRows(connection, "derivative_ticks", { now, ...selected }).map((row) => {
-    const ids = new RowIds(row.key, "derivative_ticks", type, String(row.contract_id));
+    const ids = createRowIds(row.key, "derivative_ticks", type, String(row.contract_id));
     return `{${writeProperties(ids, derivativeTickWriter, row)}}`;
   });
 }

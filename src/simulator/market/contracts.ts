@@ -23,8 +23,11 @@ interface ContractVariant extends Partial<ContractTerm> {
 }
 
 const MARKETS_PER_EXCHANGE = { perpetuals: 20, futures: 4, options: 2 };
-const QUARTERLY_EXPIRIES = { upcoming: 3, past: 8 };
-const WEEKLY_EXPIRIES = { upcoming: 4, past: 12 };
+/** From one expiry to the next, and how many are listed. */
+const EXPIRIES = {
+  futures: { weeks: 13, upcoming: 3, past: 8 },
+  options: { weeks: 1, upcoming: 4, past: 12 },
+};
 
 /** Derives the contracts that an exchange lists from the time alone; nothing is stored. */
 export function listContracts(
@@ -44,7 +47,7 @@ export function listContracts(
   );
   const listed = exchange.derivatives ? markets.slice(0, MARKETS_PER_EXCHANGE[type]) : [];
   return listed.flatMap((market) => {
-    const series = model.table.ofType("MWA")[market.ordinal];
+    const series = model.table.byType.MWA[market.ordinal];
     if (!series) return [];
     return listVariants(model, type, market, series, include, nowMs).map((variant) =>
       createContract(model, type, exchange, market, series, variant),
@@ -62,11 +65,7 @@ function listVariants(
 ): ContractVariant[] {
   const pair = `${base.symbol}${quote.symbol}`;
   if (type === "perpetuals") return include === "EXPIRED" ? [] : [{ name: `${pair}-PERP`, step: 0 }];
-  const all =
-    type === "futures"
-      ? listTerms(QUARTERLY_EXPIRIES, firstQuarterAfter(nowMs), lastWeekOfQuarter)
-      : listTerms(WEEKLY_EXPIRIES, firstWeekAfter(nowMs), (week) => week);
-  const terms = all.filter(
+  const terms = listTerms(EXPIRIES[type], nowMs).filter(
     ({ expirationMs }) => include === "ALL" || (include === "EXPIRED") === expirationMs <= nowMs,
   );
   return terms.flatMap((term) => {
@@ -134,16 +133,12 @@ function createContract(
   };
 }
 
-/** A contract is listed when as many periods as are upcoming are left until it expires. */
-function listTerms(
-  { past, upcoming }: { past: number; upcoming: number },
-  next: number,
-  weekOf: (period: number) => number,
-): ContractTerm[] {
+/** A contract is listed when as many expiries as are upcoming are left until its own. */
+function listTerms({ weeks, upcoming, past }: (typeof EXPIRIES)["futures"], nowMs: number): ContractTerm[] {
+  const next = Math.ceil(firstWeekAfter(nowMs) / weeks) * weeks;
   return Array.from({ length: past + upcoming }, (_, at) => {
-    const week = weekOf(next - past + at);
-    const listingMs = fridayMs(weekOf(next - past + at - upcoming));
-    return { week, listingMs, expirationMs: fridayMs(week) };
+    const week = next + (at - past) * weeks;
+    return { week, listingMs: fridayMs(week - upcoming * weeks), expirationMs: fridayMs(week) };
   });
 }
 
@@ -155,10 +150,10 @@ function roundToStrikeDistance(value: number): number {
 }
 
 const WEEK_MS = 7 * DAY_MS;
-/** Contracts expire on Fridays at 08:00 UTC; 1 January 1970 was a Thursday. */
-const FIRST_FRIDAY_MS = DAY_MS + 8 * 3_600_000;
+/** Contracts expire on Fridays at 08:00 UTC. From here every thirteenth is the last of a quarter, from 2023 to 2027. */
+const FIRST_FRIDAY_MS = Date.UTC(1970, 2, 6, 8);
 
-/** The Friday of week `week` since 1970. */
+/** The Friday of week `week`. */
 function fridayMs(week: number): number {
   return FIRST_FRIDAY_MS + week * WEEK_MS;
 }
@@ -166,19 +161,6 @@ function fridayMs(week: number): number {
 /** The first week whose Friday is after `ms`. */
 function firstWeekAfter(ms: number): number {
   return Math.floor((ms - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
-}
-
-/** The week of the last Friday of a quarter; quarter 0 is the first of 1970. */
-function lastWeekOfQuarter(quarter: number): number {
-  const nextQuarter = Date.UTC(1970 + Math.floor((quarter + 1) / 4), ((quarter + 1) % 4) * 3, 1);
-  return firstWeekAfter(nextQuarter) - 1;
-}
-
-/** The first quarter whose last Friday is after `ms`. */
-function firstQuarterAfter(ms: number): number {
-  const date = new Date(ms);
-  const quarter = (date.getUTCFullYear() - 1970) * 4 + Math.floor(date.getUTCMonth() / 3);
-  return fridayMs(lastWeekOfQuarter(quarter)) > ms ? quarter : quarter + 1;
 }
 
 /** For example 27MAR26, as exchanges name their expiries. */

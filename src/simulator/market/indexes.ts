@@ -4,11 +4,9 @@ import { hashNumbers, mixBits } from "./hash.ts";
 import { MAX_DAY_LEVEL, type PriceModel } from "./price-model.ts";
 import type { SimulatedAsset, Universe } from "./universe.ts";
 
-export type SimulatedIndexType = NonNullable<SeriesFilter["indexType"]>;
-
 /** One index: the USD rate of an asset (GWA), the rate of a market (MWA), or a liquid index (LX). */
 export interface IndexSeries {
-  readonly type: SimulatedIndexType;
+  readonly type: NonNullable<SeriesFilter["indexType"]>;
   /** Its position within its type. */
   readonly ordinal: number;
   /** Its position over all types: the order of records with the same timestamp. */
@@ -27,39 +25,25 @@ export interface IndexSeries {
 }
 
 /** All indexes of a universe, in the order in which the service lists records with the same timestamp. */
-export class IndexTable {
-  readonly all: readonly IndexSeries[];
-  readonly #byType: Readonly<Record<SimulatedIndexType, readonly IndexSeries[]>>;
-  readonly #byId: ReadonlyMap<string, IndexSeries>;
-
-  constructor({ assets, markets, liquidIndexes }: Universe) {
-    let rank = 0;
-    const list = (identity: SeriesIdentity): IndexSeries => createSeries(identity, rank++);
-    this.#byType = {
-      GWA: assets.map((base) => {
-        const { ordinal, id, symbol: name } = base;
-        return list({ type: "GWA", ordinal, id, name, base, quote: undefined, fraction: 1 });
-      }),
-      MWA: markets.map(({ ordinal, id, base, quote: asset, fraction }) => {
-        const name = `${base.symbol}/${asset.symbol}`;
-        const quote = asset.symbol === "USD" ? undefined : asset;
-        return list({ type: "MWA", ordinal, id, name, base, quote, fraction });
-      }),
-      LX: liquidIndexes.map(({ ordinal, id, name, asset: base }) =>
-        list({ type: "LX", ordinal, id, name, base, quote: undefined, fraction: 0.2 }),
-      ),
-    };
-    this.all = Object.values(this.#byType).flat();
-    this.#byId = new Map(this.all.map((series) => [series.id, series]));
-  }
-
-  ofType(type: SimulatedIndexType): readonly IndexSeries[] {
-    return this.#byType[type];
-  }
-
-  byId(id: string): IndexSeries | undefined {
-    return this.#byId.get(id);
-  }
+export function createIndexTable({ assets, markets, liquidIndexes }: Universe) {
+  let rank = 0;
+  const list = (identity: SeriesIdentity): IndexSeries => createSeries(identity, rank++);
+  const byType: Readonly<Record<IndexSeries["type"], readonly IndexSeries[]>> = {
+    GWA: assets.map((base) => {
+      const { ordinal, id, symbol: name } = base;
+      return list({ type: "GWA", ordinal, id, name, base, quote: undefined, fraction: 1 });
+    }),
+    MWA: markets.map(({ ordinal, id, base, quote: asset, fraction }) => {
+      const name = `${base.symbol}/${asset.symbol}`;
+      const quote = asset.symbol === "USD" ? undefined : asset;
+      return list({ type: "MWA", ordinal, id, name, base, quote, fraction });
+    }),
+    LX: liquidIndexes.map(({ ordinal, id, name, asset: base }) =>
+      list({ type: "LX", ordinal, id, name, base, quote: undefined, fraction: 0.2 }),
+    ),
+  };
+  const all = Object.values(byType).flat();
+  return { all, byType, byId: new Map(all.map((series) => [series.id, series])) };
 }
 
 /** `fraction`: of the volume of the base asset. */
@@ -103,46 +87,63 @@ export interface DaySummary {
 }
 
 /** The final prices and volumes of the indexes, by tick. */
-export class IndexValues {
-  readonly #model: PriceModel;
-  readonly #tickMs: number;
-  readonly #seed: number;
-  readonly #days = new Map<number, DayPath>();
+export function createIndexValues(readAnchors: PriceModel, seed: number, tickMs: number) {
+  const days = new Map<number, DayPath>();
+  const dayOf = (tick: number) => Math.floor((tick * tickMs) / DAY_MS);
 
-  constructor(model: PriceModel, seed: number, tickMs: number) {
-    this.#model = model;
-    this.#tickMs = tickMs;
-    this.#seed = seed;
+  function lxDeviation(ordinal: number, day: number, anchor: number): number {
+    const cell = (day << MAX_DAY_LEVEL) + anchor;
+    const hash = mixBits(seed ^ Math.imul(ordinal + 7, 0x2c1b3c6d) ^ Math.imul(cell, 0x9e3779b1));
+    return (hash / 2 ** 32 - 0.5) * LX_DEVIATION_RANGE;
+  }
+
+  /** Only anchors may differ from series to series: `DayGrid` explains why. */
+  function readDayPath({ type, ordinal, base, quote }: IndexSeries, day: number): DayPath {
+    const grid = new DayGrid(day, tickMs);
+    const anchors = readAnchors(base.ordinal, day, grid.segments);
+    if (quote) {
+      const quoteAnchors = readAnchors(quote.ordinal, day, grid.segments);
+      return { grid, anchors: anchors.map((log, at) => log - (quoteAnchors[at] as number)) };
+    }
+    if (type !== "LX") return { grid, anchors };
+    return { grid, anchors: anchors.map((log, at) => log + lxDeviation(ordinal, day, at)) };
+  }
+
+  function logAt({ grid, anchors }: DayPath, offset: number): number {
+    const anchor = grid.anchorBefore(offset);
+    const start = anchors[anchor] as number;
+    if (offset === grid.anchorOffset(anchor)) return start;
+    return start + ((anchors[anchor + 1] as number) - start) * grid.fractionAt(offset, seed);
   }
 
   /** GWA is the asset's USD price, MWA the ratio of two, LX the asset's price with a small deviation. */
-  logPriceAt(series: IndexSeries, tick: number): number {
-    const day = this.#dayOf(tick);
+  function logPriceAt(series: IndexSeries, tick: number): number {
+    const day = dayOf(tick);
     const key = series.rank * 2 ** 20 + day;
-    let path = this.#days.get(key);
+    let path = days.get(key);
     if (!path) {
-      path = this.#readDayPath(series, day);
-      if (this.#days.size >= MAX_CACHED_DAYS) this.#days.clear();
-      this.#days.set(key, path);
+      path = readDayPath(series, day);
+      if (days.size >= MAX_CACHED_DAYS) days.clear();
+      days.set(key, path);
     }
-    return this.#logAt(path, tick - path.grid.first);
+    return logAt(path, tick - path.grid.first);
   }
 
-  usdLogPriceAt(asset: SimulatedAsset, tick: number): number {
-    const grid = new DayGrid(this.#dayOf(tick), this.#tickMs);
-    const anchors = this.#model.readAnchors(asset.ordinal, grid.day, grid.segments);
-    return this.#logAt({ grid, anchors }, tick - grid.first);
+  function usdLogPriceAt(asset: SimulatedAsset, tick: number): number {
+    const grid = new DayGrid(dayOf(tick), tickMs);
+    const anchors = readAnchors(asset.ordinal, grid.day, grid.segments);
+    return logAt({ grid, anchors }, tick - grid.first);
   }
 
   /** Summarises the ticks of a day before `endTick`, which is after the first. Reads anchors, and few ticks besides. */
-  summarizeDay(series: IndexSeries, day: number, endTick: number): DaySummary {
-    const path = this.#readDayPath(series, day);
+  function summarizeDay(series: IndexSeries, day: number, endTick: number): DaySummary {
+    const path = readDayPath(series, day);
     const { anchors, grid } = path;
     const last = Math.min(grid.count, endTick - grid.first) - 1;
     const lastAnchor = grid.anchorBefore(last);
     const logs = [...anchors.subarray(0, lastAnchor + 1)];
     for (let offset = grid.anchorOffset(lastAnchor) + 1; offset <= last; offset++)
-      logs.push(this.#logAt(path, offset));
+      logs.push(logAt(path, offset));
     return {
       open: logs[0] as number,
       high: Math.max(...logs),
@@ -153,8 +154,8 @@ export class IndexValues {
   }
 
   /** The rolling 24-hour volume: drifts over hours, with a little noise per tick. */
-  volumeAt(series: IndexSeries, tick: number): number {
-    const salt = mixBits(this.#seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
+  function volumeAt(series: IndexSeries, tick: number): number {
+    const salt = mixBits(seed ^ Math.imul(series.base.ordinal + 1, 0x27d4eb2f));
     const cell = Math.floor(tick / VOLUME_CELL_TICKS);
     const fraction = tick / VOLUME_CELL_TICKS - cell;
     const left = mixBits(salt ^ Math.imul(cell, 0x165667b1));
@@ -165,43 +166,12 @@ export class IndexValues {
   }
 
   /** The volume since the previous tick. Only LX records have it. */
-  tickVolumeAt(series: IndexSeries, tick: number): number {
-    const part = (hashNumbers(this.#seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
-    return (this.volumeAt(series, tick) * part) / 2880;
+  function tickVolumeAt(series: IndexSeries, tick: number): number {
+    const part = (hashNumbers(seed, 51, series.ordinal, tick) / 2 ** 32) * 2;
+    return (volumeAt(series, tick) * part) / 2880;
   }
 
-  #dayOf(tick: number): number {
-    return Math.floor((tick * this.#tickMs) / DAY_MS);
-  }
-
-  /** Only anchors may differ from series to series: `DayGrid` explains why. */
-  #readDayPath(series: IndexSeries, day: number): DayPath {
-    const grid = new DayGrid(day, this.#tickMs);
-    const { base, quote } = series;
-    const readAnchors = ({ ordinal }: SimulatedAsset) => this.#model.readAnchors(ordinal, day, grid.segments);
-    const anchors = readAnchors(base);
-    if (quote) {
-      const quoteAnchors = readAnchors(quote);
-      return { grid, anchors: anchors.map((log, at) => log - (quoteAnchors[at] as number)) };
-    }
-    if (series.type !== "LX") return { grid, anchors };
-    return { grid, anchors: anchors.map((log, at) => log + this.#lxDeviation(series, day, at)) };
-  }
-
-  #logAt({ grid, anchors }: DayPath, offset: number): number {
-    const anchor = grid.anchorBefore(offset);
-    const start = anchors[anchor] as number;
-    if (offset === grid.anchorOffset(anchor)) return start;
-    return start + ((anchors[anchor + 1] as number) - start) * grid.fractionAt(offset, this.#seed);
-  }
-
-  #lxDeviation(series: IndexSeries, day: number, anchor: number): number {
-    const cell = (day << MAX_DAY_LEVEL) + anchor;
-    const hash = mixBits(
-      this.#seed ^ Math.imul(series.ordinal + 7, 0x2c1b3c6d) ^ Math.imul(cell, 0x9e3779b1),
-    );
-    return (hash / 2 ** 32 - 0.5) * LX_DEVIATION_RANGE;
-  }
+  return { logPriceAt, usdLogPriceAt, summarizeDay, volumeAt, tickVolumeAt };
 }
 
 /** The ticks of a day, divided into segments. The first and the last tick of each segment are anchors. */

@@ -1,14 +1,14 @@
-import { IndexTable, IndexValues } from "./indexes.ts";
-import { PriceModel } from "./price-model.ts";
-import { type IdFormat, RecordIds } from "./record-ids.ts";
-import { TickCalendar } from "./tick-calendar.ts";
+import { createIndexTable, createIndexValues } from "./indexes.ts";
+import { createPriceModel } from "./price-model.ts";
+import { createRecordIds, type FormatId } from "./record-ids.ts";
+import { createTickCalendar } from "./tick-calendar.ts";
 import { createUniverse, type UniverseSize } from "./universe.ts";
 
 export interface MarketModelOptions {
   readonly seed: number;
   readonly size: UniverseSize;
   readonly tickMs: number;
-  readonly idFormat?: IdFormat;
+  readonly formatId?: FormatId;
   /** Number of strikes that an exchange lists for each expiry of its options. */
   readonly optionStrikes?: number;
 }
@@ -20,18 +20,18 @@ export function createMarketModel({
   seed,
   size,
   tickMs,
-  idFormat = { prefix: "", suffix: "" },
+  formatId = (uuid) => uuid,
   optionStrikes = 9,
 }: MarketModelOptions) {
-  const universe = createUniverse(seed, size, idFormat);
+  const universe = createUniverse(seed, size, formatId);
   const priceParameters = universe.assets.map((asset) => asset.priceParameters);
   return {
     seed,
     optionStrikes,
     universe,
-    table: new IndexTable(universe),
-    indexValues: new IndexValues(new PriceModel(seed, tickMs, priceParameters), seed, tickMs),
-    calendar: new TickCalendar(tickMs),
-    ids: new RecordIds(seed, idFormat),
+    table: createIndexTable(universe),
+    indexValues: createIndexValues(createPriceModel(seed, tickMs, priceParameters), seed, tickMs),
+    calendar: createTickCalendar(tickMs),
+    ids: createRecordIds(seed, formatId),
   };
 }

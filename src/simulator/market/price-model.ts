@@ -42,30 +42,36 @@ interface PricePath {
 /** The level of the hashes of last ticks: the parts of a day have higher ones. */
 const LAST_TICK_LEVEL = 0;
 
+export type PriceModel = ReturnType<typeof createPriceModel>;
+
 /**
  * Models the logarithm of USD prices. The first price of a day is a sum of movements with periods from a day to 512 days. A
  * day is divided by midpoint displacement: the middle of each cell deviates from the line between its ends by a hash.
  */
-export class PriceModel {
-  readonly #paths: readonly PricePath[];
-
-  constructor(seed: number, tickMs: number, parameters: readonly PriceParameters[]) {
-    this.#paths = parameters.map((each, asset) =>
-      createPricePath(each, hashNumbers(seed, 11, asset), tickMs),
-    );
-  }
-
+export function createPriceModel(seed: number, tickMs: number, parameters: readonly PriceParameters[]) {
+  const paths = parameters.map((each, asset) => createPricePath(each, hashNumbers(seed, 11, asset), tickMs));
   /** The logarithms of the asset's USD price at the `segments + 1` anchors of a day. */
-  readAnchors(asset: number, day: number, segments: number): Float64Array {
-    const path = this.#paths[asset];
+  return (asset: number, day: number, segments: number): Float64Array => {
+    const path = paths[asset];
     if (!path) throw new RangeError(`no asset ${asset}`);
     const lastStep = path.tickDeviation * drawFromHash(hashCell(path.salt, LAST_TICK_LEVEL, day));
     const anchors = new Float64Array(segments + 1);
     anchors[0] = computeOpen(path, day);
     anchors[segments] = computeOpen(path, day + 1) + lastStep;
-    divide(path, day, segments, anchors);
+    /** Sets the values between the first and the last of a cell, which is one of its level. */
+    const divide = (start: number, width: number, level: number, cell: number, parentVolatility: number) => {
+      if (width < 2) return;
+      const half = width >> 1;
+      const hash = hashCell(path.salt, level, cell);
+      const volatility = parentVolatility * (VOLATILITY_FACTORS[hash & 255] as number);
+      const middle = ((anchors[start] as number) + (anchors[start + width] as number)) / 2;
+      anchors[start + half] = middle + (path.deviation[level] as number) * volatility * drawFromHash(hash);
+      divide(start, half, level - 1, cell << 1, volatility);
+      divide(start + half, half, level - 1, (cell << 1) + 1, volatility);
+    };
+    divide(0, segments, MAX_DAY_LEVEL, day, 1);
     return anchors;
-  }
+  };
 }
 
 /** The first price of a day. */
@@ -80,31 +86,6 @@ function computeOpen({ salt, baseLog, logGrowthPerDay, deviation }: PricePath, d
     log += (deviation[level] as number) * (left + (right - left) * (at - cell));
   }
   return log;
-}
-
-/**
- * Divides a day into `parts`: sets all values between the first and the last. A hot loop: `| 0` keeps the cell number a small
- * integer.
- */
-function divide(path: PricePath, day: number, parts: number, values: Float64Array): void {
-  /** Of the cell that begins at each value. */
-  const volatilities = new Float64Array(parts).fill(1, 0, 1);
-  const salt = path.salt | 0;
-  let inner = day | 0;
-  for (let width = parts, depth = MAX_DAY_LEVEL; width > 1; width >>= 1, depth--, inner <<= 1) {
-    const half = width >> 1;
-    const deviation = path.deviation[depth] as number;
-    let left = values[0] as number;
-    for (let start = 0, at = inner; start < parts; start += width, at++) {
-      const hash = hashCell(salt, depth, at);
-      const volatility = (volatilities[start] as number) * (VOLATILITY_FACTORS[hash & 255] as number);
-      const right = values[start + width] as number;
-      values[start + half] = (left + right) / 2 + deviation * volatility * drawFromHash(hash);
-      volatilities[start] = volatility;
-      volatilities[start + half] = volatility;
-      left = right;
-    }
-  }
 }
 
 function createPricePath(parameters: PriceParameters, salt: number, tickMs: number): PricePath {
@@ -127,6 +108,6 @@ function hashCell(salt: number, level: number, cell: number): number {
   return mixBits(salt ^ Math.imul(cell, 0x9e3779b1) ^ Math.imul(level, 0x85ebca6b));
 }
 
-export function drawFromHash(hash: number): number {
+function drawFromHash(hash: number): number {
   return ((hash >>> 20) + ((hash >>> 8) & 0xfff) - 4095) * DRAW_UNIT;
 }

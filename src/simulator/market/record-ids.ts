@@ -1,28 +1,16 @@
-import { parseRecordId, type RecordPosition, RowIds } from "../../api-server/record-ids.ts";
+import { createRowIds, parseRecordId } from "../../api-server/record-ids.ts";
 import { hashNumbers } from "./hash.ts";
 
-/** What the service shows before and after the UUID of an id. */
-export type IdFormat = Readonly<Record<"prefix" | "suffix", string>>;
+/** The id of an entity or a record, which contains its UUID. */
+export type FormatId = (uuid: string) => string;
 
 /** Ids that encode the position of their record: which series of its kind, and which step of the series. */
-export class RecordIds {
-  readonly #seed: number;
-  readonly #format: IdFormat;
-
-  constructor(seed: number, format: IdFormat) {
-    this.#seed = seed;
-    this.#format = format;
-  }
-
-  encode(kind: string, key: number, number: number): string {
-    const { prefix, suffix } = this.#format;
-    return prefix + new RowIds(key, kind, this.#seed).at(number) + suffix;
-  }
-
+export function createRecordIds(seed: number, format: FormatId) {
+  const encode = (kind: string, key: number, number: number) => format(createRowIds(key, kind, seed)(number));
   /** Undefined if the id is not of this kind. */
-  decode(kind: string, id: string): RecordPosition | undefined {
-    return parseRecordId(id, ({ key, number }) => this.encode(kind, key, number));
-  }
+  const decode = (kind: string, id: string) =>
+    parseRecordId(id, ({ key, number }) => encode(kind, key, number));
+  return { encode, decode };
 }
 
 /** A random-looking UUID that is always the same for one entity; `kind` is 1 asset, 2 market, 3 exchange, 4 liquid index, 5 contract address. */

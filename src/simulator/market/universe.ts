@@ -9,7 +9,7 @@ import {
   knownExchanges,
 } from "./names.ts";
 import type { PriceParameters } from "./price-model.ts";
-import { createEntityUuid, type IdFormat } from "./record-ids.ts";
+import { createEntityUuid, type FormatId } from "./record-ids.ts";
 
 export type UniverseSize = "demo" | "real" | { assets: number; markets: number; exchanges: number };
 
@@ -48,31 +48,18 @@ export interface SimulatedExchange extends Omit<KnownExchange, "symbols"> {
   readonly symbols: readonly { readonly assetId: string; readonly symbol: string }[];
 }
 
-interface LiquidIndex {
-  readonly ordinal: number;
-  readonly id: string;
-  readonly name: "BLX" | "ELX" | "XRPLX";
-  readonly asset: SimulatedAsset;
-}
-
-/** The entities that the lookups serve. Depends only on the seed, the size and the form of ids. */
-export interface Universe {
-  readonly assets: readonly SimulatedAsset[];
-  readonly markets: readonly SimulatedMarket[];
-  readonly exchanges: readonly SimulatedExchange[];
-  readonly liquidIndexes: readonly LiquidIndex[];
-}
-
 const UNIVERSE_SIZES = {
   demo: { assets: 12, markets: 16, exchanges: 6 },
   real: { assets: 1500, markets: 6000, exchanges: 200 },
 };
 const NO_END_DAY = 100_000;
 
-export function createUniverse(seed: number, size: UniverseSize, { prefix, suffix }: IdFormat): Universe {
+export type Universe = Readonly<ReturnType<typeof createUniverse>>;
+
+/** The entities that the lookups serve. Depends only on the seed, the size and the form of ids. */
+export function createUniverse(seed: number, size: UniverseSize, formatId: FormatId) {
   const counts = typeof size === "string" ? UNIVERSE_SIZES[size] : size;
-  const id = (kind: number, ordinal: number, of = seed) =>
-    prefix + createEntityUuid(of, kind, ordinal) + suffix;
+  const id = (kind: number, ordinal: number, of = seed) => formatId(createEntityUuid(of, kind, ordinal));
   const assets = Array.from({ length: counts.assets }, (_, at) => createAsset(seed, at, id(1, at)));
   const markets = createPairs(assets, counts.markets).map(([base, quote, rank], at) => {
     return { ordinal: at, id: id(2, at), base, quote, fraction: 0.45 / 2 ** rank };

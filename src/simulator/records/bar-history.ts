@@ -11,7 +11,6 @@ const VOLUME_USD_DIGITS = 2;
 export class BarHistory extends History<BarContent> {
   readonly kind = "daily bar";
   readonly stepMs = DAY_MS;
-  readonly boundMs: number = 0;
 
   stepRange(series: IndexSeries, nowMs: number): { oldest: number; newest: number } {
     return { oldest: series.firstDay, newest: Math.min(series.endDay - 1, Math.floor(nowMs / DAY_MS)) };

@@ -1,16 +1,16 @@
 import type { HistoryRecord, HistorySeries } from "../../api-server/source.ts";
-import type { IndexSeries, SimulatedIndexType } from "../market/indexes.ts";
+import type { IndexSeries } from "../market/indexes.ts";
 import type { MarketModel } from "../market/market-model.ts";
 
 /** `Content`: what a record has beside its id and its index. */
-type SimulatedRecord<Content> = { id: string; indexId: string; indexType: SimulatedIndexType } & Content;
+type SimulatedRecord<Content> = { id: string; indexId: string; indexType: IndexSeries["type"] } & Content;
 
 /** One kind of history (ticks or daily bars). Time is divided into numbered steps, with at most one record per index and step. */
 export abstract class History<Content extends object = object> {
   abstract readonly kind: string;
   abstract readonly stepMs: number;
   /** What `timestamp` is compared with: this long after the start of a step. */
-  abstract readonly boundMs: number;
+  readonly boundMs: number = 0;
   protected readonly market: MarketModel;
 
   constructor(market: MarketModel) {

@@ -10,14 +10,13 @@ export function rankMarketCaps(market: MarketModel, nowMs: number, percentChange
   const { table, indexValues, calendar, ids } = market;
   const number = Math.floor(nowMs / RANKING_INTERVAL_MS);
   const tick = calendar.newestTick(number * RANKING_INTERVAL_MS);
-  const priced = table
-    .ofType("GWA")
-    .filter((series) => series.base.type === "CRYPTO" && calendar.isListed(series, tick))
-    .map((series) => {
-      const price = formatDecimal(Math.exp(indexValues.logPriceAt(series, tick)), series.priceDigits);
-      const volume = indexValues.volumeAt(series, tick);
-      return { series, price, volume, cap: Number(price) * series.base.freeFloatSupply };
-    });
+  const priced = table.byType.GWA.filter(
+    (series) => series.base.type === "CRYPTO" && calendar.isListed(series, tick),
+  ).map((series) => {
+    const price = formatDecimal(Math.exp(indexValues.logPriceAt(series, tick)), series.priceDigits);
+    const volume = indexValues.volumeAt(series, tick);
+    return { series, price, volume, cap: Number(price) * series.base.freeFloatSupply };
+  });
   const byVolume = priced.toSorted(
     (one, other) => other.volume * Number(other.price) - one.volume * Number(one.price),
   );

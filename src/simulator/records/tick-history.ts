@@ -14,7 +14,6 @@ export interface TickContent {
 export class TickHistory extends History<TickContent> {
   readonly kind = "index tick";
   readonly stepMs: number;
-  readonly boundMs = 0;
 
   constructor(market: MarketModel) {
     super(market);

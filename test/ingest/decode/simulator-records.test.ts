@@ -1,21 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import type { Stream } from "../../../src/model/streams.ts";
 import { Fault } from "../../simulator/faults.ts";
-import { FaultClient } from "../../support/simulator/fault-client.ts";
+import { startSharedRestClient } from "../../support/simulator/rest-client.ts";
 
-let service: FaultClient;
-beforeAll(async () => {
-  service = await FaultClient.start();
-});
+const service = await startSharedRestClient();
 afterEach(() => service.simulator.setFaults());
-afterAll(() => service.simulator.stop());
 
 const on = "/index-ticker";
 const ticks = "/index-ticker?indexType=LX&timestamp=2026-03-01T12:00:00Z&size=50";
 const bars = "/ohlcv?indexType=GWA&timestamp=2026-03-01T00:00:00Z&size=50";
 const fetchPage = async <S extends Stream>(stream: S, path: string, derivativeType?: string) =>
-  decodePage(stream, (await service.get(path)).body, { derivativeType });
+  decodePage(stream, (await service.get(path)).bytes, { derivativeType });
 
 describe("what the simulator serves", () => {
   const exchange = () => service.simulator.universe.exchanges.find(({ derivatives }) => derivatives)?.id;

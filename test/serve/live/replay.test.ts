@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { emptyRecord } from "../../support/empty-record.ts";
 import { TickServer } from "../../support/serve/tick-server.ts";
-import type { WebSocketClient } from "../../support/simulator/websocket-client.ts";
+import { WebSocketClient } from "../../support/simulator/websocket-client.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { decimal, parseTs } from "../../support/warehouse/records.ts";
 import { settleSnapshot } from "../../support/warehouse/settle-snapshot.ts";
@@ -27,7 +27,6 @@ beforeAll(async () => {
   fixture.cover("b", at("11:00:00"), at("12:00:00"));
   await fixture.start();
 });
-afterAll(() => fixture.stop());
 
 async function replay(
   query: string,
@@ -167,8 +166,7 @@ describe("a replay", () => {
     "speed=10",
     "from=-1d&wait=0",
   ])("refuses %s with 400", async (query) => {
-    const { WebSocketClient: Client } = await import("../../support/simulator/websocket-client.ts");
-    const client = new Client(`${fixture.server?.wsUrl}?${query}`);
+    const client = new WebSocketClient(`${fixture.server?.wsUrl}?${query}`);
     expect((await client.waitForClose()).status).toBe(400);
   });
 });

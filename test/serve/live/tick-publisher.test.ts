@@ -1,6 +1,7 @@
 import { connect } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { TickServer } from "../../support/serve/tick-server.ts";
+import { sendRequest } from "../../support/simulator/rest-client.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
@@ -12,7 +13,9 @@ beforeAll(async () => {
   fixture.warehouse.connection.database.exec("UPDATE series SET name = 'BLX' WHERE index_id = 'blx'");
   await fixture.start();
 });
-afterAll(() => fixture.stop());
+
+const upgradeRequest = (port: string, path: string, more = "") =>
+  `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${more}Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
 
 /** Passes over most of the polls of a pause. */
 async function pass(ms: number): Promise<void> {
@@ -27,8 +30,8 @@ const ids = (messages: readonly Record<string, unknown>[]) => messages.map(({ in
 describe("a list of the latest state", () => {
   it("has a commit at once, though its answer is kept for a second", async () => {
     const listed = async () => {
-      const response = await fetch(`${fixture.server?.baseUrl}/v3/index-ticker?indexType=LX`);
-      return ids(((await response.json()) as { content: Record<string, unknown>[] }).content);
+      const { body } = await sendRequest(`${fixture.server?.baseUrl}/v3/index-ticker?indexType=LX`);
+      return ids(body.content);
     };
     expect([await listed(), await listed()]).toEqual([["blx"], ["blx"]]);
     fixture.writeTicks(["elx"], [noon - STEP], "LX");
@@ -49,9 +52,7 @@ describe("the live feed", () => {
     for (const client of [byType, byId]) await fixture.settle(client);
     expect(ids(byType.messagesOf("INDEX_TICKER"))).toEqual(["a", "b"]);
     expect(ids(byId.messagesOf("INDEX_TICKER"))).toEqual(["b"]);
-    const { body } = await (await fetch(`${fixture.server?.baseUrl}/v3/index-ticker?indexId=b`))
-      .json()
-      .then((body) => ({ body: body as { content: object[] } }));
+    const { body } = await sendRequest(`${fixture.server?.baseUrl}/v3/index-ticker?indexId=b`);
     const [{ event: _, ...sent } = { event: "" }] = byId.messagesOf("INDEX_TICKER");
     expect(body.content).toEqual([sent]);
   });
@@ -66,8 +67,8 @@ describe("the live feed", () => {
     await fixture.clock.advance(1500);
     await fixture.settle(client);
     const sent = client.messagesOf("INDEX_TICKER");
-    const rest = await fetch(`${fixture.server?.baseUrl}/v3/index-ticker?indexId=blx`);
-    expect(await rest.json()).toMatchObject({ content: [{ indexType: "LX", name: "BLX" }] });
+    const { body } = await sendRequest(`${fixture.server?.baseUrl}/v3/index-ticker?indexId=blx`);
+    expect(body).toMatchObject({ content: [{ indexType: "LX", name: "BLX" }] });
     expect(sent.map(({ indexId, timestamp, name }) => [indexId, timestamp, name])).toEqual([
       ["blx", "2026-03-01T12:00:30.000Z", "BLX"],
       ["c", "2026-03-01T12:00:30.000Z", undefined],
@@ -112,9 +113,7 @@ describe("the live feed", () => {
     const { dropped = 0 } = fixture.server?.status ?? {};
     const { port } = new URL(fixture.server?.baseUrl ?? "");
     const socket = connect(Number(port), "127.0.0.1").pause();
-    socket.write(
-      `GET /v3/stream HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
-    );
+    socket.write(upgradeRequest(port, "/v3/stream"));
     const ping = Buffer.from('{"event":"PING"}');
     const frame = Buffer.concat([Buffer.of(0x81, 0x80 | ping.length, 0, 0, 0, 0), ping]);
     const many = Buffer.concat(Array.from({ length: 2_000 }, () => frame));
@@ -131,9 +130,7 @@ describe("the live feed", () => {
     const upgrade = (path: string, origin: string) =>
       new Promise<string>((resolve) => {
         const socket = connect(Number(port), "127.0.0.1", () =>
-          socket.write(
-            `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nOrigin: ${origin}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
-          ),
+          socket.write(upgradeRequest(port, path, `Origin: ${origin}\r\n`)),
         );
         socket.once("data", (data) => {
           resolve(String(data).slice(9, 12));
@@ -148,18 +145,13 @@ describe("the live feed", () => {
   it("announces ticks that come after later ones, once, and never sends them out of order", async () => {
     const client = await fixture.connect();
     await fixture.subscribe(client, { indexId: "a" });
-    const [first, second, third, fourth] = [20, 21, 22, 23].map((at) => noon + at * STEP) as [
-      number,
-      number,
-      number,
-      number,
-    ];
+    const at = (n: number) => noon + n * STEP;
     await pass(20 * 30_000);
-    fixture.writeTicks(["a"], [first, fourth]);
+    fixture.writeTicks(["a"], [at(20), at(23)]);
     await fixture.clock.advance(100);
-    fixture.writeTicks(["a"], [second, third]);
+    fixture.writeTicks(["a"], [at(21), at(22)]);
     // History from before the subscription, and rows that are confirmed, are no news.
-    fixture.writeTicks(["a"], [noon - 90 * STEP, first]);
+    fixture.writeTicks(["a"], [at(-90), at(20)]);
     await fixture.clock.advance(100);
     await fixture.settle(client);
     expect(client.messagesOf("INDEX_TICKER").map(({ timestamp }) => timestamp)).toEqual([

@@ -1,50 +1,33 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { request } from "node:http";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ServeServer } from "../../../src/serve/serve-server.ts";
-import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { describe, expect, it } from "vitest";
+import { openWriter } from "../../../src/warehouse/writer.ts";
 import { serveWarehouse } from "../../support/serve/filled-server.ts";
+import { TickServer } from "../../support/serve/tick-server.ts";
 import { sendRequest } from "../../support/simulator/rest-client.ts";
-import { copyEmptyWarehouse } from "../../support/warehouse/empty-warehouse.ts";
 import { fill, STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { bar, decimal, parseTs, tick } from "../../support/warehouse/records.ts";
 import { writeRecords } from "../../support/warehouse/write-records.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "mds-serve-"));
-const path = join(folder, "mds.sqlite");
-const clock = new ManualClock("2026-03-01T12:00:00Z");
+const fixture = new TickServer();
+const { clock, warehouse } = fixture;
 const at = (time: string) => parseTs(`2026-03-01T${time}Z`);
 
-let warehouse: WarehouseWriter;
-let server: ServeServer;
-
 /** Ticks from 08:00 to 12:00; the ledger lacks 10:00 to 10:10 and the head, and has lost 09:00 to 09:05. */
-beforeAll(async () => {
-  copyEmptyWarehouse(path);
-  warehouse = openWriter(path, { clock });
-  const ranges = [
-    ["08:00:00", "09:00:00"],
-    ["09:05:00", "10:00:00"],
-    ["10:09:00", "12:00:00"],
-  ].map(([from = "", to = ""]) => [at(from), at(to)] as const);
-  const rows = ranges.flatMap(([from, to]) =>
-    Array.from({ length: (to - from) / STEP }, (_, i) => ({ ts: from + i * STEP, price: decimal("1.5") })),
-  );
-  const [first, second] = ranges as [(typeof ranges)[0], (typeof ranges)[0]];
-  const settled = [first, second, [at("10:10:00"), at("11:50:00")]] as const;
-  const lost = [[at("09:00:00"), at("09:05:00")]] as const;
-  warehouse.transaction((transaction) =>
-    fill(transaction, { series: [{ from: at("08:00:00"), rows, settled, lost }] }),
-  );
-  server = await serveWarehouse(path, clock);
-});
-afterAll(async () => {
-  await server.close();
-  warehouse.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+const ranges = [
+  [at("08:00:00"), at("09:00:00")],
+  [at("09:05:00"), at("10:00:00")],
+  [at("10:09:00"), at("12:00:00")],
+] as const;
+const rows = ranges.flatMap(([from, to]) =>
+  Array.from({ length: (to - from) / STEP }, (_, i) => ({ ts: from + i * STEP, price: decimal("1.5") })),
+);
+const settled = [ranges[0], ranges[1], [at("10:10:00"), at("11:50:00")]] as const;
+const lost = [[at("09:00:00"), at("09:05:00")]] as const;
+warehouse.transaction((transaction) =>
+  fill(transaction, { series: [{ from: at("08:00:00"), rows, settled, lost }] }),
+);
+const server = await fixture.start();
 
 const get = (query: string) => sendRequest(`${server.baseUrl}/v3/${query}`);
 const ticks = (query: string) => get(`index-ticker?indexType=GWA&indexId=btc-id&size=2000&${query}`);
@@ -155,7 +138,6 @@ const ids = ["11111111-1111-4111-8111-111111111111", "bar:26"];
 
 describe("a server without clients", () => {
   it("J4: answers only requests to localhost and IP addresses", async () => {
-    const { request } = await import("node:http");
     const status = await new Promise((resolve) =>
       request(`${server.baseUrl}/v3/asset`, { headers: { host: "evil.example" } }, (response) => {
         response.resume();
@@ -166,7 +148,7 @@ describe("a server without clients", () => {
   });
 
   it("J3: answers 503 while there is no warehouse, and serves it once it appears", async () => {
-    const later = join(folder, "later.sqlite");
+    const later = join(fixture.folder, "later.sqlite");
     const early = await serveWarehouse(later, clock);
     expect((await sendRequest(`${early.baseUrl}/v3/asset`)).status).toBe(503);
     openWriter(later, { clock }).close();

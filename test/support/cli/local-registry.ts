@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { createReadStream, readFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { basename, dirname, join } from "node:path";
+import { listen } from "../listen.ts";
 
 type Manifest = Readonly<Record<string, unknown>>;
 
@@ -43,9 +43,9 @@ export async function startLocalRegistry(root: string, tarball: string): Promise
     else if (!versions || version !== undefined) response.writeHead(404).end("{}");
     else response.end(JSON.stringify(describePackage(name, versions, `http://${request.headers.host}`)));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${await listen(server)}/`;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -2,68 +2,31 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
-import { toSyncSettings } from "../../../src/cli/support/session.ts";
 import { loadSettings } from "../../../src/config/load-settings.ts";
-import { runDaemon } from "../../../src/daemon/daemon.ts";
-import { Failure } from "../../../src/model/failure.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
-import type { Log } from "../../../src/runtime/log.ts";
+import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts";
 import type { StartWorker } from "../../../src/runtime/thread.ts";
 import { withReader } from "../../../src/warehouse/reader.ts";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
+import { type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { acceptAtOnce } from "../sync/backfill-harness.ts";
-import { expectWarehouseMatches } from "../sync/oracle.ts";
-import type { ServiceAddress } from "../sync/sync-session.ts";
+import { expectWarehouseMatches, readCoveredUntil } from "../sync/oracle.ts";
+import { type ServiceAddress, serviceEnv } from "../sync/sync-session.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
+import { startDaemon } from "./start-daemon.ts";
 
-export interface LoggedLine {
-  readonly level: string;
-  readonly message: string;
-  readonly fields: Record<string, unknown>;
-}
-
-/** A daemon in this process and a simulator, both on one manual clock. */
-export interface DaemonHarness {
-  readonly clock: ManualClock;
-  readonly simulator: Simulator;
-  readonly folder: string;
-  readonly path: string;
-  /** Holds the client secret. */
-  readonly secretFile: string;
-  readonly logged: LoggedLine[];
-  configure(yaml: string): void;
-  /** Resolves once the dashboard is served. `machine`: the daemon's clock, if it differs from the service's. */
-  startServing(file?: string, machine?: Clock): Promise<RunningDaemon>;
-  /** Resolves once all gaps are filled. `service`: another than the simulator. */
-  startFilled(file?: string, service?: ServiceAddress): Promise<RunningDaemon>;
-  query(sql: string, file?: string): Record<string, unknown>[];
-  expectMatchesService(file?: string): void;
-}
-
-export interface RunningDaemon {
-  isFilled(): boolean;
-  /** Settles when the daemon ends; rejects with the error that ended it. */
-  readonly done: Promise<unknown>;
-  /** Lets simulated time pass until the condition holds. */
-  runUntil(condition: () => unknown): Promise<void>;
-  getPage(path: string): Promise<{ status: number; text: string }>;
-  /** What a page is told of the daemon's health when it connects. */
-  readProblem(): Promise<string | null>;
-  readMetric(name: string): Promise<number | undefined>;
-  /** Stops the daemon like SIGTERM; returns the real milliseconds that it took. */
-  stop(): Promise<number>;
-}
+export type DaemonHarness = Awaited<ReturnType<typeof createDaemonHarness>>;
+export type RunningDaemon = Awaited<ReturnType<DaemonHarness["startServing"]>>;
 
 const POLL_INTERVAL_MS = 5_000;
 
-export interface DaemonHarnessOptions {
+interface DaemonHarnessOptions {
   readonly start?: string;
   readonly settings?: string;
   readonly simulator?: SimulatorOptions;
@@ -71,7 +34,8 @@ export interface DaemonHarnessOptions {
   readonly startWorker?: StartWorker;
 }
 
-export async function createDaemonHarness(options: DaemonHarnessOptions = {}): Promise<DaemonHarness> {
+/** A daemon in this process and a simulator, both on one manual clock. */
+export async function createDaemonHarness(options: DaemonHarnessOptions = {}) {
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const simulator = await startSimulator({
     clock,
@@ -87,10 +51,8 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
   copyEmptyWarehouse(path, viewsBesideSync);
   const secretFile = join(temporaryFolder(), "secret");
   onTestFinished(() => expectSoundFile(path, clock.now()));
-  const logged: LoggedLine[] = [];
-  const line = (level: string) => (fields: Record<string, unknown>, message: string) =>
-    void logged.push({ level, fields, message });
-  const log: Log = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
+  const logged: LogEntry[] = [];
+  const log = createForwardingLog((entry) => logged.push(entry));
   const configure = (yaml: string) => writeFileSync(settingsFile, yaml);
   // Open while a daemon runs: SQLite parses every view each time a file is opened.
   const readers = new Map<string, Database.Database>();
@@ -101,69 +63,55 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
   onTestFinished(closeReaders);
   configure(options.settings ?? "");
 
-  async function begin(
-    file = path,
-    machine: Clock = clock,
-    service: ServiceAddress = simulator,
-  ): Promise<RunningDaemon> {
+  /** Resolves once the dashboard is served. `machine`: the daemon's clock, if it differs from the service's. */
+  async function startServing(file = path, machine: Clock = clock, service: ServiceAddress = simulator) {
     closeReaders();
     writeFileSync(secretFile, service.clientSecret, { mode: 0o600 });
-    const env: Record<string, string> = {
-      MDS_BASE_URL: service.baseUrl,
-      MDS_WS_URL: service.wsUrl,
-      MDS_CLIENT_ID: service.clientId,
-      MDS_CLIENT_SECRET_FILE: secretFile,
-      MDS_WAREHOUSE: file,
-      MDS_HTTP_PORT: "0",
-    };
-    const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file: settingsFile }));
-    const stopping = new AbortController();
-    let address = "";
-    let isFilled = false;
-    const done = runDaemon({
-      loaded,
-      settings: toSyncSettings(loaded),
-      version: "0.0.0",
+    const { MDS_CLIENT_SECRET: _, ...address } = serviceEnv(service);
+    const own = { MDS_CLIENT_SECRET_FILE: secretFile, MDS_WAREHOUSE: file, MDS_HTTP_PORT: "0" };
+    const env = { ...address, ...own };
+    const daemon = startDaemon({
+      loaded: acceptAtOnce(loadSettings({ env, directory: folder, file: settingsFile })),
       clock: machine,
       random: seededRandom(seed),
       log,
       startWorker: options.startWorker ?? startIngestInProcess,
-      stopping: stopping.signal,
-      onServing: (served) => {
-        address = served;
-      },
-      onFilled: () => {
-        isFilled = true;
-      },
     });
-    done.catch(() => {});
+    const { done, state } = daemon;
+    /** Stops the daemon like SIGTERM; returns the real milliseconds that it took. */
     const stop = async () => {
       closeReaders();
       const stoppedAt = performance.now();
-      stopping.abort(new Failure("stopped", { family: "operator", code: "stopped", exit: 0 }));
+      daemon.stop();
       await clock.runUntil(done);
       return performance.now() - stoppedAt;
     };
     onTestFinished(() => stop().then(undefined, () => {}));
     // Simulated time stands still meanwhile: a busy machine takes no longer than a quiet one.
-    const get = async (page: string) => {
+    const request = async <T>(page: string, read: (response: Response) => Promise<T>) => {
       const endWork = clock.beginWork();
       try {
-        const answer = await fetch(new URL(page, address));
-        return { status: answer.status, text: await answer.text() };
+        return await read(await fetch(new URL(page, state.address)));
       } finally {
         endWork();
       }
     };
-    const running: RunningDaemon = {
-      isFilled: () => isFilled,
-      done,
-      stop,
-      getPage: get,
-      async readProblem() {
-        const endWork = clock.beginWork();
-        try {
-          const { body } = await fetch(new URL("/api/events", address));
+    const getPage = (page: string) =>
+      request(page, async (response) => ({ status: response.status, text: await response.text() }));
+    /** Lets simulated time pass until the condition holds. */
+    const runUntil = async (condition: () => unknown): Promise<void> => {
+      const met = async () => {
+        while (!(await condition())) await clock.sleep(POLL_INTERVAL_MS);
+      };
+      await clock.runUntil(Promise.race([met(), done]));
+    };
+    await runUntil(() => state.address !== "");
+    return {
+      isFilled: () => state.isFilled,
+      ...{ done, stop, getPage, runUntil },
+      /** What a page is told of the daemon's health when it connects. */
+      readProblem: () =>
+        request("/api/events", async ({ body }) => {
           let text = "";
           for await (const chunk of body ?? []) {
             text += Buffer.from(chunk).toString();
@@ -172,65 +120,34 @@ export async function createDaemonHarness(options: DaemonHarnessOptions = {}): P
             if (data !== undefined) return (JSON.parse(data) as { problem: string | null }).problem;
           }
           throw new Error("the daemon has told nothing");
-        } finally {
-          endWork();
-        }
-      },
-      async runUntil(condition) {
-        const met = async () => {
-          while (!(await condition())) await clock.sleep(POLL_INTERVAL_MS);
-        };
-        await clock.runUntil(Promise.race([met(), done]));
-      },
-      async readMetric(name) {
-        const { text } = await get("/metrics");
+        }),
+      async readMetric(name: string): Promise<number | undefined> {
+        const { text } = await getPage("/metrics");
         const found = text.split("\n").find((each) => each.startsWith(`mds_sync_${name} `));
         return found === undefined ? undefined : Number(found.slice(found.lastIndexOf(" ")));
       },
     };
-    await running.runUntil(() => address !== "");
-    return running;
-  }
-
-  async function start(file = path, service?: ServiceAddress): Promise<RunningDaemon> {
-    const running = await begin(file, clock, service);
-    await running.runUntil(running.isFilled);
-    return running;
   }
 
   return {
-    clock,
-    simulator,
-    folder,
-    path,
+    ...{ clock, simulator, folder, path, logged, configure, startServing },
+    /** Holds the client secret. */
     secretFile,
-    logged,
-    configure,
-    startServing: begin,
-    startFilled: start,
-    query(sql, file = path) {
+    /** Resolves once all gaps are filled. `service`: another than the simulator. */
+    async startFilled(file = path, service?: ServiceAddress) {
+      const running = await startServing(file, clock, service);
+      await running.runUntil(running.isFilled);
+      return running;
+    },
+    query(sql: string, file = path): Record<string, unknown>[] {
       const reader = readers.get(file) ?? new Database(file, { readonly: true });
       readers.set(file, reader);
       return reader.prepare(sql).all() as Record<string, unknown>[];
     },
-    expectMatchesService(file = path) {
+    expectMatchesService(file = path): void {
       withReader(file, (reader) =>
-        expectWarehouseMatches(reader, simulator, clock.now(), readCoveredUntil(reader.database)),
+        expectWarehouseMatches(reader, simulator, clock.now(), readCoveredUntil(reader)),
       );
     },
   };
-}
-
-/** The timestamp up to which all series are covered: live ticks are confirmed within the hour. */
-function readCoveredUntil(database: Database.Database): number {
-  return Number(
-    database
-      .prepare(
-        `SELECT min(newest) + 60000000 FROM (SELECT max(r.to_ts) AS newest FROM settled_ranges r
-          JOIN targets w ON w.stream = r.stream AND w.series = r.series
-          WHERE r.stream = 'index_ticks' AND w.to_ts IS NULL GROUP BY r.series)`,
-      )
-      .pluck()
-      .get(),
-  );
 }

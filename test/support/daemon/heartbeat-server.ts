@@ -1,7 +1,6 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
+import { listen } from "../listen.ts";
 
 /** Receives a daemon's heartbeats, and answers them with `answer.status`. */
 export async function startHeartbeatServer() {
@@ -10,11 +9,11 @@ export async function startHeartbeatServer() {
   const server = createServer((request, response) => {
     received.push(`${request.method} ${request.url}`);
     response.writeHead(answer.status).end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  });
+  const port = await listen(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { received, answer, origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { received, answer, origin: `http://127.0.0.1:${port}` };
 }

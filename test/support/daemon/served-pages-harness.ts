@@ -2,10 +2,8 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
-import { toSyncSettings, withSyncSession } from "../../../src/cli/support/session.ts";
+import { withSyncSession } from "../../../src/cli/support/session.ts";
 import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
-import { runDaemon } from "../../../src/daemon/daemon.ts";
-import { Failure } from "../../../src/model/failure.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { backfill } from "../../../src/sync/history/backfill.ts";
@@ -18,6 +16,7 @@ import { acceptAtOnce } from "../sync/backfill-harness.ts";
 import { serviceEnv } from "../sync/sync-session.ts";
 import { waitUntil } from "../wait-until.ts";
 import { queryFile } from "../warehouse/warehouse-file.ts";
+import { startDaemon } from "./start-daemon.ts";
 
 const settings = `service: { refreshSeconds: 5 }
 sync:
@@ -37,15 +36,7 @@ function takeTickers(loaded: LoadedSettings): Promise<unknown> {
 }
 
 /** A daemon on the system clock, beside its simulator, that serves the pages to all tests of a file. */
-export interface ServedPages {
-  address(): string;
-  /** The rows of the warehouse itself, to compare a page with. */
-  query<Row = Record<string, unknown>>(sql: string): Row[];
-  /** Stops the daemon and starts another one at the same address. */
-  restart(whileStopped?: () => Promise<void>): Promise<void>;
-}
-
-export function serveFilledPages(): ServedPages {
+export function serveFilledPages() {
   const folder = mkdtempSync(join(tmpdir(), "mds-sync-pages-"));
   const path = join(folder, "mds.sqlite");
   let simulator: Simulator;
@@ -59,32 +50,13 @@ export function serveFilledPages(): ServedPages {
     const loaded = acceptAtOnce(loadSettings({ env, directory: folder, file }));
     // The first tickers come from REST, which tells when each price last moved; the websocket might be faster.
     if (!existsSync(path)) await takeTickers(loaded);
-    const stopping = new AbortController();
-    let isFilled = false;
-    const done = runDaemon({
-      loaded,
-      settings: toSyncSettings(loaded),
-      version: "0.0.0",
-      clock: systemClock,
-      log: silentLog,
-      stopping: stopping.signal,
-      onServing: (served) => {
-        address = served;
-      },
-      onFilled: () => {
-        isFilled = true;
-      },
-    });
-    let failure: unknown;
-    done.catch((error: unknown) => {
-      failure = error;
-    });
+    const daemon = startDaemon({ loaded, clock: systemClock, log: silentLog });
     stop = async () => {
-      stopping.abort(new Failure("stopped", { family: "operator", code: "stopped", exit: 0 }));
-      await done.catch(() => {});
+      daemon.stop();
+      await daemon.done.catch(() => {});
     };
-    await waitUntil(() => isFilled || failure);
-    if (failure) throw failure;
+    await Promise.race([waitUntil(() => daemon.state.isFilled), daemon.done]);
+    address = daemon.state.address;
   };
 
   const query = <Row = Record<string, unknown>>(sql: string): Row[] => queryFile<Row>(path, sql);
@@ -103,8 +75,10 @@ export function serveFilledPages(): ServedPages {
 
   return {
     address: () => address,
+    /** The rows of the warehouse itself, to compare a page with. */
     query,
-    async restart(whileStopped = async () => {}) {
+    /** Stops the daemon and starts another one at the same address. */
+    async restart(whileStopped = async () => {}): Promise<void> {
       await stop();
       await whileStopped();
       await start(new URL(address).port);

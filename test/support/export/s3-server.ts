@@ -2,8 +2,8 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
+import { listen } from "../listen.ts";
 
 /* The part of S3 that an export uses, on a port. It shares no code with the client. */
 
@@ -56,9 +56,10 @@ export class S3Server {
     });
   });
 
+  #port = 0;
+
   async start(): Promise<this> {
-    this.#server.listen(0, "127.0.0.1");
-    await once(this.#server, "listening");
+    this.#port = await listen(this.#server);
     return this;
   }
 
@@ -70,7 +71,7 @@ export class S3Server {
 
   get env(): Record<string, string> {
     return {
-      AWS_ENDPOINT_URL: `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`,
+      AWS_ENDPOINT_URL: `http://127.0.0.1:${this.#port}`,
       AWS_ACCESS_KEY_ID: testKeys.accessKeyId,
       AWS_SECRET_ACCESS_KEY: testKeys.secretAccessKey,
       AWS_REGION: testKeys.region,

@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import type { WalkPage } from "../../../src/ingest/commit/walk-page.ts";
 import { IngestThread, type IngestThreadOptions } from "../../../src/ingest/thread/ingest-thread.ts";
@@ -9,6 +8,7 @@ import { startWorker } from "../../../src/runtime/thread.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
+import { queryFile } from "../warehouse/warehouse-file.ts";
 import { startIngestInProcess } from "./in-process-ingest.ts";
 import { at, btc, walkSettings } from "./pages.ts";
 
@@ -25,15 +25,7 @@ export async function startIngest({
     ...(onCommit ? { onCommit } : {}),
   }).start();
   onTestFinished(() => ingest.close());
-  const query = (sql: string) => {
-    const reader = new Database(path, { readonly: true });
-    try {
-      return reader.prepare(sql).all() as Record<string, unknown>[];
-    } finally {
-      reader.close();
-    }
-  };
-  return { ingest, query, path, clock };
+  return { ingest, query: (sql: string) => queryFile(path, sql), path, clock };
 }
 
 /** The path of an empty warehouse that is deleted when the test ends. Each opening parses its views, so it has few of them. */

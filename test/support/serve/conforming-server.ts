@@ -1,6 +1,6 @@
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { serviceScopes } from "../../../src/model/streams.ts";
 import { hashSecret } from "../../../src/serve/client-secrets.ts";
@@ -8,6 +8,7 @@ import { openWriter } from "../../../src/warehouse/writer.ts";
 import type { Fault } from "../../simulator/fault.ts";
 import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";
 import { ManualClock } from "../manual-clock.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 import { writeRecords, writeTicks } from "../warehouse/write-records.ts";
 import { serveWarehouse, startFilledWarehouse } from "./filled-server.ts";
 
@@ -16,14 +17,14 @@ const CHEAP = { N: 16, r: 1, p: 1 };
 
 const START = "2026-03-01T12:00:10Z";
 
-/** Filled once for all tests of a file: they only read. */
-let filled: ReturnType<typeof fill> | undefined;
+let folder = "";
+let filled: Awaited<ReturnType<typeof startFilledWarehouse>>;
 
-async function fill() {
-  const folder = mkdtempSync(join(tmpdir(), "mds-serve-"));
-  const warehouse = await startFilledWarehouse(folder, START);
-  await warehouse.simulator.stop();
-  return { ...warehouse, folder };
+/** Fills the warehouse for all tests of a file, which only read. A hook would have to do it within its time limit. */
+export async function prepareConformingServer(): Promise<void> {
+  folder = temporaryFolder(afterAll);
+  filled = await startFilledWarehouse(folder, START);
+  await filled.simulator.stop();
 }
 
 const REFRESH_MS = 30_000;
@@ -66,8 +67,7 @@ export async function startConformingServer(
   options: SimulatorOptions,
   isLive = false,
 ): Promise<{ simulator: Simulator; clock: ManualClock }> {
-  filled ??= fill();
-  const { simulator, path: filledPath, folder } = await filled;
+  const { simulator, path: filledPath } = filled;
   const path = isLive ? join(folder, `live-${Math.random()}.sqlite`) : filledPath;
   if (isLive) copyFileSync(filledPath, path);
   const { clientId = "demo", clientSecret = "demo-secret", scopes = serviceScopes } = options;
@@ -103,15 +103,4 @@ export async function startConformingServer(
     clock,
     simulator: Object.create(simulator, { ...descriptors, clientSecret: { get: () => secret } }) as Simulator,
   };
-}
-
-/** Fills the warehouse. A hook of a test file would have to do it within its time limit. */
-export async function prepareConformingServer(): Promise<void> {
-  filled ??= fill();
-  await filled;
-}
-
-/** Call it after the last test. */
-export async function removeConformingServer(): Promise<void> {
-  if (filled) rmSync((await filled).folder, { recursive: true, force: true });
 }

@@ -1,21 +1,21 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import type { Micros } from "../../../src/model/time.ts";
 import type { ServeServer } from "../../../src/serve/serve-server.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { WebSocketClient } from "../simulator/websocket-client.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse } from "../warehouse/empty-warehouse.ts";
 import { fill, STEP } from "../warehouse/filled-warehouse.ts";
 import { tick } from "../warehouse/records.ts";
 import { writeTicks } from "../warehouse/write-records.ts";
 import { serveWarehouse } from "./filled-server.ts";
 
-/** A warehouse with a writer of its own, and a server that reads it: both on a manual clock at noon. */
+/** A warehouse with a writer of its own, and a server that reads it: both on a manual clock at noon, until the file's tests end. */
 export class TickServer {
   readonly clock = new ManualClock("2026-03-01T12:00:00Z");
-  readonly folder = mkdtempSync(join(tmpdir(), "mds-serve-"));
+  readonly folder = temporaryFolder(afterAll);
   readonly path = join(this.folder, "mds.sqlite");
   readonly warehouse: WarehouseWriter;
   readonly clients: WebSocketClient[] = [];
@@ -24,6 +24,11 @@ export class TickServer {
   constructor() {
     copyEmptyWarehouse(this.path);
     this.warehouse = openWriter(this.path, { clock: this.clock });
+    afterAll(async () => {
+      for (const client of this.clients) client.socket.terminate();
+      await this.server?.close();
+      this.warehouse.close();
+    });
   }
 
   async start(): Promise<ServeServer> {
@@ -79,12 +84,5 @@ export class TickServer {
     const pongs = client.messagesOf("PONG").length;
     client.send({ event: "PING" });
     await client.waitFor("PONG", pongs + 1);
-  }
-
-  async stop(): Promise<void> {
-    for (const client of this.clients) client.socket.terminate();
-    await this.server?.close();
-    this.warehouse.close();
-    rmSync(this.folder, { recursive: true, force: true });
   }
 }

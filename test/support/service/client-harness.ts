@@ -1,36 +1,24 @@
 import { onTestFinished } from "vitest";
 import { Failure } from "../../../src/model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../src/model/response-body.ts";
-import { parseTimestamp } from "../../../src/model/time.ts";
-import type { Log } from "../../../src/runtime/log.ts";
-import {
-  createServiceClient,
-  type ServiceClient,
-  type ServiceClientOptions,
-} from "../../../src/service/client/client.ts";
+import { type Micros, parseTimestamp } from "../../../src/model/time.ts";
+import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts";
+import { createServiceClient, type ServiceClientOptions } from "../../../src/service/client/client.ts";
 import type { ClientEvent } from "../../../src/service/http/client-events.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
 import type { PageSummary } from "../../../src/service/pagination/page.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
-import { type StubService, type StubServiceOptions, startStubService } from "./stub-service.ts";
-
-export interface TestClient {
-  readonly client: ServiceClient;
-  readonly logLines: { fields: unknown; message: string }[];
-  readonly events: ClientEvent[];
-}
+import { type StubServiceOptions, startStubService } from "./stub-service.ts";
 
 export function createTestClient(
   baseUrl: string,
   clock: ManualClock,
   options: Partial<ServiceClientOptions> = {},
-): TestClient {
-  const logLines: { fields: unknown; message: string }[] = [];
+) {
+  const logLines: LogEntry[] = [];
   const events: ClientEvent[] = [];
-  const append = (fields: unknown, message: string) => void logLines.push({ fields, message });
-  const log: Log = { debug: append, info: append, warn: append, error: append };
   const client = createServiceClient({
     baseUrl,
     authUrl: baseUrl,
@@ -40,47 +28,44 @@ export function createTestClient(
     maxRequestsPerSecond: 0,
     clock,
     random: seededRandom(seed),
-    log,
+    log: createForwardingLog((entry) => logLines.push(entry)),
     onEvent: (event) => void events.push(event),
     ...options,
   });
   return { client, logLines, events };
 }
 
-/** A service, a client of it, and the clock of both. They end with the test. */
-export interface ServedClient extends TestClient {
-  readonly clock: ManualClock;
-  readonly stub: StubService;
-  /** Sends the request; time passes until it has its page. */
-  send(request: ServiceRequest): Promise<ParsedPage>;
-  /** Why the request fails; undefined: it does not. */
-  failureOf(request: ServiceRequest): Promise<Failure | undefined>;
-  codeOf(request: ServiceRequest): Promise<string | undefined>;
-  pass(ms: number): Promise<void>;
-  /** Sends the request again and again, `everyMs` after each answer, until `ended` aborts. */
-  poll(request: ServiceRequest, everyMs: number, ended: AbortSignal, onPage?: () => void): Promise<void>;
-}
+export type ServedClient = Awaited<ReturnType<typeof startServedClient>>;
 
+/** A service, a client of it, and the clock of both. They end with the test. */
 export async function startServedClient(
   answers: Omit<StubServiceOptions, "clock"> = {},
   options: Partial<ServiceClientOptions> = {},
   clock = new ManualClock(),
-): Promise<ServedClient> {
+) {
   const stub = await startStubService({ clock, ...answers });
   onTestFinished(() => stub.stop());
   const testClient = createTestClient(stub.baseUrl, clock, options);
   const { client } = testClient;
+  /** Why the request fails; undefined: it does not. */
   const failureOf = (request: ServiceRequest) =>
     clock.runUntil(client.request(request, readPage).then(() => undefined, toFailure));
   return {
     ...testClient,
     clock,
     stub,
-    send: (request) => clock.runUntil(client.request(request, readPage)),
+    /** Sends the request; time passes until it has its page. */
+    send: (request: ServiceRequest) => clock.runUntil(client.request(request, readPage)),
     failureOf,
-    codeOf: async (request) => (await failureOf(request))?.code,
-    pass: (ms) => clock.runUntil(clock.sleep(ms)),
-    async poll(request, everyMs, signal, onPage = () => {}) {
+    codeOf: async (request: ServiceRequest) => (await failureOf(request))?.code,
+    pass: (ms: number) => clock.runUntil(clock.sleep(ms)),
+    /** Sends the request again and again, `everyMs` after each answer, until `signal` aborts. */
+    async poll(
+      request: ServiceRequest,
+      everyMs: number,
+      signal: AbortSignal,
+      onPage: (page: ParsedPage) => void = () => {},
+    ): Promise<void> {
       while (!signal.aborted) {
         await client.request({ ...request, signal }, readPage).then(onPage, () => {});
         await clock.sleep(everyMs, signal).catch(() => {});
@@ -96,14 +81,20 @@ function toFailure(error: unknown): Failure {
 
 interface PageRecord {
   id: string;
+  indexId?: string;
   timestamp?: string;
 }
-export interface ParsedPage extends PageSummary {
+interface ParsedPage extends PageSummary {
   readonly content: PageRecord[];
+  /** In page order. */
+  readonly timestamps: readonly Micros[];
 }
 
-/** Summarises a page as the ingest thread does, for a walk. */
-export async function readPage(body: ResponseBody): Promise<ParsedPage> {
+/** Summarises a page as the ingest thread does, for a walk. `isOwn`: whether a record counts. */
+export async function readPage(
+  body: ResponseBody,
+  isOwn: (record: PageRecord) => boolean = () => true,
+): Promise<ParsedPage> {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(decodeBody(body)));
@@ -114,10 +105,12 @@ export async function readPage(body: ResponseBody): Promise<ParsedPage> {
   if (!Array.isArray(content)) throw malformedBodyFailure("no content");
   const rows = content as PageRecord[];
   const timestamps = rows
+    .filter(isOwn)
     .map(({ timestamp }) => parseTimestamp(timestamp ?? ""))
     .filter((ts) => ts !== undefined);
   return {
     content: rows,
+    timestamps,
     rows: rows.length,
     nextId: typeof nextId === "string" && nextId !== "" ? nextId : undefined,
     oldest: timestamps.length > 0 ? timestamps.reduce((a, b) => Math.min(a, b)) : undefined,

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { gzipSync } from "node:zlib";
+import { listen } from "../listen.ts";
 import type { ManualClock } from "../manual-clock.ts";
 
 export interface ReceivedRequest {
@@ -83,9 +84,9 @@ export async function startStubService({
     const status = respond(request, response, request.count);
     if (typeof status === "number") reply(response, status);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = await listen(server);
   return {
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    baseUrl: `http://127.0.0.1:${port}`,
     requests,
     tokenRequests,
     server,

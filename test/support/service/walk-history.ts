@@ -34,19 +34,6 @@ export type PageOverride = (
   history: readonly HistoryRow[],
 ) => HistoryPage | undefined;
 
-export interface WalkResult {
-  readonly ids: string[];
-  readonly positions: PagePosition[];
-  readonly queries: Record<string, string>[];
-  readonly failure: unknown;
-  readonly events: string[];
-  /** Rows that the pages cover but do not contain. */
-  readonly falselyCovered: string[];
-  /** The pages cover the whole range. */
-  readonly isComplete: boolean;
-  readonly end: PagePosition["end"];
-}
-
 /** Walks a history of 100 rows in pages of ten. `override` may replace any page of the correct server. */
 export async function walkHistory(
   override: PageOverride = () => undefined,
@@ -56,7 +43,7 @@ export async function walkHistory(
     now = noonTs + 2 * SECOND_MICROS,
     ...settings
   }: Partial<HistoryWalkOptions> & { history?: readonly HistoryRow[]; now?: Micros } = {},
-): Promise<WalkResult> {
+) {
   const clock = new ManualClock(now / 1000);
   const endless = new AbortController();
   const stub = await startStubService({
@@ -102,9 +89,11 @@ export async function walkHistory(
     queries: stub.requests.map(({ query }) => query),
     failure,
     events: events.flatMap((each) => (each.kind === "walk" ? [each.event] : [])),
+    /** Rows that the pages cover but do not contain. */
     falselyCovered: history
       .filter(({ id, ts }) => coverage.covers(ts) && !received.has(id))
       .map(({ id }) => id),
+    /** The pages cover the whole range. */
     isComplete: coverage.openRanges.length === 0,
     end: positions.at(-1)?.end,
   };

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import { listen } from "../listen.ts";
 
 export type Json = Record<string, unknown>;
 
@@ -47,6 +47,7 @@ export class WebSocketTestServer {
   readonly behaviour: ServerBehaviour;
   upgrades = 0;
   readonly #http: Server;
+  #port = 0;
   readonly #sockets = new WebSocketServer({ noServer: true });
 
   private constructor(behaviour: ServerBehaviour) {
@@ -57,12 +58,12 @@ export class WebSocketTestServer {
 
   static async start(behaviour: ServerBehaviour = {}): Promise<WebSocketTestServer> {
     const server = new WebSocketTestServer(behaviour);
-    await new Promise<void>((resolve) => server.#http.listen(0, "127.0.0.1", resolve));
+    server.#port = await listen(server.#http);
     return server;
   }
 
   get url(): string {
-    return `ws://127.0.0.1:${(this.#http.address() as AddressInfo).port}/feed`;
+    return `ws://127.0.0.1:${this.#port}/feed`;
   }
 
   get lastConnection(): ServerConnection {

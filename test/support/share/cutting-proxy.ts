@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
+import { listen } from "../listen.ts";
 
 /** Where a proxy interrupts: at the nth COPY of ticks or COMMIT after it, before, inside or after it. */
 export interface CutPoint {
@@ -63,12 +63,9 @@ export async function startCuttingProxy(
       if (isCommitting && point.at === "after COMMIT") return cut();
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => void server.close());
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return { port: address.port, hasCut: () => hasCut, release: () => release() };
+  return { port, hasCut: () => hasCut, release: () => release() };
 }
 
 function pipe(from: Socket, to: Socket, pass: (chunk: Buffer) => void): void {

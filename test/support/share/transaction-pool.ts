@@ -1,6 +1,6 @@
-import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
+import { listen } from "../listen.ts";
 
 const READY = "Z".charCodeAt(0);
 const TERMINATE = "X".charCodeAt(0);
@@ -60,10 +60,7 @@ export async function startTransactionPool(targetPort: number): Promise<number> 
       next();
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   onTestFinished(() => void server.close());
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
+  return port;
 }

@@ -6,7 +6,9 @@ import { startServer } from "./server-under-test.ts";
 export interface RestResponse {
   readonly status: number;
   readonly headers: Headers;
+  readonly bytes: Buffer;
   readonly text: string;
+  /** As JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary JSON.
   readonly body: any;
 }
@@ -17,11 +19,22 @@ export type Query = Readonly<Record<string, string | number | boolean | undefine
 export class RestClient {
   readonly simulator: Simulator;
   readonly clock: ManualClock;
-  #token = "";
+  token = "";
 
-  constructor(simulator: Simulator, clock: ManualClock) {
+  private constructor(simulator: Simulator, clock: ManualClock) {
     this.simulator = simulator;
     this.clock = clock;
+  }
+
+  /** Starts a simulator on a manual clock, and a client with a token. `isLive`: the server gets new ticks. */
+  static async start(
+    options: SimulatorOptions = {},
+    more: Parameters<typeof startServer>[1] = {},
+  ): Promise<RestClient> {
+    const { simulator, clock } = await startServer(options, more);
+    const client = new RestClient(simulator, clock);
+    await client.signIn();
+    return client;
   }
 
   requestToken(
@@ -35,9 +48,12 @@ export class RestClient {
     return sendRequest(`${baseUrl}/v3/oauth/token`, { method: "POST", headers, body: JSON.stringify(asked) });
   }
 
+  async fetchToken(audience = this.simulator.baseUrl): Promise<string> {
+    return (await this.requestToken({ audience })).body.access_token;
+  }
+
   async signIn(): Promise<void> {
-    const { body } = await this.requestToken();
-    this.#token = body.access_token;
+    this.token = await this.fetchToken();
   }
 
   get(
@@ -49,7 +65,7 @@ export class RestClient {
     for (const [name, value] of Object.entries(query))
       if (value !== undefined) search.set(name, String(value));
     const url = `${this.simulator.baseUrl}/v3${path}${search.size > 0 ? `?${search}` : ""}`;
-    return sendRequest(url, { headers: { authorization: `Bearer ${this.#token}`, ...headers } });
+    return sendRequest(url, { headers: { authorization: `Bearer ${this.token}`, ...headers } });
   }
 
   /** The records of all pages. */
@@ -70,29 +86,29 @@ export class RestClient {
 
 export async function sendRequest(url: string, init?: RequestInit): Promise<RestResponse> {
   const response = await fetch(url, init);
-  const text = await response.text();
-  const body = response.headers.get("content-type") === "application/json" ? JSON.parse(text) : undefined;
-  return { status: response.status, headers: response.headers, text, body };
+  const bytes = Buffer.from(await response.arrayBuffer());
+  return {
+    status: response.status,
+    headers: response.headers,
+    bytes,
+    text: bytes.toString(),
+    get body() {
+      return JSON.parse(bytes.toString());
+    },
+  };
 }
 
-/** Starts a simulator on a manual clock, and a client with a token. Stops it when the test ends. */
+/** Stops the simulator when the test ends. */
 export async function startRestClient(options: SimulatorOptions = {}, start?: string): Promise<RestClient> {
-  const client = await startClient(options, start);
+  const client = await RestClient.start(options, { start });
   onTestFinished(() => client.simulator.stop());
   return client;
 }
 
 /** The same for all tests of a file. */
 export async function startSharedRestClient(options: SimulatorOptions = {}): Promise<RestClient> {
-  const client = await startClient(options);
+  const client = await RestClient.start(options);
   afterAll(() => client.simulator.stop());
-  return client;
-}
-
-async function startClient(options: SimulatorOptions, start?: string): Promise<RestClient> {
-  const { simulator, clock } = await startServer(options, { start });
-  const client = new RestClient(simulator, clock);
-  await client.signIn();
   return client;
 }
 

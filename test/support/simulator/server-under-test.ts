@@ -3,8 +3,8 @@ import { type Simulator, type SimulatorOptions, startSimulator } from "../../sim
 import { ManualClock } from "../manual-clock.ts";
 
 /*
- * The tests of the API's REST interface and websocket check the specification, with the simulated market as their source. `test/serve/conformance.test.ts` runs the
- * same files against `mds-sync serve` on a warehouse that was filled from the simulator.
+ * The tests of the API's REST interface and websocket check the specification, with the simulated market as their source.
+ * `test/serve/conformance.test.ts` runs the same files against `mds-sync serve` on a warehouse that was filled from the simulator.
  */
 
 let server: "simulator" | "serve" = "simulator";
@@ -26,7 +26,7 @@ const START = "2026-03-01T12:00:10Z";
 /** Starts the server on a manual clock. `isLive`: `serve` gets new ticks, as the simulator does. */
 export async function startServer(
   options: SimulatorOptions,
-  { start = START, isLive = false } = {},
+  { start = START, isLive = false }: { start?: string | undefined; isLive?: boolean } = {},
 ): Promise<{ readonly simulator: Simulator; readonly clock: ManualClock }> {
   if (isServeTested()) {
     // Loaded only then: the tests of the simulator need nothing of the product.

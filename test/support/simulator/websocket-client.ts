@@ -1,6 +1,7 @@
 import { WebSocket } from "ws";
 import type { SimulatorOptions } from "../../simulator/simulator.ts";
-import { FaultClient } from "./fault-client.ts";
+import { findFreePort } from "../free-port.ts";
+import { RestClient } from "./rest-client.ts";
 
 export type WebSocketMessage = Record<string, unknown> & { event?: string };
 
@@ -86,15 +87,17 @@ export class WebSocketClient {
 
 /** A simulator and the websocket clients of one test. */
 export class WebSocketFixture {
-  readonly rest: FaultClient;
+  readonly rest: RestClient;
   readonly #clients: WebSocketClient[] = [];
 
-  private constructor(rest: FaultClient) {
+  private constructor(rest: RestClient) {
     this.rest = rest;
   }
 
   static async start(options: SimulatorOptions = {}): Promise<WebSocketFixture> {
-    return new WebSocketFixture(await FaultClient.start(options));
+    // On a port of its own: it stays free while a fault stops the server.
+    const port = await findFreePort();
+    return new WebSocketFixture(await RestClient.start({ port, ...options }, { isLive: true }));
   }
 
   get clock() {

@@ -1,24 +1,24 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import { type LoadedSettings, loadSettings } from "../../../src/config/load-settings.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
-import type { Log } from "../../../src/runtime/log.ts";
-import type { BackfillFilter, BackfillReport } from "../../../src/sync/history/backfill.ts";
+import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts";
+import type { BackfillFilter } from "../../../src/sync/history/backfill.ts";
 import { planEnds } from "../../../src/sync/history/comparison-plan.ts";
-import { checkEnds, type EndChecks } from "../../../src/sync/history/nightly-check.ts";
-import { type VerifyResult, verify } from "../../../src/sync/history/verify.ts";
+import { checkEnds } from "../../../src/sync/history/nightly-check.ts";
+import { verify } from "../../../src/sync/history/verify.ts";
 import { openReader } from "../../../src/warehouse/reader.ts";
 import type { Connection } from "../../../src/warehouse/sqlite/connection.ts";
 import { defaultQuirks, type Quirks } from "../../simulator/quirks.ts";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
+import { type SimulatorOptions, startSimulator } from "../../simulator/simulator.ts";
 import { findFreePort } from "../free-port.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehouse.ts";
 import { expectSoundFile, expectSoundLedger } from "../warehouse/expect-sound-ledger.ts";
-import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
+import { changeFile } from "../warehouse/warehouse-file.ts";
+import { expectWarehouseMatches } from "./oracle.ts";
 import { inSession, runBackfill, serviceEnv } from "./sync-session.ts";
 
 /**
@@ -75,34 +75,10 @@ export interface BackfillHarnessOptions {
   readonly mustRepeatClaims?: boolean;
 }
 
-export interface BackfillHarness {
-  readonly clock: ManualClock;
-  readonly simulator: Simulator;
-  readonly path: string;
-  readonly logged: { level: string; fields: Record<string, unknown>; message: string }[];
-  /** Replaces the settings file. */
-  configure(yaml: string): void;
-  /** Runs one backfill on the manual clock. */
-  run(
-    scope?: BackfillFilter,
-    stopping?: AbortSignal,
-    options?: { readonly mayAdopt?: boolean },
-  ): Promise<BackfillReport>;
-  /** Changes the warehouse with plain SQL. */
-  write(sql: string): void;
-  /** Verifies everything. */
-  verify(options?: { readonly acceptsWithdrawals?: boolean }): Promise<VerifyResult>;
-  /** Asks once more below the ends of the histories, as every night. */
-  checkEnds(): Promise<EndChecks>;
-  /** Compares the warehouse with the service, as of the latest run. */
-  expectMatchesService(): ComparisonResult;
-  withReader<T>(work: (reader: Connection) => T): T;
-  query(sql: string): Record<string, unknown>[];
-  env: Record<string, string>;
-}
+export type BackfillHarness = Awaited<ReturnType<typeof startBackfillHarness>>;
 
 /** The simulator and the sync engine on one manual clock, with a warehouse on a real disk. */
-export async function startBackfillHarness(options: BackfillHarnessOptions = {}): Promise<BackfillHarness> {
+export async function startBackfillHarness(options: BackfillHarnessOptions = {}) {
   const clock = new ManualClock(options.start ?? "2026-03-01T12:00:07Z");
   const quirks = { ...smallMarket, ...options.simulator?.quirks };
   const { refreshSeconds = REFRESH_SECONDS } = options.simulator ?? {};
@@ -118,15 +94,8 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   const path = join(folder, "mds.sqlite");
   if (options.folder === undefined) copyEmptyWarehouse(path, viewsBesideSync);
   const file = join(folder, "mds-sync.yaml");
-  const logged: BackfillHarness["logged"] = [];
-  const recordAt = (level: string) => (fields: Record<string, unknown>, message: string) =>
-    void logged.push({ level, fields, message });
-  const log: Log = {
-    debug: recordAt("debug"),
-    info: recordAt("info"),
-    warn: recordAt("warn"),
-    error: recordAt("error"),
-  };
+  const logged: LogEntry[] = [];
+  const log = createForwardingLog((entry) => logged.push(entry));
   const configure = (yaml: string) => writeFileSync(file, withPeriod(yaml, refreshSeconds));
   configure(options.settings ?? smallSyncSettings);
   const env: Record<string, string> = { ...serviceEnv(simulator), MDS_WAREHOUSE: path };
@@ -156,34 +125,38 @@ export async function startBackfillHarness(options: BackfillHarnessOptions = {})
   let asOf: number | undefined;
   const session = { clock, machine: skewWallClock(clock, options.localSkewMs ?? 0), log };
   return {
-    clock,
-    simulator,
-    path,
-    logged,
+    ...{ clock, simulator, path, env, withReader: inReader },
+    logged: logged as readonly LogEntry[],
+    /** Replaces the settings file. */
     configure,
-    env,
-    withReader: inReader,
-    query: (sql) => inReader((reader) => reader.rows<Record<string, unknown>>(sql)),
+    query: (sql: string) => inReader((reader) => reader.rows<Record<string, unknown>>(sql)),
+    /** Compares the warehouse with the service, as of the latest run. */
     expectMatchesService: () =>
       inReader((reader) => expectWarehouseMatches(reader, simulator, clock.now(), asOf)),
-    write(sql) {
+    /** Changes the warehouse with plain SQL. */
+    write(sql: string): void {
       closeReader();
-      const database = new Database(path);
-      database.exec(sql);
-      database.close();
+      changeFile(path, sql);
     },
-    async run(scope = {}, stopping = new AbortController().signal, options = {}) {
+    /** Runs one backfill on the manual clock. */
+    async run(
+      scope: BackfillFilter = {},
+      stopping = new AbortController().signal,
+      options: { readonly mayAdopt?: boolean } = {},
+    ) {
       const report = await runBackfill(load(), { ...session, stopping, ...options }, scope);
       asOf = report.asOf;
       return report;
     },
+    /** Asks once more below the ends of the histories, as every night. */
     checkEnds() {
       return inSession(load(), session, (syncContext) => {
         const { reader, settings } = syncContext;
         return checkEnds(syncContext, planEnds(reader, settings.refreshSeconds, clock.now() * 1000));
       });
     },
-    verify(options = {}) {
+    /** Verifies everything. */
+    verify(options: { readonly acceptsWithdrawals?: boolean } = {}) {
       return inSession(load(), session, (syncContext) => verify(syncContext, options));
     },
   };

@@ -21,18 +21,6 @@ export interface QueueRunOptions {
   readonly hasNextIdAtEnd?: boolean;
 }
 
-export interface QueueRunResult {
-  /** Per series. */
-  readonly requests: readonly number[];
-  /** Per series and row: 1 if a page had it. */
-  readonly received: readonly Uint8Array[];
-  readonly covered: readonly TimeRanges[];
-  /** Requests in flight at the same time, at most. */
-  readonly maxInFlight: number;
-  /** Steps until the end if every request takes one. */
-  readonly steps: number;
-}
-
 interface StubPage extends PageSummary {
   /** The rows of the series that it has: from the first to before the end. */
   readonly first: number;
@@ -42,13 +30,15 @@ interface StubPage extends PageSummary {
 }
 
 /** Fills gaps from an honest service in memory, with the real queue and the real walk. */
-export async function runQueue(options: QueueRunOptions): Promise<QueueRunResult> {
+export async function runQueue(options: QueueRunOptions) {
   const { histories, open, targetEnd, windowStart, cadence, workers } = options;
   const pageSize = options.pageSize ?? MAX_PAGE_SIZE;
   const requests = histories.map(() => 0);
+  /** Per series and row: 1 if a page had it. */
   const received = histories.map(({ length }) => new Uint8Array(length));
   const covered: TimeRange[][] = histories.map(() => []);
   const pending: (() => void)[] = [];
+  /** Requests at the same time, at most; steps until the end if every request takes one. */
   let [inFlight, maxInFlight, steps] = [0, 0, 0];
 
   const answer = (series: number, timestamp: string, startAfter: unknown, size: number): StubPage => {

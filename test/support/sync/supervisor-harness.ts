@@ -23,7 +23,7 @@ import { copyEmptyWarehouse, viewsBesideSync } from "../warehouse/empty-warehous
 import { expectSoundFile } from "../warehouse/expect-sound-ledger.ts";
 import { gapsAt } from "../warehouse/gaps.ts";
 import { acceptAtOnce } from "./backfill-harness.ts";
-import { type ComparisonResult, expectWarehouseMatches } from "./oracle.ts";
+import { expectWarehouseMatches } from "./oracle.ts";
 import { serviceEnv } from "./sync-session.ts";
 
 /** Two hours of records before the start: what is filled then shows nothing about following. */
@@ -206,7 +206,7 @@ export class SupervisorHarness {
   }
 
   /** Compares the warehouse with the service; the ledger must be settled up to `asOfMs`. */
-  expectMatchesService(asOfMs: number): ComparisonResult {
+  expectMatchesService(asOfMs: number) {
     return withReader(this.path, (reader) =>
       expectWarehouseMatches(reader, this.simulator, this.clock.now(), asOfMs * MICROS_PER_MS),
     );
