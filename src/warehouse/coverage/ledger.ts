@@ -1,4 +1,3 @@
-import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { type HistoryStream, hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { formatRange, intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
@@ -13,7 +12,6 @@ import { assertValidLedger, changeRanges, joinTouched, type LedgerChange, reopen
 import { withdrawRows } from "../rows/row-sql.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
-import { and, eq } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -26,11 +24,6 @@ export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 /** The key as text, for maps. */
 export function ledgerKeyText({ stream, series }: LedgerKey): string {
   return `${stream} ${series}`;
-}
-
-/** Selects the rows of a key in a table of the schema. */
-export function isOfKey(table: Record<keyof LedgerKey, AnySQLiteColumn>, { stream, series }: LedgerKey) {
-  return and(eq(table.stream, stream), eq(table.series, series));
 }
 
 const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';

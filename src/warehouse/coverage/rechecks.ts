@@ -1,9 +1,8 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { rechecks, type TargetRow } from "../schema/coverage.ts";
-import { contracts, type SeriesNames } from "../schema/lookups.ts";
+import type { TargetRow } from "../schema/coverage.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { and, eq, lt, ne } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { LedgerKey } from "./ledger.ts";
 import type { TargetRules } from "./targets.ts";
@@ -35,13 +34,12 @@ export function readDueRechecks(
   return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 
-export function recordRecheck({ orm }: Transaction, { key, day }: { key: LedgerKey; day: string }): void {
-  const update = { target, set: { day }, setWhere: lt(rechecks.day, day) };
-  const row = { ...key, day };
-  orm.insert(rechecks).values(row).onConflictDoUpdate(update).run();
-}
+const putSql = `INSERT INTO rechecks (stream, series, day) VALUES (?, ?, ?)
+  ON CONFLICT (stream, series) DO UPDATE SET day = excluded.day WHERE day < excluded.day`;
 
-const target = [rechecks.stream, rechecks.series];
+export function recordRecheck(transaction: Transaction, { key, day }: { key: LedgerKey; day: string }): void {
+  transaction.run(putSql, [key.stream, key.series, day]);
+}
 
 /** A new series needs no recheck today: all of it is fetched today anyway. */
 export function startRechecks(transaction: Transaction, { stream, series }: LedgerKey, day: string): void {
@@ -72,13 +70,10 @@ export function recordNoContracts(
   transaction: Transaction,
   { exchangeId, derivativeType, day }: NoContractsEntry,
 ): void {
-  const { orm, dictionary } = transaction;
-  const isOfType = and(eq(contracts.derivativeType, derivativeType), eq(contracts.exchangeId, exchangeId));
-  if (orm.select().from(contracts).where(isOfType).limit(1).get()) return;
-  const series = dictionary.getSubscriptionKey(exchangeId);
-  const row = { stream: noContractsStream(derivativeType), series, day };
-  const update = { target, set: { day }, setWhere: ne(rechecks.day, day) };
-  orm.insert(rechecks).values(row).onConflictDoUpdate(update).run();
+  const isStored = "SELECT 1 FROM contracts WHERE derivative_type = ? AND exchange_id = ? LIMIT 1";
+  if (transaction.findRow(isStored, [derivativeType, exchangeId])) return;
+  const series = transaction.dictionary.getSubscriptionKey(exchangeId);
+  transaction.run(putSql, [noContractsStream(derivativeType), series, day]);
 }
 
 export interface NoContractsEntry {

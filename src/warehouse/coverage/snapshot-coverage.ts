@@ -2,9 +2,8 @@ import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { LedgerChange } from "../../rule/apply.ts";
 import { noSnapshot, type SnapshotState, type StoredCoverage } from "../../rule/snapshot.ts";
-import { snapshotStates } from "../schema/coverage.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { applyChanges, findTouching, isOfKey, type LedgerKey, readTouched } from "./ledger.ts";
+import { applyChanges, findTouching, type LedgerKey, readTouched } from "./ledger.ts";
 import { readAbsentEntries, storeAbsentEntries } from "./pending-claims.ts";
 import { openTarget, readTargetsOfKey } from "./targets.ts";
 
@@ -38,10 +37,11 @@ export function readSnapshotState(
   transaction: Transaction,
   subscription: SnapshotSubscription,
 ): SnapshotState {
-  const isOfSubscription = isOfKey(snapshotStates, subscriptionKey(transaction, subscription));
-  const row = transaction.orm.select().from(snapshotStates).where(isOfSubscription).get();
+  const { stream, series } = subscriptionKey(transaction, subscription);
+  const sql = "SELECT state FROM snapshot_states WHERE stream = ? AND series = ?";
+  const state = JSON.parse(transaction.findValue<string>(sql, [stream, series]) ?? "{}") as SnapshotState;
   const short = readAbsentEntries(transaction, SHORTER, listName(subscription));
-  return { ...noSnapshot, ...row?.state, short };
+  return { ...noSnapshot, ...state, short };
 }
 
 export function storeSnapshotState(
@@ -49,9 +49,9 @@ export function storeSnapshotState(
   subscription: SnapshotSubscription,
   { short, ...state }: SnapshotState,
 ): void {
-  const row = { ...subscriptionKey(transaction, subscription), state };
-  const target = [snapshotStates.stream, snapshotStates.series];
-  transaction.orm.insert(snapshotStates).values(row).onConflictDoUpdate({ target, set: { state } }).run();
+  const { stream, series } = subscriptionKey(transaction, subscription);
+  const sql = "REPLACE INTO snapshot_states (stream, series, state) VALUES (?, ?, ?)";
+  transaction.run(sql, [stream, series, JSON.stringify(state)]);
   storeAbsentEntries(transaction, SHORTER, listName(subscription), short);
 }
 

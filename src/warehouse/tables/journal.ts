@@ -4,7 +4,6 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ChangeKind } from "../schema/coverage.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
-import { readWarehouseState } from "./warehouse-state.ts";
 
 /*
  * The journal: every range whose rows or coverage a transaction has changed, entered in that transaction. A reader (the shared
@@ -217,16 +216,16 @@ function joinEntries(
   return joined;
 }
 
-export type JournalPosition = Readonly<ReturnType<typeof readJournalPosition>>;
+export type JournalPosition = Readonly<Record<"id" | "seq" | "firstSeq", number>>;
 
 /**
  * `id`: which journal, that of this file. `seq`: the last entry. Entries before `firstSeq` may be deleted: a reader that is further
  * behind has missed some.
  */
-export function readJournalPosition(connection: Connection) {
-  const { changesId: id, changesPruned: firstSeq } = readWarehouseState(connection);
-  const seq = connection.value<number>("SELECT coalesce(max(seq), ?) FROM changes", [firstSeq]);
-  return { id, seq, firstSeq };
+export function readJournalPosition(connection: Connection): JournalPosition {
+  const sql = `SELECT changes_id AS id, coalesce((SELECT max(seq) FROM changes), changes_pruned) AS seq, changes_pruned AS firstSeq
+    FROM warehouse_state`;
+  return connection.findRow<JournalPosition>(sql) as JournalPosition;
 }
 
 /** Whether a reader that has looked up to `seq` of journal `id` finds everything after it. */

@@ -11,7 +11,6 @@ import { targetStartSql } from "../views/gap-parts.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import { isParted, slotOf } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
-import { readWarehouseState } from "./warehouse-state.ts";
 
 /*
  * The state of an earlier commit: of each row and range the version that was written up to it and not replaced by then, of each
@@ -259,7 +258,7 @@ function readLastCommit(connection: Connection): number {
 }
 
 function digestCommit(connection: Connection, seq: number): string {
-  const { historyId } = readWarehouseState(connection);
+  const historyId = connection.value<number>("SELECT history_id FROM warehouse_state");
   const at = readCommit(connection, seq)?.at ?? 0;
   return createHash("sha256").update(`${historyId} ${seq} ${at}`).digest("hex").slice(0, 12);
 }

@@ -1,6 +1,6 @@
 import { rowStreams, type Stream } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import { type Connection, type Orm, SqlRunner, type Statement } from "../sqlite/connection.ts";
+import { type Connection, SqlRunner, type Statement } from "../sqlite/connection.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
@@ -62,13 +62,8 @@ export class Transaction extends SqlRunner {
   }
 
   override statement<Row = unknown>(sql: string): Statement<Row> {
-    this.#assertOpen();
+    if (!this.#isOpen) throw new Error("the transaction has ended: it accepts no more statements");
     return this.#connection.statement<Row>(sql);
-  }
-
-  override get orm(): Orm {
-    this.#assertOpen();
-    return this.#connection.orm;
   }
 
   /** Records that this transaction wrote a page of this series, even if no row changed. */
@@ -87,10 +82,6 @@ export class Transaction extends SqlRunner {
 
   end(): void {
     this.#isOpen = false;
-  }
-
-  #assertOpen(): void {
-    if (!this.#isOpen) throw new Error("the transaction has ended: it accepts no more statements");
   }
 }
 

@@ -4,11 +4,8 @@ import { loseAgedOut } from "../../../src/rule/apply.ts";
 import { applyChanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { readLedgerKeys } from "../../../src/warehouse/coverage/series-queries.ts";
-import {
-  declareTargets,
-  recordBlockedReason,
-  recordClockSkew,
-} from "../../../src/warehouse/coverage/targets.ts";
+import { declareTargets, recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
+import { recordClockSkew } from "../../../src/warehouse/tables/warehouse-state.ts";
 import {
   DELAY,
   declareTarget,
