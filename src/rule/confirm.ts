@@ -10,10 +10,7 @@ export type ConfirmationRules = RequiredAnswers;
 export const isIncident = (kind: ClaimKind) => kind === "withdrawn" || kind === "end moved";
 
 /** When a pending claim is asked about again. */
-export function nextAskAt(
-  { kind, lastAt }: Pick<PendingClaim, "kind" | "lastAt">,
-  rules: ConfirmationRules,
-): Micros {
+export function nextAskAt({ kind, lastAt }: Pick<PendingClaim, "kind" | "lastAt">, rules: ConfirmationRules) {
   return lastAt + pauseOf(requiredFor(kind, rules));
 }
 

@@ -117,10 +117,7 @@ export interface AbsentEntries extends Tally {
 }
 
 /** What is still pending after an answer that lacks only these entries. */
-export function onlyAbsent(
-  pending: readonly AbsentEntries[],
-  isAbsent: (entry: string) => boolean,
-): AbsentEntries[] {
+export function onlyAbsent(pending: readonly AbsentEntries[], isAbsent: (entry: string) => boolean) {
   return pending
     .map((each) => ({ ...each, subject: each.subject.filter(isAbsent) }))
     .filter(({ subject }) => subject.length > 0);

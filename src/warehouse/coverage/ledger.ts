@@ -43,32 +43,20 @@ export function readStoredRanges(connection: SqlRunner, { stream, series }: Ledg
 }
 
 /** The settled ranges that overlap `range`, ascending. */
-export function readSettledIn(
-  connection: SqlRunner,
-  { stream, series }: LedgerKey,
-  { from, to }: TimeRange,
-): SettledRange[] {
+export function readSettledIn(connection: SqlRunner, { stream, series }: LedgerKey, { from, to }: TimeRange) {
   const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
   return connection.rows<SettledRange>(sql, [stream, series, to, from]);
 }
 
 /** How the range that contains the timestamp is settled; undefined: it is open. */
-export function findProofAt(
-  transaction: Transaction,
-  { stream, series }: LedgerKey,
-  ts: Micros,
-): Proof | undefined {
+export function findProofAt(transaction: Transaction, { stream, series }: LedgerKey, ts: Micros) {
   const sql = `SELECT CASE WHEN to_ts > ? THEN proof END FROM settled_ranges
     WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
   return transaction.findValue<Proof | null>(sql, [ts, stream, series, ts]) ?? undefined;
 }
 
 /** The settled ranges that changes are about: to read before the first write, for `applyChanges`. */
-export function readTouched(
-  transaction: Transaction,
-  key: LedgerKey,
-  changes: readonly LedgerChange[],
-): readonly SettledRange[] {
+export function readTouched(transaction: Transaction, key: LedgerKey, changes: readonly LedgerChange[]) {
   return joinTouched(changes, (range) => findTouching(transaction, key, range));
 }
 

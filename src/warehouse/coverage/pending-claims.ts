@@ -79,11 +79,7 @@ export function readClaims(connection: SqlRunner, { stream, series }: LedgerKey)
 }
 
 /** The pending claims of a stream, by series; `of`: only those of one series. */
-export function readPendingClaims(
-  connection: SqlRunner,
-  stream: Stream,
-  of?: number,
-): Map<number, StoredClaim[]> {
+export function readPendingClaims(connection: SqlRunner, stream: Stream, of?: number) {
   const sql = `SELECT series, ${claimColumns} FROM pending_claims
     WHERE stream = @stream AND accepted_at IS NULL ${of === undefined ? "" : "AND series = @of"} ORDER BY from_ts`;
   const bySeries = Map.groupBy(connection.rows<PendingClaimRow>(sql, { stream, of }), ({ series }) => series);

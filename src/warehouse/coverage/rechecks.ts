@@ -7,31 +7,17 @@ import type { Transaction } from "../tables/transaction.ts";
 import type { LedgerKey } from "./ledger.ts";
 import type { TargetRules } from "./targets.ts";
 
-/** A series that was not rechecked today. */
-export interface DueRecheck extends Readonly<SeriesNames>, TargetRules {
-  readonly key: LedgerKey;
-  /** Where its target begins. */
-  readonly targetFrom: Micros;
-}
-
 /** Selected series of a stream, or one of them, whose last recheck was before `day` (`YYYY-MM-DD`). */
-export function readDueRechecks(
-  connection: Connection,
-  stream: HistoryStream,
-  day: string,
-  series?: number,
-): DueRecheck[] {
+export function readDueRechecks(connection: Connection, stream: HistoryStream, day: string, series?: number) {
   const sql = `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS targetFrom,
       w.service_window AS serviceWindow, w.settle_delay AS settleDelay, w.step
     FROM targets w JOIN series s ON s.series = w.series JOIN rechecks r ON r.stream = w.stream AND r.series = w.series
     WHERE w.stream = @stream ${series === undefined ? "" : "AND w.series = @series"} AND w.to_ts IS NULL AND w.is_snapshot = 0
       AND r.day < @day ORDER BY w.series`;
-  const rows = connection.rows<Omit<DueRecheck, "key"> & Pick<TargetRow, "series">>(sql, {
-    stream,
-    series,
-    day,
-  });
-  return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
+  type Row = SeriesNames & TargetRules & Pick<TargetRow, "series"> & { readonly targetFrom: Micros };
+  return connection
+    .rows<Row>(sql, { stream, series, day })
+    .map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 
 const putSql = `INSERT INTO rechecks (stream, series, day) VALUES (?, ?, ?)
@@ -76,9 +62,5 @@ export function recordNoContracts(
   transaction.run(putSql, [noContractsStream(derivativeType), series, day]);
 }
 
-export interface NoContractsEntry {
-  readonly exchangeId: string;
-  readonly derivativeType: string;
-  /** The UTC day of the answer, `YYYY-MM-DD`. */
-  readonly day: string;
-}
+/** `day`: the UTC day of the answer, `YYYY-MM-DD`. */
+type NoContractsEntry = Readonly<Record<"exchangeId" | "derivativeType" | "day", string>>;

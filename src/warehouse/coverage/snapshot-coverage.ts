@@ -1,7 +1,8 @@
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { LedgerChange } from "../../rule/apply.ts";
-import { noSnapshot, type SnapshotState, type StoredCoverage } from "../../rule/snapshot.ts";
+import { noSnapshot, type SnapshotState } from "../../rule/snapshot.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { applyChanges, findTouching, type LedgerKey, readTouched } from "./ledger.ts";
 import { readAbsentEntries, storeAbsentEntries } from "./pending-claims.ts";
@@ -15,14 +16,11 @@ interface SnapshotSubscription {
 }
 
 /** The ledger of a subscription, for the rule. `hadRows`: any of its snapshots had. */
-export function readStoredSnapshots(
-  transaction: Transaction,
-  subscription: SnapshotSubscription,
-): StoredCoverage & { readonly hadRows: boolean } {
+export function readStoredSnapshots(transaction: Transaction, subscription: SnapshotSubscription) {
   const key = subscriptionKey(transaction, subscription);
   const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND proof = 'rows' LIMIT 1";
   return {
-    settledRanges: (range) => findTouching(transaction, key, range),
+    settledRanges: (range: TimeRange) => findTouching(transaction, key, range),
     get hadRows() {
       return transaction.findRow(sql, [key.stream, key.series]) !== undefined;
     },
@@ -33,10 +31,7 @@ const SHORTER = "shorter snapshot";
 const listName = ({ stream, exchangeId }: SnapshotSubscription) => `${stream} ${exchangeId ?? ""}`;
 
 /** What the snapshots of the subscription have shown so far. */
-export function readSnapshotState(
-  transaction: Transaction,
-  subscription: SnapshotSubscription,
-): SnapshotState {
+export function readSnapshotState(transaction: Transaction, subscription: SnapshotSubscription) {
   const { stream, series } = subscriptionKey(transaction, subscription);
   const sql = "SELECT state FROM snapshot_states WHERE stream = ? AND series = ?";
   const state = JSON.parse(transaction.findValue<string>(sql, [stream, series]) ?? "{}") as SnapshotState;

@@ -71,10 +71,7 @@ export function planService(
 }
 
 /** Stores which service the warehouse belongs to. */
-export function writeService(
-  transaction: Transaction,
-  { url, stream, added, change }: ServicePlan,
-): ServiceChange {
+export function writeService(transaction: Transaction, { url, stream, added, change }: ServicePlan) {
   if (change === "adopted") forgetService(transaction);
   const insert = transaction.statement("INSERT INTO service_ids (stream, id) VALUES (?, ?)");
   for (const id of added) insert.run([stream, id]);

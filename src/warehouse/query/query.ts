@@ -126,11 +126,7 @@ function isSettingPragma(sql: string): boolean {
 const beforePragma: ReadonlySet<string> = new Set(["pragma", "explain", "query", "plan", ";"]);
 
 /** SQLite ignores a parameter that the statement does not have: a misspelt name would go unnoticed. */
-function assertParametersUsed(
-  sql: string,
-  parameters: QueryParameters,
-  { unused: remedy }: QueryRemedies,
-): void {
+function assertParametersUsed(sql: string, parameters: QueryParameters, { unused: remedy }: QueryRemedies) {
   const used = new Set([...sql.matchAll(/[:@$](\w+)/g)].map(([, name = ""]) => name));
   const unused = Object.keys(parameters).find((name) => !used.has(name));
   if (unused === undefined) return;
@@ -148,12 +144,7 @@ function messageOf(error: unknown): string {
 }
 
 /** A remedy for an unknown name: the most similar relation or column. */
-function suggestRemedy(
-  { database }: Connection,
-  sql: string,
-  error: unknown,
-  remedies: QueryRemedies,
-): string | undefined {
+function suggestRemedy({ database }: Connection, sql: string, error: unknown, remedies: QueryRemedies) {
   const [, missing] = /Missing named parameter "(\w+)"/.exec(String(error)) ?? [];
   if (missing !== undefined) return remedies.missing(missing);
   if (/Too few parameter values/.test(String(error))) return "name the parameters: write :from instead of ?";

@@ -112,12 +112,7 @@ function toBounds(operator: string, value: string, last: string): readonly Bound
 
 const constantFunctions: ReadonlySet<string> = new Set(["date", "datetime", "strftime"]);
 
-function readValue(
-  tokens: Tokens,
-  at: number,
-  sql: string,
-  { parameters, evaluate }: ValueSource,
-): { readonly value: string; readonly end: number } | undefined {
+function readValue(tokens: Tokens, at: number, sql: string, { parameters, evaluate }: ValueSource) {
   const token = tokens[at];
   if (token?.kind === "text") return { value: token.text.slice(1, -1).replaceAll("''", "'"), end: at + 1 };
   if (token?.kind === "parameter") {

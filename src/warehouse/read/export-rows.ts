@@ -48,10 +48,7 @@ export function readPeriod(connection: Connection, period: ExportPeriod) {
 }
 
 /** The label columns of each series of a period. */
-export function readLabels(
-  connection: Connection,
-  { stream, keys }: ExportPeriod,
-): readonly (readonly (string | null)[])[] {
+export function readLabels(connection: Connection, { stream, keys }: ExportPeriod) {
   const { dictionary } = streamTable[stream];
   const names = labelColumns(stream).map(({ from }) => from);
   const sql = `SELECT ${names.join(", ")} FROM ${dictionary} WHERE ${keyColumns[dictionary]} = ?`;

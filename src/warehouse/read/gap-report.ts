@@ -93,11 +93,7 @@ function findUnresolved(connection: Connection, { streams, series }: KeySelectio
 }
 
 /** A key that the caller did not name counts if the settings select it, or if its ledger overlaps the range. */
-function isRelevant(
-  key: LedgerKeySummary,
-  { from = Number.NEGATIVE_INFINITY }: ReportRange,
-  end: Micros,
-): boolean {
+function isRelevant(key: LedgerKeySummary, { from = Number.NEGATIVE_INFINITY }: ReportRange, end: Micros) {
   if (key.isSelected || key.firstTs === null) return true;
   return key.firstTs < end && (key.endTs ?? end) > from;
 }

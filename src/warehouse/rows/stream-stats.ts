@@ -31,11 +31,7 @@ export function readStreamTiming(connection: SqlRunner, stream: Stream): StreamT
   return connection.findRow<StreamTiming>(`SELECT ${timing} FROM stream_states WHERE stream = ?`, [stream]);
 }
 
-export function recordStreamTiming(
-  transaction: Transaction,
-  stream: Stream,
-  set: Partial<StreamTiming>,
-): void {
+export function recordStreamTiming(transaction: Transaction, stream: Stream, set: Partial<StreamTiming>) {
   const sets = (Object.keys(set) as (keyof StreamTiming)[]).map(
     (name) => `${timingColumns[name]} = @${name}`,
   );

@@ -229,10 +229,7 @@ export function readJournalPosition(connection: Connection): JournalPosition {
 }
 
 /** Whether a reader that has looked up to `seq` of journal `id` finds everything after it. */
-export function canContinue(
-  position: JournalPosition,
-  { id, seq }: Pick<JournalPosition, "id" | "seq">,
-): boolean {
+export function canContinue(position: JournalPosition, { id, seq }: Pick<JournalPosition, "id" | "seq">) {
   return id === position.id && seq >= position.firstSeq && seq <= position.seq;
 }
 
@@ -243,10 +240,7 @@ interface JournalPart {
 }
 
 /** The entries after `after` up to `until`, oldest first. */
-export function readEntries(
-  connection: SqlRunner,
-  { after, until, limit = -1 }: JournalPart,
-): JournalEntry[] {
+export function readEntries(connection: SqlRunner, { after, until, limit = -1 }: JournalPart) {
   return connection.rows<JournalEntry>(
     `SELECT seq, stream, kind, key, from_ts AS "from", to_ts AS "to", keys FROM changes
         WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,

@@ -32,11 +32,7 @@ function computedColumns(dialect: SqlDialect): Readonly<Record<string, string>> 
 }
 
 /** The columns of a stream's view. */
-export function viewColumns(
-  dialect: SqlDialect,
-  stream: RowStream,
-  decimals: SqlDialect["decimals"],
-): readonly string[] {
+export function viewColumns(dialect: SqlDialect, stream: RowStream, decimals: SqlDialect["decimals"]) {
   const computed = computedColumns(dialect);
   const { details, text, moment } = dialect;
   return streamTable[stream].columns.map(({ name, type, source, from }) => {
