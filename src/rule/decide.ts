@@ -29,8 +29,6 @@ export interface Decision extends Pick<Confirmed, "recorded" | "dropped"> {
   readonly touched: readonly SettledRange[];
 }
 
-export type PageDecision = Readonly<ReturnType<typeof decidePage>>;
-
 interface PageDoubts {
   /** What `findContradiction` says, or that the format is unknown. */
   readonly contradiction: PageAlarm | undefined;
