@@ -154,7 +154,6 @@ export function joinTouched(
   return [...byStart.values()].sort((a, b) => a.from - b.from);
 }
 
-/** Puts a range in the place of whatever was settled there. */
 function replaceRange(touched: readonly SettledRange[], { from, to, proof, reason }: SettledRange) {
   const isSame = (settled: SettledRange) =>
     settled.proof === proof && settled.reason === reason && settled.to >= from && settled.from <= to;

@@ -96,7 +96,6 @@ function isBelow({ subject, range }: Claim, end: PendingClaim): boolean {
 /** An end may move up this much faster than time: services delete in batches. */
 const MAX_BATCH_MICROS = MICROS_PER_DAY;
 
-/** Whether the claim says the same as the one before. */
 function repeats(
   { kind, range, subject }: Claim,
   before: PendingClaim,

@@ -91,7 +91,6 @@ export function requiredFor(
   };
 }
 
-/** One more equal answer. */
 export function countAnswer(before: Tally | undefined, now: Micros): Tally {
   return { answers: (before?.answers ?? 0) + 1, firstAt: before?.firstAt ?? now, lastAt: now };
 }

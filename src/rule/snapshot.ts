@@ -20,7 +20,6 @@ export interface SnapshotPart {
   readonly storedTimestamps: readonly Micros[];
 }
 
-/** All lists of a snapshot. */
 export interface Snapshot {
   readonly stream: SnapshotStream;
   /** Null: all exchanges. */

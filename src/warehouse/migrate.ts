@@ -16,7 +16,6 @@ export const LAST_REFUSED_VERSION = 16;
 
 export const migrationsFolder = join(packageFolder, "src/warehouse/migrations");
 
-/** The upgrade of a warehouse of an older version. */
 export interface Upgrade {
   /** Versions of the schema, as `user_version` has them. */
   readonly from: number;

@@ -39,7 +39,6 @@ function buildLookupTable(
   return { ...table, tracked: [...types.keys(), ...derived], types };
 }
 
-/** The table of the entries of each list. */
 const entryTables = {
   assets: buildLookupTable(assetColumns, { entity: "asset", table: "assets", ...entries }),
   markets: buildLookupTable(marketColumns, { entity: "market", table: "market_rows", ...entries }),
@@ -61,7 +60,6 @@ const contracts = buildLookupTable(derivativeContractColumns, {
   untracked: ["is_described", "extra"],
 });
 
-/** Every table of a lookup. */
 export const lookupTables: readonly LookupTable[] = [
   ...Object.values(entryTables),
   exchangeMarkets,

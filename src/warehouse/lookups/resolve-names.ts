@@ -54,10 +54,7 @@ export class KnownNames {
   }
 
   /** What the name may mean, and the index that knows it. Throws a Failure if it means nothing. */
-  find(
-    name: string,
-    ofType?: IndexType,
-  ): { readonly found: readonly KnownSeries[]; readonly index: NameIndex<KnownSeries> } {
+  find(name: string, ofType?: IndexType) {
     const isPlain = !name.includes(":") || splitType(name).type !== undefined;
     const plain = this.#plain.find(name, ofType);
     if (isPlain || plain.length > 0) {

@@ -70,7 +70,6 @@ export function planService(
   return { url, stream, added, change };
 }
 
-/** Stores which service the warehouse belongs to. */
 export function writeService(transaction: Transaction, { url, stream, added, change }: ServicePlan) {
   if (change === "adopted") forgetService(transaction);
   const insert = transaction.statement("INSERT INTO service_ids (stream, id) VALUES (?, ?)");

@@ -135,7 +135,6 @@ function clip(gap: KeyGap, part: TimeRange): KeyGap[] {
   return from < to ? [{ ...gap, from, to, lostAt }] : [];
 }
 
-/** Throws a Failure if an earlier state is shown. */
 function assertIsNewest({ knownAt }: Connection): void {
   if (knownAt === undefined) return;
   throw new Failure("what an earlier state lacked can be shown for a range only", {

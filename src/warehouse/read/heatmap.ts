@@ -224,7 +224,6 @@ function buildGrids(groups: readonly KeyGroup[], now: Micros, firstMonth: Micros
 
 type HistoryRanges = ReadonlyMap<KnownLedgerKey, readonly KeyRange[]>;
 
-/** The ranges of each key of a history stream. */
 function* readHistoryRanges(connection: Connection, keys: readonly KnownLedgerKey[], present: Micros) {
   const found = new Map<KnownLedgerKey, readonly KeyRange[]>();
   for (const stream of historyStreams) {

@@ -39,7 +39,6 @@ export function hasConflictingRows<S extends HistoryStream>(
   });
 }
 
-/** SQL: the rows of a key. */
 const ofKey = (stream: RowStream) =>
   `FROM ${rowTables[stream].table} WHERE ${rowTables[stream].keyColumn} = ?`;
 
@@ -66,7 +65,6 @@ function isOfOrigin(stream: HistoryStream, origin: RowOrigin): string {
         AND g.from_ts <= r.ts AND g.to_ts > r.ts AND g.proof <> 'lost'))`;
 }
 
-/** The newest row of the range. */
 export function findNewestRow(
   connection: SqlRunner,
   { stream, series }: SeriesKey,
@@ -79,7 +77,6 @@ export function findNewestRow(
   return connection.findValue<Micros>(sql, [series, from, to]);
 }
 
-/** The timestamps of the stored rows in the range. */
 export function readStoredTimestamps(
   transaction: Transaction,
   { stream, series }: { stream: RowStream; series: number },
@@ -95,7 +92,6 @@ interface ServedSeries extends Pick<SeriesRow, "indexType" | "indexId"> {
   readonly ts: Micros;
 }
 
-/** The timestamp of the oldest stored row of a series. */
 export function findOldestRow(connection: SqlRunner, { stream, series }: SeriesKey): Micros | undefined {
   return connection.value<Micros | null>(`SELECT min(ts) ${ofKey(stream)}`, [series]) ?? undefined;
 }

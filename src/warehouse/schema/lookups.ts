@@ -45,7 +45,6 @@ export const exchanges = sqliteTable("exchanges", {
 });
 export type ExchangeRow = typeof exchanges.$inferSelect;
 
-/** The markets of an exchange. */
 export const exchangeMarkets = sqliteTable(
   "exchange_markets",
   {

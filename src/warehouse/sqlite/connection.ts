@@ -98,7 +98,6 @@ export abstract class SqlRunner {
   }
 }
 
-/** One SQLite connection with its prepared statements. */
 export class Connection extends SqlRunner {
   /** The state that its tables show (tables/known-at.ts); undefined: the newest. */
   knownAt: KnownAt | undefined;
@@ -132,7 +131,6 @@ export class Connection extends SqlRunner {
     this.database.close();
   }
 
-  /** For `using`. */
   [Symbol.dispose](): void {
     this.close();
   }

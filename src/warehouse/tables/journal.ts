@@ -41,7 +41,6 @@ interface JournalState {
   seq: number;
   /** The last entry that was combined with others. */
   combinedTo: number;
-  /** How many entries there are. */
   count: number;
 }
 

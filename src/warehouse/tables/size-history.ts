@@ -3,10 +3,8 @@ import type { SizeSampleRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** The size of the warehouse at one time. */
 export type SizeSample = Readonly<SizeSampleRow>;
 
-/** Warn if the disk will be full in fewer days than this. */
 export const DISK_FULL_WARNING_DAYS = 14;
 
 /** A shorter history shows the last commit rather than a trend. */

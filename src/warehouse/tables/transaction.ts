@@ -21,7 +21,6 @@ export class Transaction extends SqlRunner {
   readonly now: Micros;
   readonly dictionary: KeyDictionary;
   readonly highWaterMarks: HighWaterMarks;
-  /** What this transaction changes is entered here. */
   readonly journal: Journal;
   readonly commits: Commits;
   readonly parts: RowParts;
@@ -95,7 +94,6 @@ const lastRevisionSql = `SELECT max(${rowStreams
   .map((stream) => `(SELECT coalesce(max(revision), 0) FROM ${pastTable(stream)} WHERE revision > 0)`)
   .join(", ")})`;
 
-/** Numbers the commits of the writer of the file. */
 export class Commits {
   readonly #connection: Connection;
   #last: readonly [seq: number, at: Micros] | undefined;
@@ -114,7 +112,6 @@ export class Commits {
     return this.#readLast()[0] + 1;
   }
 
-  /** The number of one more revision. */
   numberRevision(): number {
     this.#lastRevision ??= this.#connection.value<number>(lastRevisionSql);
     return ++this.#lastRevision;

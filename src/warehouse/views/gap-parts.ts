@@ -136,6 +136,5 @@ parts AS (
 export const longParts = (part: string) =>
   `parts ${part} CROSS JOIN present n WHERE ${part}.to_ts - ${part}.from_ts >= n.shortest`;
 
-/** The state of a part. */
 export const partStateSql = (part: string) =>
   `CASE WHEN ${part}.kind IN ('lost', 'settled') THEN 'lost' ELSE ${gapStateSql(`${part}.reason`)} END`;
