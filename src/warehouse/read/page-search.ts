@@ -158,15 +158,9 @@ export class SeriesSearch {
       .slice(0, limit);
     if (found.length > 0)
       return found.map(({ one, quality }) => toMatch(one, quality <= EXACT ? "exact" : "part"));
-    const similar = findClosestWords(
-      needle,
-      known.map(({ folded }) => folded),
-    ).slice(0, limit);
-    return known
-      .filter(({ folded }) => similar.includes(folded))
-      .sort((a, b) => similar.indexOf(a.folded) - similar.indexOf(b.folded))
-      .slice(0, limit)
-      .map((one) => toMatch(one, "similar"));
+    const words = findClosestWords(needle, new Set(known.map(({ folded }) => folded)));
+    const similar = words.slice(0, limit).flatMap((word) => known.filter(({ folded }) => folded === word));
+    return similar.slice(0, limit).map((one) => toMatch(one, "similar"));
   }
 }
 

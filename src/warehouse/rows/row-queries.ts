@@ -42,11 +42,7 @@ export function hasConflictingRows<S extends HistoryStream>(
 const ofKey = (stream: RowStream) =>
   `FROM ${rowTables[stream].table} WHERE ${rowTables[stream].keyColumn} = ?`;
 
-export function countStoredRows(
-  connection: SqlRunner,
-  { stream, series }: { stream: RowStream; series: number },
-  range: TimeRange,
-): number {
+export function countStoredRows(connection: SqlRunner, { stream, series }: SeriesKey, range: TimeRange) {
   const sql = `SELECT count(*) ${ofKey(stream)} AND ts >= ? AND ts < ?`;
   return connection.value<number>(sql, [series, range.from, range.to]);
 }
@@ -79,9 +75,9 @@ export function findNewestRow(
 
 export function readStoredTimestamps(
   transaction: Transaction,
-  { stream, series }: { stream: RowStream; series: number },
+  { stream, series }: SeriesKey,
   range: TimeRange,
-): Micros[] {
+) {
   const sql = `SELECT ts ${ofKey(stream)} AND ts >= ? AND ts < ?`;
   return transaction.values<Micros>(sql, [series, range.from, range.to]);
 }
