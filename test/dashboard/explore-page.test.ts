@@ -1,8 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { findParameters, parseCookbook } from "../../src/dashboard/page/explore/cookbook.ts";
-import { languages } from "../../src/dashboard/page/explore/copy-as.ts";
+import { findParameters, languages, parseCookbook } from "../../src/dashboard/page/explore/statements.ts";
 
 describe("the explore page", () => {
   it("offers the cookbook's questions with their SQL for SQLite", () => {

@@ -54,13 +54,6 @@ class ZonedScale extends defaultHorzScaleBehavior() {
   }
 }
 
-interface ShowOptions {
-  /** The series, width or range has changed: this part is brought into view; without an end, all up to the last bar. */
-  readonly view?: PickedRange | undefined;
-  /** New bars at the end are live ones: a view of the end moves with them. */
-  readonly isLive: boolean;
-}
-
 interface BarChartOptions {
   /** The slot that pointer or keys select. */
   readonly onPoint: (slot: Slot | undefined) => void;
@@ -275,7 +268,11 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   applyTheme();
 
   return {
-    show(bars: ShownBars, { view, isLive }: ShowOptions): void {
+    /**
+     * `view`: the series, width or range has changed, and this part is brought into view; without an end, all up to the last bar.
+     * `isLive`: new bars at the end are live ones, and a view of the end moves with them.
+     */
+    show(bars: ShownBars, view: PickedRange | undefined, isLive: boolean): void {
       const { spans, width } = bars;
       const isDay = width === "1d";
       const before = slots[0]?.time;

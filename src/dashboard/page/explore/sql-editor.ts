@@ -118,9 +118,7 @@ function columnSource(relations: readonly Relation[]): CompletionSource {
   };
 }
 
-type SqlEditorOptions = { readonly onRun: () => void; readonly onChange: () => void };
-
-export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptions) {
+export function sqlEditor(host: HTMLElement, { onRun, onChange }: Record<"onRun" | "onChange", () => void>) {
   const root = host.attachShadow({ mode: "open" });
   const language = new Compartment();
   const dialect = (relations: readonly Relation[]) => [
