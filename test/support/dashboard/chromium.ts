@@ -59,11 +59,6 @@ export async function openPage(address: string, options: OpenOptions = {}): Prom
   return page;
 }
 
-/** How many pixels the page can scroll horizontally; it must be 0 on a phone. */
-export function overflowX(page: Page): Promise<number> {
-  return page.evaluate("document.documentElement.scrollWidth - innerWidth") as Promise<number>;
-}
-
 /** The elements whose content is wider than they are, but for those that scroll, and the frame that a table scrolls out of. */
 export function findCutElements(page: Page): Promise<string[]> {
   return page.evaluate(`[...document.querySelectorAll("body *")]
@@ -73,12 +68,15 @@ export function findCutElements(page: Page): Promise<string[]> {
     .map((one) => one.outerHTML.slice(0, 200))`) as Promise<string[]>;
 }
 
-/** What scrolls sideways, the page itself or a table, folded ones too; a phone must have none. */
-export function findSidewaysScroll(page: Page): Promise<string[]> {
-  return page.evaluate(`for (const fold of document.querySelectorAll("details")) fold.open = true;
+/** Expects that nothing scrolls sideways: neither the page itself nor a table, folded ones too. `name`: of a screenshot. */
+export async function expectFits(page: Page, name?: string): Promise<void> {
+  const tooWide =
+    await page.evaluate(`for (const fold of document.querySelectorAll("details")) fold.open = true;
     [document.documentElement, ...document.querySelectorAll(".scroll")]
     .filter((box) => box.scrollWidth > box.clientWidth)
-    .map((box) => box.ariaLabel + ": " + box.scrollWidth + " > " + box.clientWidth)`) as Promise<string[]>;
+    .map((box) => box.ariaLabel + ": " + box.scrollWidth + " > " + box.clientWidth)`);
+  expect(tooWide).toEqual([]);
+  if (name !== undefined) await takeScreenshot(page, name);
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");

@@ -11,9 +11,11 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../../../src/telemetry/recent-activity.ts";
+import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { processEntry } from "../build-program.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import type { AtEnd } from "../temporary-folder.ts";
+import { openFilledWarehouse } from "../warehouse/filled-warehouse.ts";
 import { hostileName } from "./heatmap-content.ts";
 
 interface DaemonStub {
@@ -102,6 +104,18 @@ export async function serveDashboard(
   const told = { daemon, errors, rate, metrics, failures, countQueries: () => queryCount };
   const notifyCommit = (news: Parameters<typeof live.notify>[0]) => live.notify(news);
   return { address: `${server.origin}/`, fetchPage, ...told, notifyCommit };
+}
+
+/** Serves a warehouse with this content. `query` reads the warehouse itself, to compare a page with. */
+export async function serveFilled(
+  fill: (transaction: Transaction) => void,
+  atEnd: AtEnd = onTestFinished,
+  latestNow?: () => number,
+) {
+  const warehouse = openFilledWarehouse(fill, atEnd);
+  const query = <Row = Record<string, unknown>>(sql: string) =>
+    warehouse.connection.database.prepare<[], Row>(sql).all();
+  return { ...(await serveDashboard(warehouse.path, systemClock, atEnd, latestNow)), warehouse, query };
 }
 
 /** Records errors, some with a hostile text. */

@@ -52,11 +52,9 @@ export const saveTabs = ({ list }: OpenTabs): void => store(TABS_KEY, JSON.strin
 const titleOf = (sql: string): string =>
   /\bfrom\s+(\w+)/i.exec(sql)?.[1] ?? (sql.trim() === "" ? "empty" : sql.trim().slice(0, 20));
 
-export function QueryTabs(props: { tabs: OpenTabs; onOpen: (tabs: OpenTabs) => void }) {
-  const {
-    tabs: { list, active },
-    onOpen,
-  } = props;
+type QueryTabsProps = { readonly tabs: OpenTabs; readonly onOpen: (tabs: OpenTabs) => void };
+
+export function QueryTabs({ tabs: { list, active }, onOpen }: QueryTabsProps) {
   const action = (label: string, name: string, next: OpenTabs) => (
     <button type="button" aria-label={name} title={name} onClick={() => onOpen(next)} children={label} />
   );
