@@ -155,6 +155,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       timeScale: { borderColor: line, minBarSpacing: 0.05 },
       handleScroll: { vertTouchDrag: false },
     });
+    setData();
   };
   const moveTo = (to: number) => {
     const place = Math.min(slots.length - 1, Math.max(0, to));
@@ -329,10 +330,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       const own = isLog ? PriceScaleMode.Logarithmic : PriceScaleMode.Normal;
       chart.priceScale("right").applyOptions({ mode: isRebased ? PriceScaleMode.IndexedTo100 : own });
     },
-    applyTheme(): void {
-      applyTheme();
-      setData();
-    },
+    applyTheme,
   };
 }
 
