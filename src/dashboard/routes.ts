@@ -21,7 +21,6 @@ type Reader = Pick<ReaderThread, "query" | "queryBytes">;
 interface RoutesOptions {
   readonly view: DaemonView;
   readonly reader: Reader;
-  /** Reads prices: a heat map that takes long must not delay them. */
   readonly marketReader: Reader;
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;

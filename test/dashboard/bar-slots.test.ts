@@ -96,14 +96,10 @@ describe("the chart's slots", () => {
 
   it("merge an older part, and what it says about days", () => {
     const known = response({ from: 48 * H, to: 50 * H, bars: [bar(48)], spans: [span(49, 50, "open")] });
-    const older = {
-      ...{ from: 0, to: 48 * H, bars: [bar(0)], days: [{ from: 0, to: 48 * H }] },
-      spans: [span(24, 48, "lost")],
-    };
-    expect(merge(known, older)).toMatchObject({
-      ...{ from: 0, to: 50 * H, bars: [bar(0), bar(48)], days: [{ from: 0, to: 48 * H }] },
-      spans: [span(24, 48, "lost"), span(49, 50, "open")],
-    });
+    const days = [{ from: 0, to: 48 * H }];
+    const older = { from: 0, to: 48 * H, bars: [bar(0)], days, spans: [span(24, 48, "lost")] };
+    const spans = [span(24, 48, "lost"), span(49, 50, "open")];
+    expect(merge(known, older)).toMatchObject({ from: 0, to: 50 * H, bars: [bar(0), bar(48)], days, spans });
   });
 
   it("have the ratio and the spread at the end of each candle, and none before the other series begins", () => {

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from "vites
 import { title } from "../../src/dashboard/page/shared/text-format.ts";
 import { duration } from "../../src/dashboard/page/shared/time-format.ts";
 import type { StatusReport } from "../../src/model/status/warehouse-status.ts";
-import { blockRequests } from "../support/dashboard/blocked-requests.ts";
 import {
+  blockRequests,
   expectAccessible,
   expectFits,
   findCutElements,
@@ -55,7 +55,7 @@ describe("the dashboard", () => {
       expect(await page.textContent("#rate")).toMatch(/^[\d.]+$/);
       await expectAccessible(page, "desktop");
       await page.setViewportSize(phone);
-      await expectFits(page, "phone");
+      await expectFits(page, "phone", ":root");
       served.daemon.problem = "nothing has been committed for 10 minutes";
       onTestFinished(() => {
         served.daemon.problem = undefined;
@@ -329,7 +329,11 @@ describe("the quotes of a pair", () => {
       await expectAccessible(page, "exchanges");
       await page.setViewportSize(phone);
       await takeScreenshot(page, "exchanges-day-phone");
-      expect(await findCutElements(page)).toEqual([]);
+      // The plot is drawn again with the next frames.
+      await expectSoon(
+        () => findCutElements(page),
+        () => [],
+      );
       const quotes = page.locator(".scroll", { has: page.locator("#quotes") });
       expect(await quotes.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
       // Where the other table has no room, who sells scrolls away, and who buys stays.

@@ -203,9 +203,8 @@ describe("/exchanges", () => {
       },
       () => {
         const [row] = daemon.query<Record<"last" | "spread" | "deviation", number>>(
-          `SELECT last, spread_bps AS spread, deviation_bps AS deviation FROM latest_spread
-            JOIN latest_index_deviation USING (exchange, pair) JOIN latest_exchange_ticks USING (exchange, pair)
-            WHERE exchange = 'Kraken' AND pair = '${pair}'`,
+          `SELECT d.last, s.spread_bps AS spread, d.deviation_bps AS deviation FROM latest_spread s
+            JOIN latest_index_deviation d USING (exchange, pair) WHERE exchange = 'Kraken' AND pair = '${pair}'`,
         );
         return [format(row?.last ?? 0), ...[row?.spread, row?.deviation].map((bps) => rounded(bps ?? 0, 1))];
       },

@@ -99,8 +99,8 @@ itInBrowser("shows both daemons of a pair, PostgreSQL, its standby and the lag",
   for (const [i, { name }] of sessions.entries())
     expect(name).toContain(` ${shown[i]?.[0]?.replace("daemon", "")} `);
   expect(await page.textContent("#shared-note")).toBe("süd: standby (pair): north forwards");
-  await expectFits(page);
-  await expectAccessible(page, "shared");
+  await expectFits(page, "shared", ":root");
+  await expectAccessible(page);
 });
 
 it("status names both daemons and the standby, and what its user may not read", async () => {

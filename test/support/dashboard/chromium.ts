@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, chromium, type Page, type Route } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { CHROMIUM_PATH, hasChromium, skipWithout } from "../has-tool.ts";
 import { timeLimit } from "../time-limit.ts";
@@ -69,10 +69,10 @@ export function findCutElements(page: Page): Promise<string[]> {
 }
 
 /** Expects that nothing scrolls sideways: neither the page itself nor a table, folded ones too. `name`: of a screenshot. */
-export async function expectFits(page: Page, name?: string): Promise<void> {
+export async function expectFits(page: Page, name?: string, boxes = ":root, .scroll"): Promise<void> {
   const tooWide =
     await page.evaluate(`for (const fold of document.querySelectorAll("details")) fold.open = true;
-    [document.documentElement, ...document.querySelectorAll(".scroll")]
+    [...document.querySelectorAll("${boxes}")]
     .filter((box) => box.scrollWidth > box.clientWidth)
     .map((box) => box.ariaLabel + ": " + box.scrollWidth + " > " + box.clientWidth)`);
   expect(tooWide).toEqual([]);
@@ -102,4 +102,24 @@ export function itInBrowser(name: string, test: () => Promise<void>): void {
   it(name, async () => {
     if (hasChromium || skipWithout(`${CHROMIUM_PATH} is missing`, name)) await test();
   });
+}
+
+/** Holds back the requests of pages to one path, then lets them fail, then lets them through. */
+export async function blockRequests(page: Page, path: string) {
+  const held: Route[] = [];
+  let failure: string | undefined;
+  const fail = (route: Route, body: string) => route.fulfill({ status: 503, body }).catch(() => {});
+  const isBlocked = (url: URL) => url.pathname === path;
+  await page.route(isBlocked, async (route) => {
+    held.push(route);
+    if (failure !== undefined) await fail(route, failure);
+  });
+  return {
+    isReached: () => held.length > 0,
+    async failWith(body: string): Promise<void> {
+      failure = body;
+      await Promise.all(held.map((route) => fail(route, body)));
+    },
+    letThrough: () => page.unroute(isBlocked),
+  };
 }

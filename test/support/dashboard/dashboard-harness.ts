@@ -1,4 +1,4 @@
-import { onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
 import { startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
@@ -27,7 +27,7 @@ interface DaemonStub {
   shared: ShareStatus | undefined;
 }
 
-const unlimited: ServiceCondition = {
+export const unlimited: ServiceCondition = {
   ...{ concurrency: 8, per_second: null, reason: "settings", limit: null, limit_since: null },
   ...{ throttled: false, open_breakers: [], recent_failures: {} },
 };
@@ -69,20 +69,8 @@ export async function serveDashboard(
   const processFile = processEntry("query-process");
   const queries = new QueryRunner({ path, now, clock: systemClock, processFile });
   const failures: unknown[] = [];
-  let queryCount = 0;
-  const counted = () => {
-    queryCount++;
-    return reader;
-  };
-  const countingReader: Pick<ReaderThread, "query" | "queryBytes"> = {
-    query: (...asked) => counted().query(...asked),
-    queryBytes: (...asked) => counted().queryBytes(...asked),
-  };
-  const { routes, live } = createRoutes({
-    ...{ view, metrics, clock },
-    reader: countingReader,
-    marketReader: countingReader,
-  });
+  const asked = vi.spyOn(reader, "queryBytes");
+  const { routes, live } = createRoutes({ view, metrics, clock, reader, marketReader: reader });
   const server = await startDashboardServer({
     host: "127.0.0.1",
     port: 0,
@@ -101,7 +89,7 @@ export async function serveDashboard(
     const type = response.headers.get("content-type");
     return { status: response.status, type, body: await response.text() };
   };
-  const told = { daemon, errors, rate, metrics, failures, countQueries: () => queryCount };
+  const told = { daemon, errors, rate, metrics, failures, countQueries: () => asked.mock.calls.length };
   const notifyCommit = (news: Parameters<typeof live.notify>[0]) => live.notify(news);
   return { address: `${server.origin}/`, fetchPage, ...told, notifyCommit };
 }

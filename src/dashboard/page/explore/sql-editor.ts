@@ -89,7 +89,6 @@ const theme = EditorView.theme({
   ".cm-completionInfo": { padding: "8px 12px", maxWidth: "26em", font: "13px / 1.5 var(--sans)" },
 });
 
-/** A column for the completion, with what the dictionary says about it. */
 const toOption = ({ name, type, meaning }: Relation["columns"][number]): Completion => ({
   ...{ label: name, type: "property", detail: type, info: meaning, boost: 2 },
 });

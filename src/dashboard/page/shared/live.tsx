@@ -78,18 +78,11 @@ export function throttle(seconds: number, work: () => void): () => void {
 }
 
 /** What a page reads: the note in place of its claims, or "" once they may be made. */
-const readings = new Map<object, { readonly note: string; readonly hasFailed: boolean }>();
-
-/** Says how a reading goes. Without a note the reading has ended with its component. */
-function noteReading(key: object, note?: string, hasFailed = false): void {
-  if (note === undefined) readings.delete(key);
-  else readings.set(key, { note, hasFailed });
-  showState();
-}
+const readings = new Set<{ readonly note: string; readonly hasFailed: boolean }>();
 
 /** `reading`: something is not answered yet; `no data`: something has failed; empty: every claim of the page was checked. */
 function unreadState(): "" | "no data" | "reading" {
-  const all = [...readings.values()];
+  const all = [...readings];
   if (all.every(({ note }) => note === "")) return "";
   return all.some(({ hasFailed }) => hasFailed) ? "no data" : "reading";
 }
@@ -195,9 +188,12 @@ export function useNewestTick(assetId: string): CommittedTick | undefined {
 
 /** Shows in the header that the page is not live while there is a note: for what is not polled. */
 export function useNote(note: string, hasFailed: boolean): void {
-  const key = useRef({});
-  useLayoutEffect(() => noteReading(key.current, note, hasFailed), [note, hasFailed]);
-  useLayoutEffect(() => () => noteReading(key.current), []);
+  useLayoutEffect(() => {
+    const reading = { note, hasFailed };
+    readings.add(reading);
+    showState();
+    return () => void readings.delete(reading);
+  }, [note, hasFailed]);
 }
 
 /** The room that something takes, in pixels. */

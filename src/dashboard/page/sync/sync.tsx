@@ -45,7 +45,6 @@ function Figure<T>({ label, name, of, isQuiet = false, children }: FigureProps<T
 
 const joined = (parts: readonly (string | null | undefined)[]) => parts.filter(Boolean).join(" · ");
 
-/** In short; the pointer shows it in full. */
 const Brief = ({ of }: { of: number }) => <span title={count(of)}>{brief(of)}</span>;
 
 function Rates({ rates }: { rates: readonly number[] }) {
