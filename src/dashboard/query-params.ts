@@ -48,11 +48,7 @@ const MAX_GROUPS = 16;
 const parseName = (query: URLSearchParams) => (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
 
 /** Parses what a declared view may be asked for. Now is rounded, so that pages share one cached value. */
-function parseViewQuery(
-  params: PageView["params"],
-  query: URLSearchParams,
-  now: Micros,
-): ViewParams | string {
+function parseViewQuery(params: PageView["params"], query: URLSearchParams, now: Micros) {
   const parsed: Record<string, string | Micros> = {};
   for (const [name, type] of Object.entries(params)) {
     const value =

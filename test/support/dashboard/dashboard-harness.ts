@@ -1,4 +1,6 @@
-import { onTestFinished, vi } from "vitest";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
+import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
 import { startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
 import { ReaderThread } from "../../../src/dashboard/reader-thread.ts";
@@ -69,7 +71,12 @@ export async function serveDashboard(
   const processFile = processEntry("query-process");
   const queries = new QueryRunner({ path, now, clock: systemClock, processFile });
   const failures: unknown[] = [];
-  const asked = vi.spyOn(reader, "queryBytes");
+  let queryCount = 0;
+  const queryBytes = reader.queryBytes.bind(reader);
+  reader.queryBytes = (...asked) => {
+    queryCount++;
+    return queryBytes(...asked);
+  };
   const { routes, live } = createRoutes({ view, metrics, clock, reader, marketReader: reader });
   const server = await startDashboardServer({
     host: "127.0.0.1",
@@ -89,7 +96,7 @@ export async function serveDashboard(
     const type = response.headers.get("content-type");
     return { status: response.status, type, body: await response.text() };
   };
-  const told = { daemon, errors, rate, metrics, failures, countQueries: () => asked.mock.calls.length };
+  const told = { daemon, errors, rate, metrics, failures, countQueries: () => queryCount };
   const notifyCommit = (news: Parameters<typeof live.notify>[0]) => live.notify(news);
   return { address: `${server.origin}/`, fetchPage, ...told, notifyCommit };
 }
@@ -104,6 +111,25 @@ export async function serveFilled(
   const query = <Row = Record<string, unknown>>(sql: string) =>
     warehouse.connection.database.prepare<[], Row>(sql).all();
   return { ...(await serveDashboard(warehouse.path, systemClock, atEnd, latestNow)), warehouse, query };
+}
+
+/** `fetch` sends neither any path nor any Host header. */
+export function sendRequest(
+  port: number,
+  path: string,
+  options: { host?: string; method?: string; headers?: Record<string, string>; body?: string } = {},
+) {
+  const { host = "localhost", method = "GET", headers = {}, body: sent } = options;
+  const target = { host: "127.0.0.1", port, path, method, headers: { host, ...headers } };
+  type Answer = { status: number; body: string; headers: Record<string, unknown> };
+  return new Promise<Answer>((resolve, reject) => {
+    const take = async (response: IncomingMessage): Promise<Answer> => ({
+      ...{ status: response.statusCode ?? 0, headers: response.headers, body: await text(response) },
+    });
+    request(target, (response) => resolve(take(response)))
+      .on("error", reject)
+      .end(sent);
+  });
 }
 
 /** Records errors, some with a hostile text. */
