@@ -222,7 +222,7 @@ class Daemon {
     const ingest = new IngestThread({
       path,
       clock,
-      serviceNow: client.serverNow,
+      serviceNow: () => client.server.now(),
       log,
       secrets: client.secrets,
       signal,
@@ -312,7 +312,7 @@ class Daemon {
 
   #createSupervisor(context: SyncContext, onFilled: () => void): SyncSupervisor {
     const options = this.#options;
-    const { metrics, stats } = this.#telemetry;
+    const { stats } = this.#telemetry;
     return new SyncSupervisor(context, {
       wsUrl: this.#service.wsUrl,
       mayAdopt: options.mayAdopt ?? false,
@@ -343,7 +343,6 @@ class Daemon {
         this.#hasFeedConnected ||= message.kind === "connected";
         this.#telemetry.onFeedMessage(message);
       },
-      onFeedEvent: (event) => metrics.observe(event),
     });
   }
 

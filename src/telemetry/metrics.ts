@@ -5,7 +5,6 @@ import type { StreamStatus } from "../model/status/warehouse-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ClientEvent } from "../service/http/client-events.ts";
-import type { FeedEvent } from "../service/live/feed.ts";
 import type { SubscriptionState, SubscriptionStates } from "../service/live/subscription-states.ts";
 import {
   type LabelsOf,
@@ -75,7 +74,7 @@ export class Metrics {
   }
 
   /** Records an event of the service client or the live feed. */
-  observe(event: ClientEvent | FeedEvent): void {
+  observe(event: ClientEvent): void {
     const endpoint = "endpoint" in event ? this.#boundLabel("endpoint", event.endpoint) : "";
     switch (event.kind) {
       case "request":

@@ -44,7 +44,7 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
       const { maxRequestsPerSecond, concurrency } = loaded.settings.service;
       const { plan, basis } = await withSources(loaded, context, log, async (sources) => {
         const { reader, client, hasLookups } = sources;
-        const now = () => Math.floor((client?.serverNow() ?? context.clock.now()) * MICROS_PER_MS);
+        const now = () => Math.floor((client?.server.now() ?? context.clock.now()) * MICROS_PER_MS);
         const lookupClient = hasLookups ? undefined : client;
         const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
         const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), filter };

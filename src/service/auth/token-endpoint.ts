@@ -1,10 +1,10 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
+import { serviceScopes } from "../../model/streams.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
 import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
-import { documentedScopes } from "../http/request.ts";
 import { isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
 import {
@@ -101,7 +101,7 @@ export function createTokenEndpoint(
       outage.recordAnswer(TOKEN_ENDPOINT);
       return grant;
     } catch (error) {
-      outcome = error instanceof Failure ? error.code : "unexpected";
+      outcome = failureCode(error);
       if (error instanceof Failure) lastFailure = error;
       if (error instanceof Failure && error.family === "retry")
         outage.recordFailure(TOKEN_ENDPOINT, "failed", response?.retryAfterMs);
@@ -196,7 +196,7 @@ function parseScopes(scope: unknown): ReadonlySet<string> | undefined {
   const texts: unknown[] = Array.isArray(scope) ? scope : [scope];
   const names = texts.flatMap((text) => (typeof text === "string" ? text.split(/[\s,]+/) : []));
   const lowerCase = new Set(names.map((name) => name.toLowerCase()));
-  const named = documentedScopes.filter((known) => lowerCase.has(known.toLowerCase()));
+  const named: readonly string[] = serviceScopes.filter((known) => lowerCase.has(known.toLowerCase()));
   return named.length > 0 ? new Set(named) : undefined;
 }
 

@@ -1,4 +1,4 @@
-import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
+import { streamOfEndpoint, streamTable } from "../../model/streams.ts";
 import { formatToMillisecond, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { SECOND_MS } from "../limits.ts";
 
@@ -54,12 +54,6 @@ export function buildRequestPath(
 }
 
 const LX_SCOPE = "read:LX";
-
-/** All scopes that the service documents. */
-export const documentedScopes: readonly string[] = [
-  LX_SCOPE,
-  ...new Set(streams.map((stream) => streamTable[stream].scope).filter((scope) => scope !== null)),
-];
 
 /** The scope that the service documents for an endpoint. It documents none for the lookups. */
 function endpointScope(endpoint: string): string | undefined {

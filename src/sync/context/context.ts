@@ -41,18 +41,18 @@ export interface SyncContext {
  */
 export async function ensureServiceTime(context: SyncContext): Promise<void> {
   const { client, signal, stats } = context;
-  if (client.serverNow() !== undefined) return;
+  if (client.server.now() !== undefined) return;
   const request = { endpoint: "/asset", query: { symbol: "BTC" }, priority: requestPriority.head, signal };
   try {
     await retryUntilDone(context, () => client.request(request, async () => {}));
   } catch (error) {
-    if (classifyError(error, stats.successCount) === "stop" || client.serverNow() === undefined) throw error;
+    if (classifyError(error, stats.successCount) === "stop" || client.server.now() === undefined) throw error;
   }
 }
 
 /** The service's time; the local time before the first response. */
 export function serviceNow({ client, clock }: Pick<SyncContext, "client" | "clock">): Micros {
-  return Math.floor((client.serverNow() ?? clock.now()) * MICROS_PER_MS);
+  return Math.floor((client.server.now() ?? clock.now()) * MICROS_PER_MS);
 }
 
 /** Fetches the pages of a list. */

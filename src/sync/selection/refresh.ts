@@ -53,7 +53,7 @@ export async function selectFromWarehouse(
     directory.GWA.length > 0 && neededLists(settings).every((list) => directory[list].length > 0);
   if (!hasEnough) return undefined;
   // The live feed needs a token anyway, and the token response carries the service's time.
-  if (client.serverNow() === undefined)
+  if (client.server.now() === undefined)
     await client
       .tokensOf(wsUrl)
       .get(signal)

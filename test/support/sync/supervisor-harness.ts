@@ -125,7 +125,7 @@ export class SupervisorHarness {
     });
     const { secrets } = client;
     const ingest = await new IngestThread({
-      ...{ path: this.path, clock, serviceNow: client.serverNow, log, secrets },
+      ...{ path: this.path, clock, serviceNow: () => client.server.now(), log, secrets },
       startWorker: startIngestInProcess,
     }).start();
     const reader = openReader(this.path);
@@ -147,7 +147,6 @@ export class SupervisorHarness {
       },
       onLiveCommit: () => {},
       onFeedMessage: () => {},
-      onFeedEvent: () => {},
     });
     const run = this.supervisor.run().catch((error: unknown) => {
       if (!this.#stop.signal.aborted) this.failures.push(error);
