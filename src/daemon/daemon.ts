@@ -1,10 +1,11 @@
 import { once } from "node:events";
-import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import {
   findSharedSettings,
+  isSectionSet,
+  type LoadedSettings,
   requireServiceSettings,
   type ServiceSettings,
-} from "../config/service-settings.ts";
+} from "../config/load-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { IngestThread, type IngestThreadOptions } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { loadSettings } from "../../src/config/load-settings.ts";
-import { requireServiceSettings } from "../../src/config/service-settings.ts";
+import { loadSettings, requireServiceSettings } from "../../src/config/load-settings.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 

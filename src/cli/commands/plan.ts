@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import type { Command } from "commander";
-import type { LoadedSettings } from "../../config/load-settings.ts";
-import { requireServiceSettings } from "../../config/service-settings.ts";
+import { type LoadedSettings, requireServiceSettings } from "../../config/load-settings.ts";
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";

@@ -1,5 +1,4 @@
-import type { LoadedSettings } from "../../config/load-settings.ts";
-import { requireServiceSettings } from "../../config/service-settings.ts";
+import { type LoadedSettings, requireServiceSettings } from "../../config/load-settings.ts";
 import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { Random } from "../../runtime/clock.ts";

@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { toSyncSettings } from "../../../src/cli/support/session.ts";
-import { loadSettings } from "../../../src/config/load-settings.ts";
-import { requireServiceSettings } from "../../../src/config/service-settings.ts";
+import { loadSettings, requireServiceSettings } from "../../../src/config/load-settings.ts";
 import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import type { Log } from "../../../src/runtime/log.ts";

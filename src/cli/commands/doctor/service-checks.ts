@@ -1,5 +1,5 @@
+import type { ServiceSettings } from "../../../config/load-settings.ts";
 import type { Settings } from "../../../config/option-table.ts";
-import type { ServiceSettings } from "../../../config/service-settings.ts";
 import { exitCode, Failure, failureCode } from "../../../model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../model/response-body.ts";
 import type { Selector } from "../../../model/selector.ts";
