@@ -10,7 +10,7 @@ import { isIP, type Socket } from "node:net";
 import { type Duplex, pipeline, Readable } from "node:stream";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { errorCode, exitCode, Failure } from "../model/failure.ts";
+import { errorCode, Failure } from "../model/failure.ts";
 
 export interface HttpRequest {
   readonly method: string;
@@ -252,7 +252,6 @@ function listen(server: Server, { name, portSetting, host, port }: HttpServerOpt
           family: isTaken ? "retry" : "operator",
           code: "http_port",
           remedy: `choose another ${portSetting}, or 0 for any free one`,
-          exit: isTaken ? exitCode.tryLater : exitCode.usage,
         }),
       );
     });

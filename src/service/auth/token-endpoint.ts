@@ -1,4 +1,4 @@
-import { exitCode, Failure, failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import { serviceScopes } from "../../model/streams.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
@@ -54,7 +54,6 @@ export function createTokenEndpoint(
     throw new Failure("the client secret is unreadable or empty", {
       code: "secret_unreadable",
       remedy: "check the secret file and its permissions, or the environment variable",
-      exit: exitCode.credentials,
     });
   }
 
@@ -142,7 +141,6 @@ function failureFromTokenStatus({ status }: TransportResponse, address: string):
       code: "credentials_rejected",
       remedy:
         "check the client id and the secret; a running daemon reads a changed secret file without a restart",
-      exit: exitCode.credentials,
     });
   if (status >= 300 && status < 400)
     return new Failure(
@@ -204,7 +202,6 @@ export function authMalformed(reason: string): Failure {
   return new Failure(`the response of the token endpoint ${reason}`, {
     code: "auth_malformed",
     remedy: "check service.authUrl, and whether a proxy or captive portal answers instead",
-    exit: exitCode.tryLater,
   });
 }
 
@@ -213,6 +210,5 @@ export function authFailed(): Failure {
     code: "auth_failed",
     remedy:
       "check that service.baseUrl (the token's audience), service.authUrl and the client id belong together",
-    exit: exitCode.credentials,
   });
 }

@@ -1,4 +1,4 @@
-import { exitCode, Failure, failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { noListFailure, type ResponseBody } from "../../model/response-body.ts";
 import { type HistoryEndpoint, isDaily, streamOfEndpoint } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
@@ -79,7 +79,6 @@ export function paginationCycleFailure(endpoint: string, why: string): Failure {
   return new Failure(`pagination of ${endpoint} makes no progress: ${why}`, {
     code: "pagination_cycle",
     remedy: "the gap stays open and is retried; if this persists, report it to the service's operator",
-    exit: exitCode.incomplete,
   });
 }
 

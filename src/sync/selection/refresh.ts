@@ -1,4 +1,4 @@
-import { exitCode, Failure, failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { hasHistory, type Stream, streamTable } from "../../model/streams.ts";
 import { MINUTE_MS } from "../../service/limits.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
@@ -299,7 +299,6 @@ function rankingFailure(lastError: unknown): Failure {
   return new Failure(`${endpoint} keeps failing while other endpoints answer (${why})`, {
     code: "endpoint_failing",
     remedy: "the rest is synced; run again later, and if it lasts, contact the service's operator",
-    exit: exitCode.incomplete,
     cause: lastError,
   });
 }
