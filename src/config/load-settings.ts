@@ -72,11 +72,8 @@ export function loadSettings(sources: SettingsSources) {
   const hasSecretFileFlag = flags["service.clientSecretFile"] !== undefined;
   const fromEnvironment = hasSecretFileFlag ? undefined : env[secretEnvName];
   const secret = createSecretSource(loaded.service.clientSecretFile, fromEnvironment);
-  const password = createSecretSource(
-    loaded.shared.passwordFile,
-    env[sharedPassword.variable],
-    sharedPassword,
-  );
+  const { passwordFile } = loaded.shared;
+  const password = createSecretSource(passwordFile, env[sharedPassword.variable], sharedPassword);
   return {
     settings: loaded,
     secret,

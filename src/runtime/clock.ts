@@ -95,14 +95,8 @@ export interface LoopOptions {
 }
 
 /** Repeats `runOnce` until the signal aborts; there is no other way to stop. */
-export async function runLoop({
-  clock,
-  signal,
-  delayMs,
-  runOnce,
-  onError,
-  wakeUp,
-}: LoopOptions): Promise<void> {
+export async function runLoop(options: LoopOptions): Promise<void> {
+  const { signal, delayMs, runOnce, onError } = options;
   while (!signal.aborted) {
     try {
       await runOnce();
@@ -110,16 +104,11 @@ export async function runLoop({
       if (signal.aborted) return;
       onError(error);
     }
-    await pause(clock, delayMs(), signal, wakeUp);
+    await pause(options, delayMs());
   }
 }
 
-async function pause(
-  clock: Clock,
-  ms: number,
-  signal: AbortSignal,
-  wakeUp: WakeSignal | undefined,
-): Promise<void> {
+async function pause({ clock, signal, wakeUp }: LoopOptions, ms: number): Promise<void> {
   const done = new AbortController();
   const ended = AbortSignal.any([signal, done.signal]);
   const waits = [clock.sleep(ms, ended), ...(wakeUp ? [wakeUp.wait(ended)] : [])];

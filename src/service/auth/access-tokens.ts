@@ -149,10 +149,8 @@ export class AudienceTokens {
     const token = this.#acceptGrant(grant, requestedAt);
     this.#failedRefreshes = 0;
     if (this.state !== "auth_failed") this.#setState("ok");
-    log.debug(
-      { audience: this.#audience, lifetimeSeconds: (token.expiresAt - requestedAt) / 1000 },
-      "token refreshed",
-    );
+    const lifetimeSeconds = (token.expiresAt - requestedAt) / 1000;
+    log.debug({ audience: this.#audience, lifetimeSeconds }, "token refreshed");
     return token;
   }
 

@@ -1,5 +1,5 @@
 import { EventEmitter } from "node:events";
-import type { ResponseBody } from "../../model/response-body.ts";
+import type { ReadBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
 import type { ServiceCondition } from "../../model/status/service-condition.ts";
@@ -42,7 +42,7 @@ export interface RequestSender {
    * `malformed_body`, `no_list` or `stale_response`, the client sends the request again; every other error of `read` goes
    * to the caller.
    */
-  request<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T>;
+  request<T>(request: ServiceRequest, read: ReadBody<T>): Promise<T>;
   readonly onEvent: ClientEventListener;
   readonly parking: Pick<Parking, "hasListed" | "assertListed" | "recordList" | "recordNoList">;
 }

@@ -43,11 +43,7 @@ export class Bulkhead {
   readonly #options: BulkheadOptions;
   readonly #pace: Pace;
   /** Each with the most urgent first. */
-  readonly #waiting: Readonly<Record<RequestKind, WaitingRequest[]>> = {
-    snapshot: [],
-    head: [],
-    history: [],
-  };
+  readonly #waiting: Record<RequestKind, WaitingRequest[]> = { snapshot: [], head: [], history: [] };
   /** Requests that started since the last one of the kind. */
   readonly #startsSince: Record<RequestKind, number> = { snapshot: 0, head: 0, history: 0 };
   #running = 0;
@@ -103,17 +99,13 @@ export class Bulkhead {
   }
 
   /** Resolves when the request holds a slot, or is dismissed (false). */
-  #takeSlot(
-    priority: RequestPriority,
-    signal: AbortSignal | undefined,
-    admit: () => boolean,
-  ): Promise<boolean> {
+  #takeSlot(priority: RequestPriority, signal: AbortSignal | undefined, admit: () => boolean) {
     const { clock } = this.#options;
     const kind = kindOf(priority);
     const isPoll = kind !== "history";
     // Only history requests make a poll late: if polls wait for each other, a reservation does not help.
     const lateAt = this.#runningHistory > 0 ? clock.monotonic() + LATE_MS : Number.POSITIVE_INFINITY;
-    return new Promise((resolve, reject) => {
+    return new Promise<boolean>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const queue = this.#waiting[kind];
       const leave = (hasSlot: boolean) => {

@@ -37,10 +37,7 @@ export function percentEncode(text: string): string {
 }
 
 /** Returns path and query string. Omits empty and undefined query parameters; keeps the caller's order. */
-export function buildRequestPath(
-  prefix: string,
-  { endpoint, params = {}, query = {} }: ServiceRequest,
-): string {
+export function buildRequestPath(prefix: string, { endpoint, params = {}, query = {} }: ServiceRequest) {
   const path = endpoint.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name];
     if (value === undefined || value === "")
@@ -80,10 +77,7 @@ export function describePath({ endpoint, params }: ServiceRequest): string {
 }
 
 /** Returns the scope that a 403 is most likely about: preferably one that the token does not list. */
-export function guessMissingScope(
-  request: ServiceRequest,
-  tokenScopes: ReadonlySet<string> | undefined,
-): readonly string[] {
+export function guessMissingScope(request: ServiceRequest, tokenScopes: ReadonlySet<string> | undefined) {
   const candidates = [requiredScope(request), endpointScope(request.endpoint)].filter(
     (scope) => scope !== undefined,
   );

@@ -53,11 +53,7 @@ export function isServerFailure(status: number): boolean {
 }
 
 /** Converts a response other than 200, 401 and 403 into a failure. */
-export function failureFromStatus(
-  endpoint: string,
-  response: TransportResponse,
-  redactor: SecretRedactor,
-): StatusFailure {
+export function failureFromStatus(endpoint: string, response: TransportResponse, redactor: SecretRedactor) {
   const { status } = response;
   const { text: explanation, fields } = readExplanation(response, redactor);
   const fail = (message: string, details: FailureOptions) =>

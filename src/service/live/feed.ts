@@ -222,11 +222,8 @@ class LiveFeed {
       .catch(() => undefined);
     if (!token || signal.aborted) return undefined;
     const successor = this.#connect(token, signal, false);
-    const first = await Promise.race([
-      successor.subscribed.then(() => "ready" as const),
-      successor.closed,
-      current.closed,
-    ]);
+    const ready = successor.subscribed.then(() => "ready" as const);
+    const first = await Promise.race([ready, successor.closed, current.closed]);
     if (first !== "ready") {
       successor.close({ reason: "not_needed" });
       return undefined;

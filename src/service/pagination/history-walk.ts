@@ -1,4 +1,4 @@
-import type { ResponseBody } from "../../model/response-body.ts";
+import type { ReadBody } from "../../model/response-body.ts";
 import {
   DEFAULT_CADENCE,
   type HistoryEndpoint,
@@ -78,7 +78,7 @@ export interface HistoryWalkOptions {
 export async function* walkHistoryPages<P extends PageSummary>(
   client: RequestSender,
   options: HistoryWalkOptions,
-  read: (body: ResponseBody) => Promise<P>,
+  read: ReadBody<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
   const { endpoint, filters, until } = options;
   const cadence = options.cadence ?? streamTable[streamOfEndpoint(endpoint)].cadence ?? DEFAULT_CADENCE;
@@ -107,7 +107,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     endpoint,
     spacing: options.spacing ?? createRowSpacing(cadence),
     coverageEnd,
-    maxSilence: options.maxSilence,
+    maxSilence: options.maxSilence ?? Number.POSITIVE_INFINITY,
     probe: (ts, pageSize) => requestRows(ts, pageSize),
     responseTime: () => responseTime,
   });

@@ -1,5 +1,5 @@
 import { Failure, failureCode } from "../../model/failure.ts";
-import { noListFailure, type ResponseBody } from "../../model/response-body.ts";
+import { noListFailure, type ReadBody, type ResponseBody } from "../../model/response-body.ts";
 import { type HistoryEndpoint, isDaily, streamOfEndpoint } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
@@ -95,7 +95,7 @@ export function isDeadCursorError(error: unknown): boolean {
 export async function requestPage<P extends { readonly rows: number }>(
   client: RequestSender,
   request: ServiceRequest,
-  read: (body: ResponseBody) => Promise<P>,
+  read: ReadBody<P>,
 ): Promise<P> {
   const { parking } = client;
   parking.assertListed(request);
@@ -109,11 +109,7 @@ export async function requestPage<P extends { readonly rows: number }>(
   }
 }
 
-async function requestList<P>(
-  client: RequestSender,
-  request: ServiceRequest,
-  read: (body: ResponseBody) => Promise<P>,
-): Promise<P> {
+async function requestList<P>(client: RequestSender, request: ServiceRequest, read: ReadBody<P>) {
   for (let answers = 1; ; answers++) {
     const isLast = isSaidEnough("null list", answers);
     try {

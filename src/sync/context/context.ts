@@ -15,9 +15,9 @@ import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
-import { requestPriority } from "../../service/http/request.ts";
+import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
 import { MAX_SILENCE_MS, MAX_TASK_TRIES, MINUTE_MS, TASK_BACKOFF } from "../../service/limits.ts";
-import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
+import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { readClockSkew } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import type { RunStats } from "./run-stats.ts";
@@ -56,7 +56,7 @@ export function serviceNow({ client, clock }: Pick<SyncContext, "client" | "cloc
 }
 
 /** Fetches the pages of a list. */
-export function fetchListPages({ client, signal }: SyncContext, list: ListWalkOptions, pages: PageReader) {
+export function fetchListPages({ client, signal }: SyncContext, list: ServiceRequest, pages: PageReader) {
   return walkListPages(client, { ...list, signal }, pages.read);
 }
 
