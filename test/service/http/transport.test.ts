@@ -41,11 +41,10 @@ describe("error statuses", () => {
   });
 
   it("B6: when every path answers 404, the failure is upstream_version", async () => {
-    const { failureOf } = await start(() => 404);
+    const { codeOf } = await start(() => 404);
     const codes: (string | undefined)[] = [];
-    for (const endpoint of ["/asset", "/market", "/exchange", "/ohlcv"]) {
-      codes.push((await failureOf({ endpoint }))?.code);
-    }
+    for (const endpoint of ["/asset", "/market", "/exchange", "/ohlcv"])
+      codes.push(await codeOf({ endpoint }));
     expect(codes).toEqual(["not_found", "not_found", "upstream_version", "upstream_version"]);
   });
 
@@ -134,9 +133,7 @@ describe("connections", () => {
     });
     await send(asset);
     expect(stub.requests[1]?.at).toBeGreaterThanOrEqual(60_000);
-    const outcomes = events
-      .filter(({ kind }) => kind === "request")
-      .map((each) => each.kind === "request" && each.outcome);
+    const outcomes = events.flatMap((each) => (each.kind === "request" ? [each.outcome] : []));
     expect(outcomes).toEqual(["ok", "timeout", "ok"]);
   });
 
@@ -212,19 +209,9 @@ describe("connections", () => {
       if (count === 4) response.setHeader("date", new Date(clock.now() - 120_000).toUTCString());
       reply(response);
     });
-    const ages: [number, number][] = [];
-    for (let at = 0; at < 5; at++) {
-      ages.push(
-        await clock
-          .runUntil(
-            client.request(
-              asset,
-              async ({ ageMs, asOf }) => [ageMs, (asOf ?? Number.NaN) - clock.now()] as const,
-            ),
-          )
-          .then(([age, asOf]) => [age, asOf]),
-      );
-    }
+    const readAge = async ({ ageMs, asOf = Number.NaN }: ResponseBody) => [ageMs, asOf - clock.now()];
+    const ages: number[][] = [];
+    for (let at = 0; at < 5; at++) ages.push(await clock.runUntil(client.request(asset, readAge)));
     expect(ages).toEqual([
       [0, 0],
       [0, 0],
