@@ -9,7 +9,6 @@ import { describeExpected, type RawValue } from "./option-types.ts";
 import { clientSecret, createSecretSource, type SettingsWarning, sharedPassword } from "./secret.ts";
 
 export interface SettingsSources {
-  /** The environment, as in process.env. */
   env: Readonly<Record<string, string | undefined>>;
   /** Values of flags by the path of their setting. */
   flags?: Readonly<Record<string, string | undefined>>;

@@ -12,7 +12,6 @@ export interface Clock {
   boottime(): number;
   /** Resolves after `ms`; rejects with the signal's reason as soon as it aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Runs `callback` once after `ms`. */
   after(ms: number, callback: () => void): Cancel;
   /**
    * Marks work that is not a timer (a request, a commit) until the returned function is called. A manual clock does not

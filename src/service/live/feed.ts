@@ -63,8 +63,7 @@ export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMess
     isOver = true;
     feed.queue.wake();
   });
-  // Prevents an unhandled rejection: `await running` below throws the failure to the reader, after the last
-  // message.
+  // No unhandled rejection: `await running` below throws the failure to the reader, after the last message.
   running.catch(() => {});
   try {
     for (;;) {
@@ -208,10 +207,7 @@ class LiveFeed {
     }
   }
 
-  /**
-   * Opens a second connection and, once it is ready, closes the first; undefined if either closes before
-   * that.
-   */
+  /** Opens a second connection and, once it is ready, closes the first; undefined if either closes before. */
   async #swapConnection(current: LiveConnection, signal: AbortSignal): Promise<LiveConnection | undefined> {
     const { wsUrl } = this.#options;
     const { tokensOf, server, onEvent } = this.#options.client;

@@ -17,10 +17,7 @@ type QueuedTicks = { kind: "update"; texts: string[]; bytes: number };
 type QueuedGap = { kind: "gap"; from: Micros; to: Micros; dropped: number };
 type OtherMessage = Exclude<FeedMessage, { kind: "update" | "gap" }>;
 
-/**
- * Messages between the sockets and the reader: ordered, bounded in count and bytes. Dropped ticks become a
- * `gap` message.
- */
+/** Messages from the sockets to the reader: ordered, bounded in count and bytes. Dropped ticks become a `gap`. */
 export class MessageQueue {
   readonly #limits: QueueLimits;
   readonly #now: () => Micros;
@@ -68,7 +65,6 @@ export class MessageQueue {
     this.wake();
   }
 
-  /** The next message; undefined if the queue is empty. */
   take(): FeedMessage | undefined {
     const item = this.#items.shift();
     if (item?.kind !== "update") return item;

@@ -11,13 +11,8 @@ import type { WalkState } from "./walk-state.ts";
 
 /** How far apart the rows of a series are usually. Shared by the walks of one series, which learn it from its pages. */
 export interface RowSpacing {
-  /** Two neighbouring rows are at most this far apart. */
+  /** Two neighbouring rows are at most this far apart: the cadence, until a page shows that it is more. */
   maxDistance: Micros;
-}
-
-/** The usual distance is the cadence, until a page shows that it is longer. */
-export function createRowSpacing(cadence: Micros): RowSpacing {
-  return { maxDistance: cadence };
 }
 
 /** The state of the walk when it requests a page. */

@@ -7,10 +7,7 @@ import type { RequestSender } from "../client/client.ts";
 import type { ServiceRequest } from "../http/request.ts";
 import { MAX_FRUITLESS_PAGES } from "../limits.ts";
 
-/**
- * The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with
- * a bar's end.
- */
+/** The lowest anchor that includes this row, even if the service excludes the bound or compares a bar's end. */
 export function anchorForRow(endpoint: HistoryEndpoint, rowTs: Micros): Micros {
   return ceilToMillisecond(rowTs + 1) + (isDaily(streamOfEndpoint(endpoint)) ? MICROS_PER_DAY : 0);
 }
