@@ -67,7 +67,7 @@ const failurePolicies = {
   writer_elsewhere: { family: "retry", sync: "retry" },
   writer_replaced: { family: "operator", sync: "end_process" },
   // Credentials and scopes
-  auth_failed: { family: "operator", sync: "give_up_endpoint", exit: exitCode.credentials },
+  auth_failed: { family: "operator", sync: "give_up_endpoint" },
   auth_malformed: { family: "retry", sync: "retry" },
   auth_undecided: { family: "retry", sync: "retry" },
   auth_unreachable: { family: "retry", sync: "retry" },

@@ -1,4 +1,4 @@
-import { Failure, failureCode } from "../../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import { serviceScopes } from "../../model/streams.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
@@ -210,5 +210,6 @@ export function authFailed(): Failure {
     code: "auth_failed",
     remedy:
       "check that service.baseUrl (the token's audience), service.authUrl and the client id belong together",
+    exit: exitCode.credentials,
   });
 }
