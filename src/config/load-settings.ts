@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { LineCounter, parseDocument } from "yaml";
 import { findClosestWord } from "../model/did-you-mean.ts";
 import { errorCode, Failure } from "../model/failure.ts";
-import { optionEntries, type Settings, toggleGroupPaths } from "./option-table.ts";
+import { optionEntries, optionNames, type Settings, toggleGroupPaths } from "./option-table.ts";
 import { describeExpected, type RawValue } from "./option-types.ts";
 import { clientSecret, createSecretSource, type SettingsWarning, sharedPassword } from "./secret.ts";
 
 export interface SettingsSources {
-  /** The environment, as in process.env. */
   env: Readonly<Record<string, string | undefined>>;
   /** Values of flags by the path of their setting. */
   flags?: Readonly<Record<string, string | undefined>>;
@@ -71,11 +71,8 @@ export function loadSettings(sources: SettingsSources) {
   const hasSecretFileFlag = flags["service.clientSecretFile"] !== undefined;
   const fromEnvironment = hasSecretFileFlag ? undefined : env[secretEnvName];
   const secret = createSecretSource(loaded.service.clientSecretFile, fromEnvironment);
-  const password = createSecretSource(
-    loaded.shared.passwordFile,
-    env[sharedPassword.variable],
-    sharedPassword,
-  );
+  const { passwordFile } = loaded.shared;
+  const password = createSecretSource(passwordFile, env[sharedPassword.variable], sharedPassword);
   return {
     settings: loaded,
     secret,
@@ -267,4 +264,57 @@ function parseSettingsFile(path: string, text: string): SettingsFile {
 
 function settingsFileFailure(message: string, remedy: string): Failure {
   return new Failure(message, { code: "settings_file", remedy });
+}
+
+export type ServiceSettings = ReturnType<typeof requireServiceSettings>;
+
+/** The settings that a client of the service needs. Throws if one is missing; the message names all that are. */
+export function requireServiceSettings({ settings, secret }: LoadedSettings) {
+  const { baseUrl, wsUrl, clientId, authUrl = baseUrl } = settings.service;
+  const { concurrency, maxRequestsPerSecond, refreshSeconds } = settings.service;
+  const isSecretSet = secret.origin !== "not set";
+  if (baseUrl === undefined || authUrl === undefined || wsUrl === undefined || !clientId || !isSecretSet)
+    throw unsetFailure([
+      ...(["baseUrl", "wsUrl", "clientId"] as const).flatMap((name) =>
+        settings.service[name] ? [] : [{ name: `service.${name}`, env: optionNames[`service.${name}`].env }],
+      ),
+      ...(isSecretSet ? [] : [{ name: "the client secret", env: "MDS_CLIENT_SECRET_FILE" }]),
+    ]);
+  const limits = { concurrency, maxRequestsPerSecond, refreshSeconds };
+  // Reads the secret each time, so that a rotated one needs no restart.
+  return { ...limits, baseUrl, authUrl, wsUrl, clientId, readSecret: async () => secret.read() };
+}
+
+function unsetFailure(missing: readonly { readonly name: string; readonly env: string }[]): Failure {
+  const list = (key: "name" | "env") =>
+    new Intl.ListFormat("en-GB").format(missing.map((setting) => setting[key]));
+  return new Failure(`${list("name")} ${missing.length > 1 ? "are" : "is"} not set`, {
+    code: "service_unset",
+    remedy: `set ${list("env")}, or name a settings file with --config`,
+  });
+}
+
+export type SharedSettings = NonNullable<ReturnType<typeof findSharedSettings>>;
+
+/** The settings of the shared warehouse; undefined: there is none. */
+export function findSharedSettings({ settings, sharedPassword }: LoadedSettings) {
+  const { url, role, name, leaseSeconds } = settings.shared;
+  if (url === "") return undefined;
+  return {
+    url,
+    role,
+    name: name || hostname(),
+    leaseSeconds,
+    /** Reads the password each time, so that a rotated one needs no restart; undefined: none is set. */
+    readPassword: () => (sharedPassword.origin === "not set" ? undefined : sharedPassword.read()),
+  };
+}
+
+export function requireSharedSettings(loaded: LoadedSettings): SharedSettings {
+  const found = findSharedSettings(loaded);
+  if (found) return found;
+  throw new Failure("shared.url is not set", {
+    code: "share_unset",
+    remedy: "set MDS_SHARED_URL to the PostgreSQL database, for example postgres://user@host:5432/database",
+  });
 }

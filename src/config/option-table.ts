@@ -246,7 +246,6 @@ const nodes = [...walkOptions(optionTable, "")];
 
 export const optionEntries: readonly OptionEntry[] = nodes.filter((node) => "option" in node);
 
-/** Groups of settings that may be `false`. */
 export const toggleGroupPaths: readonly string[] = nodes.flatMap((node) =>
   "groupPath" in node ? [node.groupPath] : [],
 );

@@ -21,7 +21,6 @@ interface ValueType<T> {
 }
 
 export interface OptionNames {
-  /** The environment variable. */
   readonly env?: string;
   /** The flag, in commander's notation. */
   readonly flag?: string;
@@ -84,7 +83,6 @@ export const anyText = textType("a text", () => true);
 
 export const optionalText: ValueType<string | undefined> = { ...textValue, format: formatScalar };
 
-/** Where to listen. */
 export const hostValue = textType("an address such as 127.0.0.1 or ::1, or a host name", isHost);
 
 export const httpUrl = textType(

@@ -1,10 +1,11 @@
 import { once } from "node:events";
-import { isSectionSet, type LoadedSettings } from "../config/load-settings.ts";
 import {
   findSharedSettings,
+  isSectionSet,
+  type LoadedSettings,
   requireServiceSettings,
   type ServiceSettings,
-} from "../config/service-settings.ts";
+} from "../config/load-settings.ts";
 import type { DaemonView } from "../dashboard/daemon-status.ts";
 import { IngestThread, type IngestThreadOptions } from "../ingest/thread/ingest-thread.ts";
 import { exitCode, Failure, failureCode } from "../model/failure.ts";
@@ -222,7 +223,7 @@ class Daemon {
     const ingest = new IngestThread({
       path,
       clock,
-      serviceNow: client.serverNow,
+      serviceNow: () => client.server.now(),
       log,
       secrets: client.secrets,
       signal,
@@ -312,7 +313,7 @@ class Daemon {
 
   #createSupervisor(context: SyncContext, onFilled: () => void): SyncSupervisor {
     const options = this.#options;
-    const { metrics, stats } = this.#telemetry;
+    const { stats } = this.#telemetry;
     return new SyncSupervisor(context, {
       wsUrl: this.#service.wsUrl,
       mayAdopt: options.mayAdopt ?? false,
@@ -343,7 +344,6 @@ class Daemon {
         this.#hasFeedConnected ||= message.kind === "connected";
         this.#telemetry.onFeedMessage(message);
       },
-      onFeedEvent: (event) => metrics.observe(event),
     });
   }
 

@@ -1,5 +1,5 @@
 import { systemClock } from "../runtime/clock.ts";
-import { Channel } from "../runtime/thread-channel.ts";
+import { Channel } from "../runtime/thread.ts";
 import { PageQueries } from "./page-queries.ts";
 import type { ReaderCalls } from "./reader-thread.ts";
 

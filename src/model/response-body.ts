@@ -16,6 +16,9 @@ export interface ResponseBody {
   readonly requestedAt: number;
 }
 
+/** Reads what a page has, or throws what is wrong with it. */
+export type ReadBody<T> = (body: ResponseBody) => Promise<T>;
+
 /** The HTTP client stops reading a body at this size; it is also the limit once decompressed. */
 export const MAX_BODY_BYTES = 64 * 1024 * 1024;
 

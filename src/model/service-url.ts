@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { exitCode, Failure } from "./failure.ts";
+import { Failure } from "./failure.ts";
 
 /** Requests to a loopback address do not leave this computer: they need neither encryption nor a proxy. */
 export function isLoopback({ hostname }: { readonly hostname: string }): boolean {
@@ -33,7 +33,6 @@ export function parseServiceUrl(name: string, text: string): URL {
   throw new Failure(`${name} ${problem}`, {
     code: "bad_address",
     remedy: "use an https or wss URL (http and ws are allowed for localhost only)",
-    exit: exitCode.usage,
   });
 }
 

@@ -12,7 +12,6 @@ export interface Clock {
   boottime(): number;
   /** Resolves after `ms`; rejects with the signal's reason as soon as it aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
-  /** Runs `callback` once after `ms`. */
   after(ms: number, callback: () => void): Cancel;
   /**
    * Marks work that is not a timer (a request, a commit) until the returned function is called. A manual clock does not
@@ -95,14 +94,8 @@ export interface LoopOptions {
 }
 
 /** Repeats `runOnce` until the signal aborts; there is no other way to stop. */
-export async function runLoop({
-  clock,
-  signal,
-  delayMs,
-  runOnce,
-  onError,
-  wakeUp,
-}: LoopOptions): Promise<void> {
+export async function runLoop(options: LoopOptions): Promise<void> {
+  const { signal, delayMs, runOnce, onError } = options;
   while (!signal.aborted) {
     try {
       await runOnce();
@@ -110,16 +103,11 @@ export async function runLoop({
       if (signal.aborted) return;
       onError(error);
     }
-    await pause(clock, delayMs(), signal, wakeUp);
+    await pause(options, delayMs());
   }
 }
 
-async function pause(
-  clock: Clock,
-  ms: number,
-  signal: AbortSignal,
-  wakeUp: WakeSignal | undefined,
-): Promise<void> {
+async function pause({ clock, signal, wakeUp }: LoopOptions, ms: number): Promise<void> {
   const done = new AbortController();
   const ended = AbortSignal.any([signal, done.signal]);
   const waits = [clock.sleep(ms, ended), ...(wakeUp ? [wakeUp.wait(ended)] : [])];

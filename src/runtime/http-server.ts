@@ -10,7 +10,7 @@ import { isIP, type Socket } from "node:net";
 import { type Duplex, pipeline, Readable } from "node:stream";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import { errorCode, exitCode, Failure } from "../model/failure.ts";
+import { errorCode, Failure } from "../model/failure.ts";
 
 export interface HttpRequest {
   readonly method: string;
@@ -65,11 +65,7 @@ interface HttpServerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-export interface HttpServer {
-  /** `http://127.0.0.1:9464` */
-  readonly origin: string;
-  close(): Promise<void>;
-}
+export type HttpServer = Awaited<ReturnType<typeof startHttpServer>>;
 
 const DEFAULT_IDLE_TIMEOUT_MS = 10_000;
 const DEFAULT_STREAM_TIMEOUT_MS = 60_000;
@@ -80,7 +76,7 @@ const MIN_COMPRESSED_BYTES = 1_024;
 const compress = promisify<string | Uint8Array, { level: number }, Buffer>(gzip);
 
 /** The server of the pages, of `serve` and of the control port: limits, compression, etags and the end are the same. */
-export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
+export async function startHttpServer(options: HttpServerOptions) {
   const { idleTimeoutMs = DEFAULT_IDLE_TIMEOUT_MS, tls, upgrade } = options;
   const limits = {
     maxHeaderSize: options.maxHeaderBytes ?? DEFAULT_MAX_HEADER_BYTES,
@@ -92,11 +88,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       .respond(readRequest(request, response), response)
       .catch((error: unknown): HttpResponse => {
         options.onError(error);
-        return {
-          status: 500,
-          type: "text/plain; charset=utf-8",
-          body: "this request failed; see the log for the reason\n",
-        };
+        const body = "this request failed; see the log for the reason\n";
+        return { status: 500, type: "text/plain; charset=utf-8", body };
       })
       .then((reply) => sender.send(request, response, reply))
       .catch((error: unknown) => {
@@ -120,9 +113,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const port = await listen(server, options);
   const urlHost = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
+    /** `http://127.0.0.1:9464` */
     origin: `${tls ? "https" : "http"}://${urlHost}:${port}`,
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
@@ -252,7 +246,6 @@ function listen(server: Server, { name, portSetting, host, port }: HttpServerOpt
           family: isTaken ? "retry" : "operator",
           code: "http_port",
           remedy: `choose another ${portSetting}, or 0 for any free one`,
-          exit: isTaken ? exitCode.tryLater : exitCode.usage,
         }),
       );
     });

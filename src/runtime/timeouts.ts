@@ -37,12 +37,8 @@ export function raceAbort<T>(work: Promise<T>, signal: AbortSignal | undefined):
 }
 
 /** Waits at most `ms` for `work`. Returns false if `work` still runs then. Rejects if `work` rejects in time. */
-export function finishesWithin(
-  clock: Pick<Clock, "after">,
-  ms: number,
-  work: Promise<unknown>,
-): Promise<boolean> {
-  return new Promise((resolve, reject) => {
+export function finishesWithin(clock: Pick<Clock, "after">, ms: number, work: Promise<unknown>) {
+  return new Promise<boolean>((resolve, reject) => {
     const cancel = clock.after(ms, () => resolve(false));
     work.then(() => resolve(true), reject).finally(cancel);
   });

@@ -1,5 +1,5 @@
 import { systemClock } from "../runtime/clock.ts";
-import { Channel } from "../runtime/thread-channel.ts";
+import { Channel } from "../runtime/thread.ts";
 import { startServeServer } from "./serve-server.ts";
 import type { ServeCalls, ServeNotices } from "./serve-thread.ts";
 

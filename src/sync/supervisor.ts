@@ -4,7 +4,6 @@ import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { nextAskAt } from "../rule/confirm.ts";
 import { type LoopOptions, runLoop, WakeSignal } from "../runtime/clock.ts";
 import { HOUR_MS, MINUTE_MS, TEN_MINUTES_MS } from "../service/limits.ts";
-import type { FeedEvent } from "../service/live/feed.ts";
 import { type FeedMessage, SubscriptionStates } from "../service/live/subscription-states.ts";
 import { readPendingClaims } from "../warehouse/coverage/pending-claims.ts";
 import { type Problem, type SyncContext, serviceNow } from "./context/context.ts";
@@ -36,7 +35,6 @@ interface SupervisorOptions {
   readonly onLiveCommit: (commit: LiveCommitResult, lagMs: number) => void;
   /** Messages of the live feed other than ticks. */
   readonly onFeedMessage: (message: FeedMessage) => void;
-  readonly onFeedEvent: (event: FeedEvent) => void;
 }
 
 /** A part of the work that runs at intervals. */
@@ -202,7 +200,7 @@ export class SyncSupervisor {
   }
 
   #followLive(): Promise<void> {
-    const { wsUrl, onLiveCommit, onFeedMessage, onFeedEvent } = this.#options;
+    const { wsUrl, onLiveCommit, onFeedMessage } = this.#options;
     const { signal } = this.#context;
     return this.#repeat({
       part: "live feed",
@@ -214,7 +212,6 @@ export class SyncSupervisor {
           wsUrl,
           subscriptions: this.subscriptions,
           coverage: this.#liveCoverage,
-          onEvent: onFeedEvent,
           onCommit: (commit, lagMs) => {
             this.#headPoller.recordSkips(commit.skippedTicks);
             onLiveCommit(commit, lagMs);

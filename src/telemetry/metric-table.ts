@@ -1,6 +1,5 @@
 import { historyStreams, streams } from "../model/streams.ts";
 
-/** Prefix of every metric name. */
 export const METRIC_PREFIX = "mds_sync_";
 
 export interface MetricDeclaration {
@@ -16,7 +15,15 @@ export interface MetricDeclaration {
 const REQUEST_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const LAG_BUCKETS = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 1, 2.5, 5, 10, 30];
 
-const rowResults = ["inserted", "changed", "unchanged", "outranked", "withdrawn", "rejected", "foreign"];
+export const rowResults = [
+  "inserted",
+  "changed",
+  "unchanged",
+  "outranked",
+  "withdrawn",
+  "rejected",
+  "foreign",
+] as const;
 const alarms = [
   "disordered",
   "false_end",

@@ -5,7 +5,6 @@ import type { StreamStatus } from "../model/status/warehouse-status.ts";
 import type { Stream } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ClientEvent } from "../service/http/client-events.ts";
-import type { FeedEvent } from "../service/live/feed.ts";
 import type { SubscriptionState, SubscriptionStates } from "../service/live/subscription-states.ts";
 import {
   type LabelsOf,
@@ -13,6 +12,7 @@ import {
   type MetricDeclaration,
   type MetricName,
   metricTable,
+  type rowResults,
 } from "./metric-table.ts";
 
 const INGEST_STATES = ["working", "disk_full", "db_locked"];
@@ -29,11 +29,7 @@ const subscriptionLabels: Readonly<Record<SubscriptionState, "following" | "doub
   };
 
 /** The records of one commit by result. */
-type CommitCounts = Readonly<
-  Partial<
-    Record<"inserted" | "changed" | "unchanged" | "outranked" | "withdrawn" | "rejected" | "foreign", number>
-  >
->;
+type CommitCounts = Readonly<Partial<Record<(typeof rowResults)[number], number>>>;
 
 /** The part of a stream's status that has metrics. */
 type StreamFigures = Pick<
@@ -74,8 +70,7 @@ export class Metrics {
     this.#gauge(name).set(labels ?? {}, value);
   }
 
-  /** Records an event of the service client or the live feed. */
-  observe(event: ClientEvent | FeedEvent): void {
+  observe(event: ClientEvent): void {
     const endpoint = "endpoint" in event ? this.#boundLabel("endpoint", event.endpoint) : "";
     switch (event.kind) {
       case "request":
@@ -151,7 +146,6 @@ export class Metrics {
     this.increment("serve_dropped_clients_total", dropped);
   }
 
-  /** One transaction that stored records of a stream. */
   countCommit(stream: Stream, source: "rest" | "live", counts: CommitCounts): void {
     this.increment("commits_total", 1, { stream, source });
     this.set("last_commit_timestamp_seconds", this.#now(), { stream });
@@ -178,7 +172,6 @@ export class Metrics {
     this.set("shared_failing", state === "failing" ? 1 : 0);
   }
 
-  /** The figures of each stream, as `status` shows them. */
   setStreams(streams: readonly StreamFigures[]): void {
     for (const figures of streams) {
       const { stream } = figures;
@@ -222,7 +215,6 @@ export class Metrics {
     this.#collectors.push(collector);
   }
 
-  /** The metrics in text format. */
   exposition(): Promise<string> {
     for (const collect of this.#collectors) collect();
     this.set("resident_memory_bytes", process.memoryUsage.rss());
@@ -266,13 +258,8 @@ export class Metrics {
 }
 
 function createInstrument(name: string, declaration: MetricDeclaration, registry: Registry): Instrument {
-  const { type, labels, meaning, buckets, known = [] } = declaration;
-  const common = {
-    name: METRIC_PREFIX + name,
-    help: meaning,
-    labelNames: [...labels],
-    registers: [registry],
-  };
+  const { type, labels, meaning: help, buckets, known = [] } = declaration;
+  const common = { name: METRIC_PREFIX + name, help, labelNames: [...labels], registers: [registry] };
   if (type === "counter") {
     const counter = new Counter(common);
     // Prometheus computes no increase from a counter that appears with its first event.

@@ -36,8 +36,7 @@ export class NonblockingStderr implements TextOutput {
   }
 
   write(text: string): void {
-    // After the first drop, drop everything until the reader has caught up: the output then has a single,
-    // marked gap.
+    // After the first drop, drop everything until the reader has caught up: one gap, and it is marked.
     this.#isFull ||= this.#stream.writableLength + text.length > this.#maxBufferedChars;
     if (this.#isFull) this.#dropped++;
     else this.#send(text, 1);

@@ -82,7 +82,6 @@ async function startLivePath(path: string) {
     wsUrl: `ws://127.0.0.1:${port}/`,
     subscriptions: new SubscriptionStates(coverage.subscriptions),
     coverage,
-    onEvent: () => {},
     onCommit: ({ indexTicks, exchangeTicks }) => {
       ticks += indexTicks.inserted + exchangeTicks.inserted;
       committed.push({ ticks, at: sharedNow() });

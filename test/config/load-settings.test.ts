@@ -2,7 +2,12 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import { isSectionSet, loadSettings, type SettingsSources } from "../../src/config/load-settings.ts";
+import {
+  isSectionSet,
+  loadSettings,
+  requireServiceSettings,
+  type SettingsSources,
+} from "../../src/config/load-settings.ts";
 import { optionEntries } from "../../src/config/option-table.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -16,7 +21,7 @@ function load(yaml: string | undefined, sources: Partial<SettingsSources> = {}) 
 /** The error line that the operator sees. */
 function errorOf(yaml: string | undefined, sources: Partial<SettingsSources> = {}): string {
   try {
-    load(yaml, sources);
+    requireServiceSettings(load(yaml, sources));
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     expect(error.exit).toBe(2);
@@ -331,5 +336,33 @@ describe("the client secret", () => {
     expect(nowhere).toThrow("the secret file /nowhere/secret cannot be read (ENOENT)");
     expect(read({ MDS_CLIENT_SECRET_FILE: empty })).toThrow(`the secret file ${empty} is empty`);
     expect(read({})).toThrow("no client secret is set");
+  });
+});
+
+describe("the service's settings", () => {
+  const complete = {
+    ...{ MDS_BASE_URL: "https://rest.example", MDS_WS_URL: "wss://live.example" },
+    ...{ MDS_CLIENT_ID: "me", MDS_CLIENT_SECRET: "canary-7f1" },
+  };
+
+  it("are complete; the token address defaults to the REST address", async () => {
+    const require = (env: Record<string, string>) => requireServiceSettings(load(undefined, { env }));
+    const { readSecret, ...rest } = require(complete);
+    const baseUrl = "https://rest.example";
+    const urls = { baseUrl, authUrl: baseUrl, wsUrl: "wss://live.example" };
+    const defaults = { concurrency: 8, maxRequestsPerSecond: 0, refreshSeconds: 30 };
+    expect(rest).toEqual({ ...urls, clientId: "me", ...defaults });
+    expect(await readSecret()).toBe("canary-7f1");
+    expect(require({ ...complete, MDS_AUTH_URL: "https://id.example" }).authUrl).toBe("https://id.example");
+  });
+
+  it("report in one line everything that is not set, and how to set it", () => {
+    expect(errorOf(undefined)).toBe(
+      "service.baseUrl, service.wsUrl, service.clientId and the client secret are not set: " +
+        "set MDS_BASE_URL, MDS_WS_URL, MDS_CLIENT_ID and MDS_CLIENT_SECRET_FILE, or name a settings file with --config",
+    );
+    expect(errorOf(undefined, { env: { ...complete, MDS_WS_URL: "" } })).toBe(
+      "service.wsUrl is not set: set MDS_WS_URL, or name a settings file with --config",
+    );
   });
 });

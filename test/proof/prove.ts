@@ -276,7 +276,6 @@ function createEngine(
                 onFilled: () => {},
                 onLiveCommit: () => {},
                 onFeedMessage: () => {},
-                onFeedEvent: () => {},
               },
             );
             const cancel = clock.after(ms, () => stopping.abort(stoppedFailure()));

@@ -1,8 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Failure } from "../../src/model/failure.ts";
 import { createForwardingLog, type LogEntry } from "../../src/runtime/log.ts";
-import { Thread } from "../../src/runtime/thread.ts";
-import { Channel, type ThreadPort } from "../../src/runtime/thread-channel.ts";
+import { Channel, Thread, type ThreadPort } from "../../src/runtime/thread.ts";
 import { InProcessWorker } from "../support/ingest/in-process-ingest.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 

@@ -26,10 +26,8 @@ function start() {
     return new Map(
       lines.map((line) => {
         const space = line.lastIndexOf(" ");
-        return [
-          line.slice(METRIC_PREFIX.length, space),
-          Number(line.slice(space + 1).replace("+Inf", "Infinity")),
-        ];
+        const value = Number(line.slice(space + 1).replace("+Inf", "Infinity"));
+        return [line.slice(METRIC_PREFIX.length, space), value];
       }),
     );
   };

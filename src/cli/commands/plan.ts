@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import type { Command } from "commander";
-import type { LoadedSettings } from "../../config/load-settings.ts";
-import { requireServiceSettings } from "../../config/service-settings.ts";
+import { type LoadedSettings, requireServiceSettings } from "../../config/load-settings.ts";
 import { Failure } from "../../model/failure.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -44,7 +43,7 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
       const { maxRequestsPerSecond, concurrency } = loaded.settings.service;
       const { plan, basis } = await withSources(loaded, context, log, async (sources) => {
         const { reader, client, hasLookups } = sources;
-        const now = () => Math.floor((client?.serverNow() ?? context.clock.now()) * MICROS_PER_MS);
+        const now = () => Math.floor((client?.server.now() ?? context.clock.now()) * MICROS_PER_MS);
         const lookupClient = hasLookups ? undefined : client;
         const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
         const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), filter };

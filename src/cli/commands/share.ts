@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Command } from "commander";
-import { requireSharedSettings } from "../../config/service-settings.ts";
+import { requireSharedSettings } from "../../config/load-settings.ts";
 import { type ShareResult, shareOnce } from "../../share/share-once.ts";
 import type { ProgressCounts } from "../../sync/context/run-stats.ts";
 import { underBar } from "../output/progress-bar.ts";

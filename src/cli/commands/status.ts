@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { findSharedSettings } from "../../config/service-settings.ts";
+import { findSharedSettings } from "../../config/load-settings.ts";
 import type { StatusReport } from "../../model/status/warehouse-status.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { readStatus } from "../../warehouse/read/status.ts";

@@ -3,7 +3,7 @@ import { renameSync, rmSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { errorCode, exitCode, Failure } from "../../model/failure.ts";
+import { errorCode, Failure } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
 const WRITE_CHUNK_CHARS = 64 * 1024;
@@ -69,10 +69,7 @@ const remedies: Readonly<Record<string, string>> = {
 function toWriteFailure(error: unknown, file: string): unknown {
   const code = errorCode(error);
   if (error instanceof Failure && error.code === "stopped")
-    return new Failure(`${error.message}: ${file} was not written`, {
-      code: "stopped",
-      exit: exitCode.unexpected,
-    });
+    return new Failure(`${error.message}: ${file} was not written`, { code: "stopped" });
   const remedy = remedies[code];
   if (error instanceof Failure || remedy === undefined) return error;
   const isFull = code === "ENOSPC" || code === "EDQUOT";

@@ -7,7 +7,7 @@ import {
   type ControlAddress,
   controlFileOf,
 } from "../../daemon/control-server.ts";
-import { deserialiseFailure, errorCode, exitCode, Failure } from "../../model/failure.ts";
+import { deserialiseFailure, errorCode, Failure } from "../../model/failure.ts";
 import type { BackfillFilter, BackfillReport } from "../../sync/history/backfill.ts";
 import { unfinishedFailure } from "./context.ts";
 
@@ -50,7 +50,6 @@ function readControlAddress(file: string): ControlAddress | undefined {
     throw new Failure(`cannot read ${file}, which has the address of the daemon (${code})`, {
       code: "not_readable",
       remedy: "run this command as the daemon's user",
-      exit: exitCode.tryLater,
     });
   }
 }

@@ -1,5 +1,4 @@
-import type { LoadedSettings } from "../../config/load-settings.ts";
-import { requireServiceSettings } from "../../config/service-settings.ts";
+import { type LoadedSettings, requireServiceSettings } from "../../config/load-settings.ts";
 import { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { Random } from "../../runtime/clock.ts";
@@ -66,16 +65,10 @@ export async function withSyncSession<T>(
       },
     });
     const { path } = loaded.settings.warehouse;
+    const { server, secrets } = client;
     const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
-    ingest = new IngestThread({
-      path,
-      clock,
-      serviceNow: client.serverNow,
-      log,
-      secrets: client.secrets,
-      signal,
-      startWorker,
-    });
+    const serviceNow = () => server.now();
+    ingest = new IngestThread({ path, clock, serviceNow, log, secrets, signal, startWorker });
     await ingest.start();
     reader = openReader(path, SMALL_CACHE_KIB);
     const settings = toSyncSettings(loaded);

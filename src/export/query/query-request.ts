@@ -1,5 +1,5 @@
 import { parseQueryValue } from "../../model/answers/query.ts";
-import { exitCode, Failure } from "../../model/failure.ts";
+import { Failure } from "../../model/failure.ts";
 import { type Micros, USER_TIME_FORMS } from "../../model/time.ts";
 import type { QueryParameters } from "../../warehouse/query/query.ts";
 import { readSqlTokens } from "../../warehouse/query/sql-tokens.ts";
@@ -62,5 +62,5 @@ export function replacedFailure(): Failure {
 }
 
 function badRequest(message: string, remedy: string): Failure {
-  return new Failure(message, { code: "bad_query", remedy, exit: exitCode.usage });
+  return new Failure(message, { code: "bad_query", remedy });
 }

@@ -1,6 +1,6 @@
 import { type Failure, serialiseFailure } from "../../model/failure.ts";
 import { runAfterPendingMessages } from "../../runtime/clock.ts";
-import { type Answer, Channel, type ThreadPort } from "../../runtime/thread-channel.ts";
+import { type Answer, Channel, type ThreadPort } from "../../runtime/thread.ts";
 import { isBlocking } from "../../warehouse/sqlite/sqlite-errors.ts";
 import {
   type IngestCall,

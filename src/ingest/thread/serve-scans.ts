@@ -1,6 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
-import { Channel, type ThreadPort } from "../../runtime/thread-channel.ts";
+import { Channel, type ThreadPort } from "../../runtime/thread.ts";
 import { readPage } from "../decode/read-page.ts";
 import type { PageMessage, ScanCalls } from "./messages.ts";
 

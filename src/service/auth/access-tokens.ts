@@ -1,4 +1,4 @@
-import { Failure } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import type { AuthState } from "../../model/status/service-condition.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
@@ -129,8 +129,8 @@ export class AudienceTokens {
     this.#requestShared().catch((error: unknown) => {
       const extraMs = backoffDelay(this.#failedRefreshes++, { baseMs, maxMs: maxMs - baseMs }, random);
       this.#refreshAt = clock.boottime() + baseMs + extraMs;
-      const code = error instanceof Failure ? error.code : "unexpected";
-      log.warn({ audience: this.#audience, code }, "token refresh failed, current token still valid");
+      const fields = { audience: this.#audience, code: failureCode(error) };
+      log.warn(fields, "token refresh failed, current token still valid");
     });
   }
 
@@ -138,7 +138,7 @@ export class AudienceTokens {
     const { clock, log } = this.#options;
     // The lifetime counts from before the request: a slow response has used up a part of it.
     const requestedAt = clock.boottime();
-    if (requestedAt < this.#expiredGrantUntil) throw expiredTokenFailure();
+    if (requestedAt < this.#expiredGrantUntil) throw authMalformed(EXPIRED);
     let grant: GrantedToken;
     try {
       grant = await this.#options.requestToken(this.#audience);
@@ -149,10 +149,8 @@ export class AudienceTokens {
     const token = this.#acceptGrant(grant, requestedAt);
     this.#failedRefreshes = 0;
     if (this.state !== "auth_failed") this.#setState("ok");
-    log.debug(
-      { audience: this.#audience, lifetimeSeconds: (token.expiresAt - requestedAt) / 1000 },
-      "token refreshed",
-    );
+    const lifetimeSeconds = (token.expiresAt - requestedAt) / 1000;
+    log.debug({ audience: this.#audience, lifetimeSeconds }, "token refreshed");
     return token;
   }
 
@@ -164,7 +162,7 @@ export class AudienceTokens {
     const expiresAt = Math.min(requestedAt + grant.lifetimeMs, firstSeenAt + MAX_TOKEN_LIFETIME_MS);
     if (expiresAt <= now) {
       this.#expiredGrantUntil = now + MIN_TOKEN_LIFETIME_MS;
-      throw expiredTokenFailure();
+      throw authMalformed(EXPIRED);
     }
     const token = { text: grant.text, scopes: grant.scopes, firstSeenAt, expiresAt };
     // Daemons that started together do not refresh together.
@@ -185,9 +183,7 @@ export class AudienceTokens {
   }
 }
 
-function expiredTokenFailure(): Failure {
-  return authMalformed("contains an expired token");
-}
+const EXPIRED = "contains an expired token";
 
 function stateAfterError(error: unknown): AuthState {
   if (!(error instanceof Failure)) return "auth_unreachable";

@@ -79,7 +79,6 @@ export class Parking {
     return [...this.#parked.values()].filter(({ sign }) => sign !== "no list");
   }
 
-  /** Why the request is parked. */
   signOf(request: ServiceRequest): ParkingSign | undefined {
     return this.#find(request)?.sign;
   }
@@ -215,7 +214,6 @@ export class Parking {
       : { good: [...this.#good.values()].findLast((each) => each.endpoint === endpoint) };
   }
 
-  /** Whether a request of this kind has got records. */
   hasListed(request: ServiceRequest): boolean {
     return this.#listed.has(listKey(request));
   }
@@ -247,10 +245,7 @@ export class Parking {
 }
 
 /** Returns the required scopes that the token does not list, if it lists any. */
-export function findMissingScopes(
-  request: ServiceRequest,
-  scopes: ReadonlySet<string> | undefined,
-): readonly string[] {
+export function findMissingScopes(request: ServiceRequest, scopes: ReadonlySet<string> | undefined) {
   const scope = requiredScope(request);
   return scope === undefined || !scopes || scopes.has(scope) ? [] : [scope];
 }

@@ -1,10 +1,10 @@
-import { exitCode, Failure } from "../../model/failure.ts";
+import { exitCode, Failure, failureCode } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
+import { serviceScopes } from "../../model/streams.ts";
 import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import { finishesWithin } from "../../runtime/timeouts.ts";
 import { type ClientEventListener, requestEvent } from "../http/client-events.ts";
 import { type Outage, TOKEN_ENDPOINT } from "../http/outage.ts";
-import { documentedScopes } from "../http/request.ts";
 import { isServerFailure, unreachableFailure } from "../http/status-errors.ts";
 import type { Transport, TransportResponse } from "../http/transport.ts";
 import {
@@ -54,7 +54,6 @@ export function createTokenEndpoint(
     throw new Failure("the client secret is unreadable or empty", {
       code: "secret_unreadable",
       remedy: "check the secret file and its permissions, or the environment variable",
-      exit: exitCode.credentials,
     });
   }
 
@@ -101,7 +100,7 @@ export function createTokenEndpoint(
       outage.recordAnswer(TOKEN_ENDPOINT);
       return grant;
     } catch (error) {
-      outcome = error instanceof Failure ? error.code : "unexpected";
+      outcome = failureCode(error);
       if (error instanceof Failure) lastFailure = error;
       if (error instanceof Failure && error.family === "retry")
         outage.recordFailure(TOKEN_ENDPOINT, "failed", response?.retryAfterMs);
@@ -142,7 +141,6 @@ function failureFromTokenStatus({ status }: TransportResponse, address: string):
       code: "credentials_rejected",
       remedy:
         "check the client id and the secret; a running daemon reads a changed secret file without a restart",
-      exit: exitCode.credentials,
     });
   if (status >= 300 && status < 400)
     return new Failure(
@@ -196,7 +194,7 @@ function parseScopes(scope: unknown): ReadonlySet<string> | undefined {
   const texts: unknown[] = Array.isArray(scope) ? scope : [scope];
   const names = texts.flatMap((text) => (typeof text === "string" ? text.split(/[\s,]+/) : []));
   const lowerCase = new Set(names.map((name) => name.toLowerCase()));
-  const named = documentedScopes.filter((known) => lowerCase.has(known.toLowerCase()));
+  const named: readonly string[] = serviceScopes.filter((known) => lowerCase.has(known.toLowerCase()));
   return named.length > 0 ? new Set(named) : undefined;
 }
 
@@ -204,7 +202,6 @@ export function authMalformed(reason: string): Failure {
   return new Failure(`the response of the token endpoint ${reason}`, {
     code: "auth_malformed",
     remedy: "check service.authUrl, and whether a proxy or captive portal answers instead",
-    exit: exitCode.tryLater,
   });
 }
 

@@ -1,5 +1,5 @@
 import { Failure, failureCode } from "../../model/failure.ts";
-import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
+import { decodeBody, type ReadBody, type ResponseBody } from "../../model/response-body.ts";
 import type { SecretRedactor } from "../../model/secret-redactor.ts";
 import { MICROS_PER_MS } from "../../model/time.ts";
 import { countAnswer, isEnough, pauseOf, requiredFor, type Tally } from "../../rule/repetition.ts";
@@ -55,9 +55,6 @@ export interface AttemptContext {
   readonly asked: Map<string, Promise<number | undefined>>;
 }
 
-/** Reads a response. If it throws `malformed_body`, `no_list` or `stale_response`, the request is sent again. */
-type Read<T> = (body: ResponseBody) => Promise<T>;
-
 /** What follows a failed attempt: at once, without counting it; after `afterMs` at least; or nothing. */
 type Next = "now" | "never" | { readonly afterMs: number };
 const LATER = { afterMs: 0 };
@@ -108,8 +105,8 @@ class RequestMemory {
 export async function sendUntilAnswered<T>(
   context: AttemptContext,
   request: ServiceRequest,
-  read: Read<T>,
-): Promise<T> {
+  read: ReadBody<T>,
+) {
   const { clock, outage, budget, failures } = context;
   const { signal, maxAttempts = MAX_ATTEMPTS } = request;
   const isUrgent = request.priority === requestPriority.snapshot;
@@ -148,7 +145,7 @@ export async function sendUntilAnswered<T>(
 async function attemptOnce<T>(
   context: AttemptContext,
   request: ServiceRequest,
-  read: Read<T>,
+  read: ReadBody<T>,
   memory: RequestMemory,
   { attempt, until }: { readonly attempt: number; readonly until: number },
 ): Promise<{ readonly page: T } | FailedAttempt> {
@@ -177,10 +174,8 @@ async function attemptOnce<T>(
   if (outcomeOfWait === "dead") return { error: deadEndpointFailure(path), next: "never" };
   if (outcomeOfWait === "timeout") {
     const { last } = context.failures;
-    return {
-      error: unreachableFailure("service.baseUrl", baseUrl, MAX_REQUEST_WAIT_MS, last),
-      next: "never",
-    };
+    const error = unreachableFailure("service.baseUrl", baseUrl, MAX_REQUEST_WAIT_MS, last);
+    return { error, next: "never" };
   }
   const { sent, answer } = outcomeOfWait;
   let outcome = "unexpected";
@@ -208,10 +203,7 @@ function reportRequest(
  * Returns a token. Throws while the request is parked. A scope that the token does not list may be granted all the same:
  * only a 403 shows that it is missing.
  */
-async function acquireToken(
-  { tokens, parking }: AttemptContext,
-  request: ServiceRequest,
-): Promise<AccessToken> {
+async function acquireToken({ tokens, parking }: AttemptContext, request: ServiceRequest) {
   const parkedBy = parking.claimRetry(request);
   const token = await tokens.get(request.signal);
   if (parkedBy === undefined) return token;
@@ -271,7 +263,7 @@ function judgeNetworkFailure(
 
 async function judgeResponse<T>(
   sent: SentAttempt,
-  read: Read<T>,
+  read: ReadBody<T>,
   response: TransportResponse,
 ): Promise<{ readonly page: T } | FailedAttempt> {
   const { outage, parking, tokens, clock, request, path, token, memory, startedAt } = sent;
@@ -351,10 +343,7 @@ async function judgeUnauthorized(sent: SentAttempt): Promise<FailedAttempt> {
 }
 
 /** Asks others about a token until one decides; undefined: none does. */
-async function isTokenAccepted(
-  sent: SentAttempt,
-  others: readonly ServiceRequest[],
-): Promise<boolean | undefined> {
+async function isTokenAccepted(sent: SentAttempt, others: readonly ServiceRequest[]) {
   let isAccepted: boolean | undefined;
   // Several endpoints may break together.
   for (const other of others.slice(0, 3)) {
@@ -382,11 +371,7 @@ const answeredStatuses: ReadonlySet<number> = new Set([200, 400, 401, 403, 404, 
 /**
  * Asks an endpoint at once, whatever is down: its answer ends an outage. Returns its status if the service itself has answered.
  */
-export function ask(
-  context: AttemptContext,
-  request: ServiceRequest,
-  token: AccessToken,
-): Promise<number | undefined> {
+export function ask(context: AttemptContext, request: ServiceRequest, token: AccessToken) {
   const { asked } = context;
   const path = describePath(request);
   // No signal: others may wait for the same answer.
@@ -397,11 +382,7 @@ export function ask(
   return answer;
 }
 
-async function askOnce(
-  context: AttemptContext,
-  request: ServiceRequest,
-  token: AccessToken,
-): Promise<number | undefined> {
+async function askOnce(context: AttemptContext, request: ServiceRequest, token: AccessToken) {
   const { clock, outage, bulkhead } = context;
   const path = describePath(request);
   const sent = { ...context, request, path, token, startedAt: clock.monotonic() };

@@ -1,5 +1,5 @@
 import { EventEmitter } from "node:events";
-import type { ResponseBody } from "../../model/response-body.ts";
+import type { ReadBody } from "../../model/response-body.ts";
 import { SecretRedactor } from "../../model/secret-redactor.ts";
 import { normaliseAddress, parseServiceUrl } from "../../model/service-url.ts";
 import type { ServiceCondition } from "../../model/status/service-condition.ts";
@@ -26,7 +26,6 @@ export interface ServiceClientOptions {
   readonly clientId: string;
   /** Called for every token request, so that the client notices a rotated secret. */
   readonly readSecret: () => Promise<string>;
-  /** Maximum number of concurrent requests. */
   readonly concurrency: number;
   /** 0: only the limit that the service shows. */
   readonly maxRequestsPerSecond: number;
@@ -43,7 +42,7 @@ export interface RequestSender {
    * `malformed_body`, `no_list` or `stale_response`, the client sends the request again; every other error of `read` goes
    * to the caller.
    */
-  request<T>(request: ServiceRequest, read: (body: ResponseBody) => Promise<T>): Promise<T>;
+  request<T>(request: ServiceRequest, read: ReadBody<T>): Promise<T>;
   readonly onEvent: ClientEventListener;
   readonly parking: Pick<Parking, "hasListed" | "assertListed" | "recordList" | "recordNoList">;
 }
@@ -88,9 +87,9 @@ export function createServiceClient(options: ServiceClientOptions) {
     clock,
     maxConcurrency: options.concurrency,
     maxPerSecond: options.maxRequestsPerSecond,
-    onLimitChange: ({ concurrency, perSecond, reason, text: limit }) => {
-      const rate = perSecond === undefined ? null : Number(perSecond.toPrecision(3));
-      log.info({ reason, limit, concurrency, perSecond: rate }, "request limit changed");
+    onLimitChange: ({ concurrency, per_second, reason, limit }) => {
+      const perSecond = per_second && Number(per_second.toPrecision(3));
+      log.info({ reason, limit, concurrency, perSecond }, "request limit changed");
     },
   });
   const tokensOf = createAccessTokens({
@@ -119,19 +118,10 @@ export function createServiceClient(options: ServiceClientOptions) {
   };
 
   function describeCondition(): ServiceCondition {
-    const paused = { reason: "paused", text: PAUSE_TEXT, since: undefined } as const;
+    const paused = { reason: "paused", limit: PAUSE_TEXT, limit_since: null } as const;
     const limits = { ...bulkhead.limits, ...(outage.isPaused ? paused : {}) };
-    const { concurrency, perSecond = null, reason, text, since } = limits;
-    return {
-      concurrency,
-      per_second: perSecond,
-      reason,
-      limit: text ?? null,
-      limit_since: since === undefined ? null : new Date(since).toISOString(),
-      throttled: reason === "rate_limited" || reason === "paused",
-      open_breakers: outage.open,
-      recent_failures: failures.recent,
-    };
+    const throttled = limits.reason === "rate_limited" || limits.reason === "paused";
+    return { ...limits, throttled, open_breakers: outage.open, recent_failures: failures.recent };
   }
 
   const sender: RequestSender = {
@@ -144,7 +134,6 @@ export function createServiceClient(options: ServiceClientOptions) {
     ...sender,
     /** The REST address, in one spelling. */
     address: normaliseAddress(baseUrl),
-    /** The tokens of an audience. */
     tokensOf,
     /** Its clock, which the websocket shares. */
     server,
@@ -156,15 +145,11 @@ export function createServiceClient(options: ServiceClientOptions) {
     waitForTurn: (signal: AbortSignal) => outage.waitForTurn(signal),
     /** The client secret and the tokens; a new array after each change. */
     secrets: () => redactor.secrets,
-    /** Milliseconds since 1970 by the service's clock; undefined before its first response. */
-    serverNow: () => server.now(),
     /** Connection state for status, doctor and metrics. */
     health: () => ({
       authState: tokens.state,
       condition: describeCondition(),
-      /** On the boot clock; undefined before the first success. */
       lastSuccessAt: failures.lastSuccessAt,
-      /** The last failed attempt of a request. */
       lastFailure: failures.last,
       parkedEndpoints: parking.parked,
       /** How far the local wall clock is ahead of the service's. */

@@ -1,4 +1,4 @@
-import type { LimitReason } from "../../model/status/service-condition.ts";
+import type { LimitReason, ServiceCondition } from "../../model/status/service-condition.ts";
 import type { Cancel, Clock } from "../../runtime/clock.ts";
 import { LATE_MS, MAX_STARTS_BETWEEN, RESERVATION_MS } from "../limits.ts";
 import { type LoadSign, Pace } from "./pace.ts";
@@ -13,7 +13,10 @@ interface BulkheadOptions {
   readonly onLimitChange: (limits: RequestLimits) => void;
 }
 
-export type RequestLimits = Bulkhead["limits"];
+type RequestLimits = Pick<
+  ServiceCondition,
+  "concurrency" | "per_second" | "reason" | "limit" | "limit_since"
+>;
 
 interface WaitingRequest {
   readonly priority: RequestPriority;
@@ -40,11 +43,7 @@ export class Bulkhead {
   readonly #options: BulkheadOptions;
   readonly #pace: Pace;
   /** Each with the most urgent first. */
-  readonly #waiting: Readonly<Record<RequestKind, WaitingRequest[]>> = {
-    snapshot: [],
-    head: [],
-    history: [],
-  };
+  readonly #waiting: Record<RequestKind, WaitingRequest[]> = { snapshot: [], head: [], history: [] };
   /** Requests that started since the last one of the kind. */
   readonly #startsSince: Record<RequestKind, number> = { snapshot: 0, head: 0, history: 0 };
   #running = 0;
@@ -60,21 +59,17 @@ export class Bulkhead {
   }
 
   /** What bounds the requests at present. */
-  get limits() {
+  get limits(): RequestLimits {
     const { clock } = this.#options;
     const now = clock.monotonic();
     const { atOnce, perSecond } = this.#pace;
-    const { reason, text, since } = this.#pace.describe(now);
+    const { reason, text = null, since } = this.#pace.describe(now);
     return {
-      /** Requests in flight. */
       concurrency: atOnce,
-      /** Requests per second; undefined: no limit. */
-      perSecond: perSecond === Number.POSITIVE_INFINITY ? undefined : perSecond,
+      per_second: perSecond === Number.POSITIVE_INFINITY ? null : perSecond,
       reason,
-      /** In words; undefined: only the settings. */
-      text,
-      /** On the wall clock. */
-      since: since === undefined ? undefined : clock.now() - (now - since),
+      limit: text,
+      limit_since: since === undefined ? null : new Date(clock.now() - (now - since)).toISOString(),
     };
   }
 
@@ -104,17 +99,13 @@ export class Bulkhead {
   }
 
   /** Resolves when the request holds a slot, or is dismissed (false). */
-  #takeSlot(
-    priority: RequestPriority,
-    signal: AbortSignal | undefined,
-    admit: () => boolean,
-  ): Promise<boolean> {
+  #takeSlot(priority: RequestPriority, signal: AbortSignal | undefined, admit: () => boolean) {
     const { clock } = this.#options;
     const kind = kindOf(priority);
     const isPoll = kind !== "history";
     // Only history requests make a poll late: if polls wait for each other, a reservation does not help.
     const lateAt = this.#runningHistory > 0 ? clock.monotonic() + LATE_MS : Number.POSITIVE_INFINITY;
-    return new Promise((resolve, reject) => {
+    return new Promise<boolean>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const queue = this.#waiting[kind];
       const leave = (hasSlot: boolean) => {

@@ -3,13 +3,20 @@ import type { AuthState } from "../../model/status/service-condition.ts";
 import type { BreakerState } from "./outage.ts";
 import type { TransportResponse } from "./transport.ts";
 
-/** Events for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
+/** Events of REST and the live feed for metrics and progress reports. They must not contain identifiers, addresses or tokens. */
 export type ClientEvent =
   | ReturnType<typeof requestEvent>
   /** The endpoint; `host` if everything fails. */
   | { readonly kind: "breaker"; readonly endpoint: string; readonly state: BreakerState }
   | { readonly kind: "auth"; readonly audience: string; readonly state: AuthState }
-  | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkAnomaly };
+  | { readonly kind: "walk"; readonly endpoint: string; readonly event: WalkAnomaly }
+  | {
+      readonly kind: "feed";
+      readonly event: "attempt" | "connected" | "ended" | "swapped" | "silent";
+      /** Why the connection closed, or the remedy for a stale subscription. */
+      readonly reason?: string;
+    }
+  | { readonly kind: "unknown_event" };
 
 /** What a request was about. */
 interface RequestFields {

@@ -1,4 +1,4 @@
-import { Failure } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import { singleFlight } from "../../runtime/timeouts.ts";
@@ -37,8 +37,7 @@ export function createHeartbeat(address: string, { clock, log }: { clock: Clock;
           isFailing = false;
         },
         (error: unknown) => {
-          const code = error instanceof Failure ? error.code : "unexpected";
-          if (!isFailing) log.warn({ host, code }, "heartbeat failed");
+          if (!isFailing) log.warn({ host, code: failureCode(error) }, "heartbeat failed");
           isFailing = true;
         },
       );

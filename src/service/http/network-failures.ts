@@ -146,10 +146,8 @@ function errorCodes(error: unknown, depth = 0): string[] {
   if (typeof error !== "object" || error === null || depth > 4) return [];
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown };
   const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
-  return [
-    ...(typeof code === "string" ? [code] : []),
-    ...inner.flatMap((each) => errorCodes(each, depth + 1)),
-  ];
+  const own = typeof code === "string" ? [code] : [];
+  return [...own, ...inner.flatMap((each) => errorCodes(each, depth + 1))];
 }
 
 /** Converts a network or TLS error into a `retry` failure. The client never falls back to weaker security. */

@@ -1,4 +1,4 @@
-import { streamOfEndpoint, streams, streamTable } from "../../model/streams.ts";
+import { streamOfEndpoint, streamTable } from "../../model/streams.ts";
 import { formatToMillisecond, MICROS_PER_MS, parseTimestamp } from "../../model/time.ts";
 import { SECOND_MS } from "../limits.ts";
 
@@ -37,10 +37,7 @@ export function percentEncode(text: string): string {
 }
 
 /** Returns path and query string. Omits empty and undefined query parameters; keeps the caller's order. */
-export function buildRequestPath(
-  prefix: string,
-  { endpoint, params = {}, query = {} }: ServiceRequest,
-): string {
+export function buildRequestPath(prefix: string, { endpoint, params = {}, query = {} }: ServiceRequest) {
   const path = endpoint.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name];
     if (value === undefined || value === "")
@@ -54,12 +51,6 @@ export function buildRequestPath(
 }
 
 const LX_SCOPE = "read:LX";
-
-/** All scopes that the service documents. */
-export const documentedScopes: readonly string[] = [
-  LX_SCOPE,
-  ...new Set(streams.map((stream) => streamTable[stream].scope).filter((scope) => scope !== null)),
-];
 
 /** The scope that the service documents for an endpoint. It documents none for the lookups. */
 function endpointScope(endpoint: string): string | undefined {
@@ -86,10 +77,7 @@ export function describePath({ endpoint, params }: ServiceRequest): string {
 }
 
 /** Returns the scope that a 403 is most likely about: preferably one that the token does not list. */
-export function guessMissingScope(
-  request: ServiceRequest,
-  tokenScopes: ReadonlySet<string> | undefined,
-): readonly string[] {
+export function guessMissingScope(request: ServiceRequest, tokenScopes: ReadonlySet<string> | undefined) {
   const candidates = [requiredScope(request), endpointScope(request.endpoint)].filter(
     (scope) => scope !== undefined,
   );

@@ -58,27 +58,24 @@ export class ServerClock {
    * the request) and the service's time at which its content was current.
    */
   recordResponse(
-    dateHeaderMs: number | undefined,
+    dateMs: number | undefined,
     ageHeaderMs: number,
     requestedAt: number,
     receivedAt: number,
   ): { readonly ageMs: number; readonly asOf: number | undefined } {
     const expected = this.#serverTimeAt(requestedAt);
-    if (dateHeaderMs === undefined) {
+    if (dateMs === undefined) {
       return { ageMs: ageHeaderMs, asOf: expected === undefined ? undefined : expected - ageHeaderMs };
     }
     if (ageHeaderMs === 0) {
-      const offset = dateHeaderMs - (requestedAt + receivedAt) / 2;
+      const offset = dateMs - (requestedAt + receivedAt) / 2;
       this.#samples.push({ offset, wallOffset: this.#wallOffset(), errorMs: (receivedAt - requestedAt) / 2 });
       if (this.#samples.length > MAX_SAMPLES) this.#samples.shift();
     }
-    const lag = expected === undefined ? 0 : expected - dateHeaderMs;
+    const lag = expected === undefined ? 0 : expected - dateMs;
     const ageMs = Math.max(ageHeaderMs, lag > SKEW_TOLERANCE_MS ? lag : 0);
     // A cache may pass on the original Date or write its own; the earlier of both times is the safe one.
-    return {
-      ageMs,
-      asOf: ageMs === 0 ? dateHeaderMs : Math.min(dateHeaderMs, (expected ?? dateHeaderMs) - ageMs),
-    };
+    return { ageMs, asOf: ageMs === 0 ? dateMs : Math.min(dateMs, (expected ?? dateMs) - ageMs) };
   }
 
   #wallOffset(): number {

@@ -1,4 +1,4 @@
-import { exitCode, Failure, type FailureOptions } from "../../model/failure.ts";
+import { Failure, type FailureOptions } from "../../model/failure.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import type { SecretRedactor } from "../../model/secret-redactor.ts";
 import { addressOf } from "./network-failures.ts";
@@ -53,14 +53,9 @@ export function isServerFailure(status: number): boolean {
 }
 
 /** Converts a response other than 200, 401 and 403 into a failure. */
-export function failureFromStatus(
-  endpoint: string,
-  response: TransportResponse,
-  redactor: SecretRedactor,
-): StatusFailure {
+export function failureFromStatus(endpoint: string, response: TransportResponse, redactor: SecretRedactor) {
   const { status } = response;
   const { text: explanation, fields } = readExplanation(response, redactor);
-  const { incomplete: exit } = exitCode;
   const fail = (message: string, details: FailureOptions) =>
     new StatusFailure(message, details, status, fields);
   if (status >= 200 && status < 300)
@@ -68,10 +63,9 @@ export function failureFromStatus(
   if (status >= 300 && status < 400) {
     const remedy = "set service.baseUrl to the address of the service itself";
     const message = `${endpoint} redirects (${status}); the client does not follow redirects`;
-    return fail(message, { code: "redirect_refused", remedy, exit });
+    return fail(message, { code: "redirect_refused", remedy });
   }
-  if (status === 404)
-    return fail(`${endpoint} does not exist (404)${explanation}`, { code: "not_found", exit });
+  if (status === 404) return fail(`${endpoint} does not exist (404)${explanation}`, { code: "not_found" });
   if (status === 409)
     return fail(`${endpoint} reported a conflict (409)${explanation}`, { code: "conflict" });
   if (status === 429) return fail("the service limits the request rate (429)", { code: "too_many_requests" });
@@ -80,7 +74,6 @@ export function failureFromStatus(
   return fail(`the service rejected the request to ${endpoint} (${status})${explanation}`, {
     code: "rejected",
     remedy: "check the settings; if they are correct, the service has changed: update mds-sync",
-    exit,
   });
 }
 
@@ -89,7 +82,6 @@ export function deadEndpointFailure(endpoint: string): Failure {
   return new Failure(`${endpoint} keeps failing while other endpoints answer`, {
     code: "endpoint_failing",
     remedy: "the rest is synced; run again later, and if it lasts, contact the service's operator",
-    exit: exitCode.incomplete,
   });
 }
 
@@ -98,7 +90,6 @@ export function withdrawnFailure(endpoint: string, cause: Failure): Failure {
   return new Failure(`${endpoint} answers every request with 404`, {
     code: "upstream_version",
     remedy: "check service.baseUrl; the service may have withdrawn version 3 of its API",
-    exit: exitCode.incomplete,
     cause,
   });
 }

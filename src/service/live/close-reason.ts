@@ -69,10 +69,7 @@ export function classifySocketError(error: unknown, url: URL): CloseReason {
   return { reason, cause, remedy, end: isTls ? "denied" : end };
 }
 
-/**
- * Frames that the websocket library rejects: too long, not UTF-8, compressed without negotiation, too many
- * fragments.
- */
+/** The library rejects frames: too long, not UTF-8, compressed without negotiation, in too many fragments. */
 export function isProtocolError(error: unknown): boolean {
   return errorCode(error).startsWith("WS_ERR_");
 }

@@ -263,8 +263,7 @@ export class LiveConnection {
       this.close({ reason: suspendedMs > ANSWER_TIMEOUT_MS ? "suspended" : "silent" });
       return;
     }
-    // An ERROR that answers a PING would be attributed to the subscription in flight: ping only after a
-    // silence.
+    // An ERROR that answers a PING would count for the subscription in flight: ping only after a silence.
     const mayPing = !this.#subscriber.isAwaitingAnswer || silentMs >= PING_INTERVAL_MS;
     if (this.hasReceivedGreeting && mayPing && now - this.#lastPingMs >= PING_INTERVAL_MS) {
       this.#lastPingMs = now;

@@ -17,16 +17,6 @@ import { DEFAULT_QUEUE_LIMITS, MessageQueue, type QueueLimits } from "./message-
 import { type QuietMarketCheck, StalenessWatchdog, type StaleSubscription } from "./staleness-watchdog.ts";
 import type { FeedMessage, SubscriptionStates, TrackedSubscription } from "./subscription-states.ts";
 
-/** What the feed reports to the metrics. */
-export type FeedEvent =
-  | {
-      readonly kind: "feed";
-      readonly event: "attempt" | "connected" | "ended" | "swapped" | "silent";
-      /** Why the connection closed, or the remedy for a stale subscription. */
-      readonly reason?: string;
-    }
-  | { readonly kind: "unknown_event" };
-
 /** A message that this version does not know. */
 export interface UnknownMessage {
   readonly event: string;
@@ -35,7 +25,8 @@ export interface UnknownMessage {
 }
 
 /** What the feed shares with REST. */
-export interface FeedClient extends Pick<ServiceClient, "server" | "bell" | "isDown" | "waitForTurn"> {
+export interface FeedClient
+  extends Pick<ServiceClient, "server" | "bell" | "isDown" | "waitForTurn" | "onEvent"> {
   tokensOf(audience: string): Pick<AudienceTokens, "get" | "refresh" | "reportRejected" | "reportAccepted">;
 }
 
@@ -47,7 +38,6 @@ export interface FeedOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Log;
-  readonly onEvent: (event: FeedEvent) => void;
   /** Thousands may arrive: they do not wait in the queue. */
   readonly onUnknown?: (message: UnknownMessage) => void;
   /** The service's intraday cadence. */
@@ -73,8 +63,7 @@ export async function* followFeed(options: FeedOptions): AsyncGenerator<FeedMess
     isOver = true;
     feed.queue.wake();
   });
-  // Prevents an unhandled rejection: `await running` below throws the failure to the reader, after the last
-  // message.
+  // No unhandled rejection: `await running` below throws the failure to the reader, after the last message.
   running.catch(() => {});
   try {
     for (;;) {
@@ -194,8 +183,8 @@ class LiveFeed {
   async #stayConnected(
     signal: AbortSignal,
   ): Promise<{ closeReason: CloseReason; last: LiveConnection | undefined }> {
-    const { clock, random, log, client, wsUrl, onEvent } = this.#options;
-    onEvent({ kind: "feed", event: "attempt" });
+    const { clock, random, log, client, wsUrl } = this.#options;
+    client.onEvent({ kind: "feed", event: "attempt" });
     const token = await client.tokensOf(wsUrl).get(signal).catch(classifyTokenError);
     if ("reason" in token) return { closeReason: token, last: undefined };
     let connection = this.#connect(token, signal, true);
@@ -218,13 +207,10 @@ class LiveFeed {
     }
   }
 
-  /**
-   * Opens a second connection and, once it is ready, closes the first; undefined if either closes before
-   * that.
-   */
+  /** Opens a second connection and, once it is ready, closes the first; undefined if either closes before. */
   async #swapConnection(current: LiveConnection, signal: AbortSignal): Promise<LiveConnection | undefined> {
-    const { wsUrl, onEvent } = this.#options;
-    const { tokensOf, server } = this.#options.client;
+    const { wsUrl } = this.#options;
+    const { tokensOf, server, onEvent } = this.#options.client;
     const tokens = tokensOf(wsUrl);
     const token = await tokens
       .refresh(signal)
@@ -232,11 +218,8 @@ class LiveFeed {
       .catch(() => undefined);
     if (!token || signal.aborted) return undefined;
     const successor = this.#connect(token, signal, false);
-    const first = await Promise.race([
-      successor.subscribed.then(() => "ready" as const),
-      successor.closed,
-      current.closed,
-    ]);
+    const ready = successor.subscribed.then(() => "ready" as const);
+    const first = await Promise.race([ready, successor.closed, current.closed]);
     if (first !== "ready") {
       successor.close({ reason: "not_needed" });
       return undefined;
@@ -249,8 +232,8 @@ class LiveFeed {
   }
 
   #connect(token: AccessToken, signal: AbortSignal, isFirst: boolean): LiveConnection {
-    const { wsUrl, clock, random, log, onEvent, onUnknown } = this.#options;
-    const { tokensOf, server, bell } = this.#options.client;
+    const { wsUrl, clock, random, log, onUnknown } = this.#options;
+    const { tokensOf, server, bell, onEvent } = this.#options.client;
     const tokens = tokensOf(wsUrl);
     const subscriptions = this.#options.subscriptions.current;
     this.#redactor.addSecret(token.text);
@@ -340,12 +323,12 @@ class LiveFeed {
   }
 
   #handleStale(stale: readonly StaleSubscription[]): void {
-    const { log, onEvent } = this.#options;
+    const { log, client } = this.#options;
     const [first] = stale;
     const fields = { subscription: first?.tracked.subscription, remedy: first?.remedy };
     log.warn({ subscriptions: stale.length, ...fields }, "live ticks stopped");
     for (const { tracked, remedy, missingSince } of stale) {
-      onEvent({ kind: "feed", event: "silent", reason: remedy });
+      client.onEvent({ kind: "feed", event: "silent", reason: remedy });
       // Whichever remedy helps, ticks are missing, and REST has to fetch them.
       this.#reportUnconfirmed(tracked, "silent", missingSince);
       if (remedy !== "reconnect") this.#current?.resubscribe(tracked);

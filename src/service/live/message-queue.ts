@@ -14,13 +14,10 @@ export const MAX_BATCH_TICKS = 4_000;
 export const DEFAULT_QUEUE_LIMITS: QueueLimits = { ticks: 20_000, bytes: 8 * 2 ** 20 };
 
 type QueuedTicks = { kind: "update"; texts: string[]; bytes: number };
-type QueuedGap = { kind: "gap"; from: Micros; to: Micros; reason: "overflow"; dropped: number };
+type QueuedGap = { kind: "gap"; from: Micros; to: Micros; dropped: number };
 type OtherMessage = Exclude<FeedMessage, { kind: "update" | "gap" }>;
 
-/**
- * Messages between the sockets and the reader: ordered, bounded in count and bytes. Dropped ticks become a
- * `gap` message.
- */
+/** Messages from the sockets to the reader: ordered, bounded in count and bytes. Dropped ticks become a `gap`. */
 export class MessageQueue {
   readonly #limits: QueueLimits;
   readonly #now: () => Micros;
@@ -55,10 +52,7 @@ export class MessageQueue {
     if (gap) gap.to = now;
     if (this.#tickCount >= 2 * ticks || this.#tickBytes + text.length > 2 * bytes) {
       if (gap) gap.dropped++;
-      else {
-        const from = this.#lastQueuedTs ?? now;
-        this.#items.push({ kind: "gap", from, to: now, reason: "overflow", dropped: 1 });
-      }
+      else this.#items.push({ kind: "gap", from: this.#lastQueuedTs ?? now, to: now, dropped: 1 });
     } else {
       this.#lastQueuedTs = now;
       this.#tickCount++;
@@ -71,7 +65,6 @@ export class MessageQueue {
     this.wake();
   }
 
-  /** The next message; undefined if the queue is empty. */
   take(): FeedMessage | undefined {
     const item = this.#items.shift();
     if (item?.kind !== "update") return item;

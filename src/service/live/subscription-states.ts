@@ -195,13 +195,7 @@ export type FeedMessage =
   /** Tick messages, verbatim: the ingest thread parses them. */
   | { readonly kind: "update"; readonly texts: readonly string[] }
   /** The queue dropped ticks: REST has to fetch them. */
-  | {
-      readonly kind: "gap";
-      readonly from: Micros;
-      readonly to: Micros;
-      readonly reason: "overflow";
-      readonly dropped: number;
-    }
+  | { readonly kind: "gap"; readonly from: Micros; readonly to: Micros; readonly dropped: number }
   /** A connection with a fresh token took over; no tick is missing. */
   | { readonly kind: "swapped"; readonly at: Micros }
   /** `since`: when the last message arrived. */

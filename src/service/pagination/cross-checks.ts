@@ -11,13 +11,8 @@ import type { WalkState } from "./walk-state.ts";
 
 /** How far apart the rows of a series are usually. Shared by the walks of one series, which learn it from its pages. */
 export interface RowSpacing {
-  /** Two neighbouring rows are at most this far apart. */
+  /** Two neighbouring rows are at most this far apart: the cadence, until a page shows that it is more. */
   maxDistance: Micros;
-}
-
-/** The usual distance is the cadence, until a page shows that it is longer. */
-export function createRowSpacing(cadence: Micros): RowSpacing {
-  return { maxDistance: cadence };
 }
 
 /** The state of the walk when it requests a page. */
@@ -28,8 +23,8 @@ interface CrossCheckOptions {
   readonly spacing: RowSpacing;
   /** The walk claims no coverage from this timestamp on. */
   readonly coverageEnd: Micros;
-  /** A longer silence above the newest row is confirmed, however far apart the rows are. Default: no limit. */
-  readonly maxSilence?: Micros | undefined;
+  /** A longer silence above the newest row is confirmed, however far apart the rows are. */
+  readonly maxSilence: Micros;
   /** Requests a small page by timestamp alone. */
   readonly probe: (ts: Micros, size: number) => Promise<PageSummary>;
   /** The service's time at its last response; undefined if it sends none. */
@@ -48,8 +43,7 @@ const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId 
 
 /** A single response must not prove that rows do not exist: a second, smaller request has to confirm it. */
 export function createCrossChecks(options: CrossCheckOptions) {
-  const { endpoint, spacing, coverageEnd, probe, responseTime } = options;
-  const { maxSilence = Number.POSITIVE_INFINITY } = options;
+  const { endpoint, spacing, coverageEnd, maxSilence, probe, responseTime } = options;
 
   /** The timestamp at which a probe should find the newest row again; undefined if no probe is needed. */
   function probeTimestamp(newest: Micros, { link, anchor, oldestTs }: WalkProgress): Micros | undefined {
@@ -62,11 +56,7 @@ export function createCrossChecks(options: CrossCheckOptions) {
   }
 
   /** Asks with another size each time, since a cache may repeat an answer. */
-  async function isRepeated(
-    what: Repeated,
-    ts: Micros,
-    isEqual: (probed: PageSummary) => boolean,
-  ): Promise<boolean> {
+  async function isRepeated(what: Repeated, ts: Micros, isEqual: (probed: PageSummary) => boolean) {
     for (let answers = 1; !isSaidEnough(what, answers); answers++)
       if (!isEqual(await probe(ts, PROBE_SIZE + answers - 1))) return false;
     return true;
@@ -77,10 +67,7 @@ export function createCrossChecks(options: CrossCheckOptions) {
      * Whether rows are missing between the previous page and this one: the service may have swapped, emptied or truncated pages.
      * `confirmed`: a probe showed that none are; `missing`: it contradicts the page. An unordered page proves nothing anyway.
      */
-    async checkSilence(
-      page: PageSummary,
-      progress: WalkProgress,
-    ): Promise<"short" | "confirmed" | "missing"> {
+    async checkSilence(page: PageSummary, progress: WalkProgress) {
       const { newest, rowDistance = 0, isDescending } = page;
       const ts = newest === undefined || !isDescending ? undefined : probeTimestamp(newest, progress);
       if (ts === undefined) return "short";

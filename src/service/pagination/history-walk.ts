@@ -1,4 +1,4 @@
-import type { ResponseBody } from "../../model/response-body.ts";
+import type { ReadBody } from "../../model/response-body.ts";
 import {
   DEFAULT_CADENCE,
   type HistoryEndpoint,
@@ -9,7 +9,7 @@ import {
 import { formatToMillisecond, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
-import { createCrossChecks, createRowSpacing, type RowSpacing } from "./cross-checks.ts";
+import { createCrossChecks, type RowSpacing } from "./cross-checks.ts";
 import { isDeadCursorError, type PageSummary, requestPage } from "./page.ts";
 import { WalkState } from "./walk-state.ts";
 
@@ -25,10 +25,7 @@ export interface PagePosition {
   readonly isContinued: boolean;
   /** When the service made the earliest response so far; undefined: it did not say. */
   readonly madeAt: Micros | undefined;
-  /**
-   * `reached`: the page goes below `from`; `exhausted`: the service has nothing older; undefined: pages
-   * follow.
-   */
+  /** `reached`: it goes below `from`; `exhausted`: the service has nothing older; undefined: pages follow. */
   readonly end: "reached" | "exhausted" | undefined;
   /** A second response confirmed that there is no row between this page's newest one and the end of the coverage. */
   readonly isSilenceConfirmed: boolean;
@@ -78,7 +75,7 @@ export interface HistoryWalkOptions {
 export async function* walkHistoryPages<P extends PageSummary>(
   client: RequestSender,
   options: HistoryWalkOptions,
-  read: (body: ResponseBody) => Promise<P>,
+  read: ReadBody<P>,
 ): AsyncGenerator<{ readonly page: P; readonly position: PagePosition }, void, void> {
   const { endpoint, filters, until } = options;
   const cadence = options.cadence ?? streamTable[streamOfEndpoint(endpoint)].cadence ?? DEFAULT_CADENCE;
@@ -105,9 +102,9 @@ export async function* walkHistoryPages<P extends PageSummary>(
 
   const crossChecks = createCrossChecks({
     endpoint,
-    spacing: options.spacing ?? createRowSpacing(cadence),
+    spacing: options.spacing ?? { maxDistance: cadence },
     coverageEnd,
-    maxSilence: options.maxSilence,
+    maxSilence: options.maxSilence ?? Number.POSITIVE_INFINITY,
     probe: (ts, pageSize) => requestRows(ts, pageSize),
     responseTime: () => responseTime,
   });

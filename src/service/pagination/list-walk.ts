@@ -1,7 +1,7 @@
-import type { ResponseBody } from "../../model/response-body.ts";
+import type { ReadBody } from "../../model/response-body.ts";
 import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { RequestSender } from "../client/client.ts";
-import type { RequestPriority, RequestQuery } from "../http/request.ts";
+import type { ServiceRequest } from "../http/request.ts";
 import { MAX_LIST_PAGES } from "../limits.ts";
 import {
   CursorTrail,
@@ -11,26 +11,16 @@ import {
   requestPage,
 } from "./page.ts";
 
-export interface ListWalkOptions {
-  readonly endpoint: string;
-  readonly params?: Readonly<Record<string, string>>;
-  /** Sent with every page. */
-  readonly filters?: RequestQuery;
-  readonly priority?: RequestPriority;
-  readonly mayBeMissing?: boolean;
-  readonly signal?: AbortSignal;
-}
-
 /**
  * Yields the pages of a list, those of a walk that begins again too. Most lists have one page, but the walk follows `nextId` wherever it
- * appears.
+ * appears. The query of the request is sent with each.
  */
 export async function* walkListPages<P extends Pick<PageSummary, "rows" | "nextId">>(
   client: RequestSender,
-  options: ListWalkOptions,
-  read: (body: ResponseBody) => Promise<P>,
+  request: ServiceRequest,
+  read: ReadBody<P>,
 ): AsyncGenerator<P, void, void> {
-  const { endpoint, params = {}, filters = {}, priority = 0, mayBeMissing = false, signal } = options;
+  const { endpoint } = request;
   let cursors = new CursorTrail();
   let cursor: string | undefined;
   let number = 0;
@@ -40,11 +30,7 @@ export async function* walkListPages<P extends Pick<PageSummary, "rows" | "nextI
     const paging = cursor === undefined ? {} : { startAfter: cursor, size: MAX_PAGE_SIZE };
     let page: P;
     try {
-      page = await requestPage(
-        client,
-        { endpoint, params, query: { ...filters, ...paging }, priority, mayBeMissing, signal },
-        read,
-      );
+      page = await requestPage(client, { ...request, query: { ...request.query, ...paging } }, read);
     } catch (error) {
       // The service deleted the cursor's record between two pages. Lists have no timestamp to restart from.
       if (cursor === undefined || !isDeadCursorError(error)) throw error;

@@ -1,5 +1,5 @@
-import { exitCode, Failure, failureCode } from "../../model/failure.ts";
-import { noListFailure, type ResponseBody } from "../../model/response-body.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
+import { noListFailure, type ReadBody, type ResponseBody } from "../../model/response-body.ts";
 import { type HistoryEndpoint, isDaily, streamOfEndpoint } from "../../model/streams.ts";
 import { MICROS_PER_DAY, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
@@ -7,10 +7,7 @@ import type { RequestSender } from "../client/client.ts";
 import type { ServiceRequest } from "../http/request.ts";
 import { MAX_FRUITLESS_PAGES } from "../limits.ts";
 
-/**
- * The lowest anchor that surely includes this row, even if the service excludes the bound or compares it with
- * a bar's end.
- */
+/** The lowest anchor that includes this row, even if the service excludes the bound or compares a bar's end. */
 export function anchorForRow(endpoint: HistoryEndpoint, rowTs: Micros): Micros {
   return ceilToMillisecond(rowTs + 1) + (isDaily(streamOfEndpoint(endpoint)) ? MICROS_PER_DAY : 0);
 }
@@ -79,7 +76,6 @@ export function paginationCycleFailure(endpoint: string, why: string): Failure {
   return new Failure(`pagination of ${endpoint} makes no progress: ${why}`, {
     code: "pagination_cycle",
     remedy: "the gap stays open and is retried; if this persists, report it to the service's operator",
-    exit: exitCode.incomplete,
   });
 }
 
@@ -96,7 +92,7 @@ export function isDeadCursorError(error: unknown): boolean {
 export async function requestPage<P extends { readonly rows: number }>(
   client: RequestSender,
   request: ServiceRequest,
-  read: (body: ResponseBody) => Promise<P>,
+  read: ReadBody<P>,
 ): Promise<P> {
   const { parking } = client;
   parking.assertListed(request);
@@ -110,11 +106,7 @@ export async function requestPage<P extends { readonly rows: number }>(
   }
 }
 
-async function requestList<P>(
-  client: RequestSender,
-  request: ServiceRequest,
-  read: (body: ResponseBody) => Promise<P>,
-): Promise<P> {
+async function requestList<P>(client: RequestSender, request: ServiceRequest, read: ReadBody<P>) {
   for (let answers = 1; ; answers++) {
     const isLast = isSaidEnough("null list", answers);
     try {

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { workerData } from "node:worker_threads";
 import { systemClock } from "../../runtime/clock.ts";
-import { Channel, lowerPriority } from "../../runtime/thread-channel.ts";
+import { Channel, lowerPriority } from "../../runtime/thread.ts";
 import { runShareLoop } from "./share-loop.ts";
 import type { ShareCalls, ShareHostCalls, ShareThreadSettings } from "./share-messages.ts";
 

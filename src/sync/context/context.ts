@@ -15,9 +15,9 @@ import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
-import { requestPriority } from "../../service/http/request.ts";
+import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
 import { MAX_SILENCE_MS, MAX_TASK_TRIES, MINUTE_MS, TASK_BACKOFF } from "../../service/limits.ts";
-import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
+import { walkListPages } from "../../service/pagination/list-walk.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readClockSkew } from "../../warehouse/tables/warehouse-state.ts";
 import type { RunStats } from "./run-stats.ts";
@@ -41,22 +41,22 @@ export interface SyncContext {
  */
 export async function ensureServiceTime(context: SyncContext): Promise<void> {
   const { client, signal, stats } = context;
-  if (client.serverNow() !== undefined) return;
+  if (client.server.now() !== undefined) return;
   const request = { endpoint: "/asset", query: { symbol: "BTC" }, priority: requestPriority.head, signal };
   try {
     await retryUntilDone(context, () => client.request(request, async () => {}));
   } catch (error) {
-    if (classifyError(error, stats.successCount) === "stop" || client.serverNow() === undefined) throw error;
+    if (classifyError(error, stats.successCount) === "stop" || client.server.now() === undefined) throw error;
   }
 }
 
 /** The service's time; the local time before the first response. */
 export function serviceNow({ client, clock }: Pick<SyncContext, "client" | "clock">): Micros {
-  return Math.floor((client.serverNow() ?? clock.now()) * MICROS_PER_MS);
+  return Math.floor((client.server.now() ?? clock.now()) * MICROS_PER_MS);
 }
 
 /** Fetches the pages of a list. */
-export function fetchListPages({ client, signal }: SyncContext, list: ListWalkOptions, pages: PageReader) {
+export function fetchListPages({ client, signal }: SyncContext, list: ServiceRequest, pages: PageReader) {
   return walkListPages(client, { ...list, signal }, pages.read);
 }
 

@@ -2,8 +2,7 @@ import { failureCode } from "../../model/failure.ts";
 import { resolveSelector } from "../../model/selector.ts";
 import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
-import { requestPriority } from "../../service/http/request.ts";
-import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
+import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
 import { hasNoContracts } from "../../warehouse/coverage/rechecks.ts";
 import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
 import {
@@ -32,11 +31,11 @@ async function refreshContracts(
   const { ingest, stats, signal } = context;
   const contractCheck = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
   if (hasNoContracts(context.reader, contractCheck)) return false;
-  const filters = { exchangeId, include: "ALL" };
-  const list: ListWalkOptions = {
+  const query = { exchangeId, include: "ALL" };
+  const list: ServiceRequest = {
     endpoint: contractEndpoint,
     params: { derivativeType },
-    filters,
+    query,
     priority: requestPriority.head,
     mayBeMissing: true,
   };
@@ -45,7 +44,7 @@ async function refreshContracts(
   let rows = 0;
   try {
     for await (const page of fetchListPages(context, list, pages)) rows += page.rows;
-    const request = describeRequest(`/derivatives/contract/${derivativeType}`, filters);
+    const request = describeRequest(`/derivatives/contract/${derivativeType}`, query);
     const lookup = { stream, derivativeType, exchangeId, reader: pages.id, request } as const;
     stats.addLookup(stream, await ingest.call("commitLookup", lookup, signal));
   } catch (error) {
@@ -90,11 +89,11 @@ export async function fetchDerivativeTicks(
   const cadence = cadenceSeconds * MICROS_PER_SECOND;
   await fetchIfAllowed(context, { stream: "derivative_ticks", exchangeId, cadence }, async () => {
     const askedAt = serviceNow(context);
-    const filters = { exchangeId };
+    const query = { exchangeId };
     const { results, errors } = await settleTypes(types, (derivativeType) => {
       const params = { derivativeType };
-      const walk = { endpoint: tickerEndpoint, params, filters, priority: requestPriority.snapshot };
-      const request = describeRequest(`/derivatives/ticker/${derivativeType}`, filters);
+      const walk = { endpoint: tickerEndpoint, params, query, priority: requestPriority.snapshot };
+      const request = describeRequest(`/derivatives/ticker/${derivativeType}`, query);
       return storeSnapshotPages(context, { stream: "derivative_ticks", request, part: derivativeType }, walk);
     });
     const [failure] = [...errors.filter((error) => failureCode(error) !== "forbidden"), ...errors];

@@ -26,11 +26,11 @@ export async function fetchExchangeTicks(
 ): Promise<Micros | undefined> {
   const cadence = context.settings.refreshSeconds * MICROS_PER_SECOND;
   const snapshot = { stream, exchangeId, cadence } as const;
-  const filters = exchangeId === null ? {} : { exchangeId };
-  const walk = { endpoint, filters, priority: requestPriority.snapshot };
+  const query = exchangeId === null ? {} : { exchangeId };
+  const walk = { endpoint, query, priority: requestPriority.snapshot };
   const selected = {
     stream,
-    request: describeRequest(endpoint, filters),
+    request: describeRequest(endpoint, query),
     ...(markets && { markets }),
   } as const;
   return fetchIfAllowed(context, snapshot, async () => {

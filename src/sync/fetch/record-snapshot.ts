@@ -6,8 +6,8 @@ import { decodeBody, type ResponseBody } from "../../model/response-body.ts";
 import { streamTable } from "../../model/streams.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { Snapshot, SnapshotPart, SnapshotProblem } from "../../rule/snapshot.ts";
-import { requestPriority } from "../../service/http/request.ts";
-import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
+import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
+import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";
 import { fetchAllRecords } from "./fetch-records.ts";
 
@@ -21,7 +21,7 @@ const incompleteReasons: Readonly<Record<SnapshotProblem, string>> = {
 export async function storeSnapshotPages(
   { client, ingest, stats, signal }: SyncContext,
   { part = "", ...list }: SnapshotList & { readonly part?: string },
-  walk: ListWalkOptions,
+  walk: ServiceRequest,
   onBody: (body: ResponseBody) => void = () => {},
 ): Promise<SnapshotPart> {
   const reader = ingest.openPages({ stream: list.stream, derivativeType: part });
@@ -77,7 +77,7 @@ export async function recordSnapshot(context: SyncContext, collected: Snapshot):
 
 const stream = "market_caps";
 const { endpoint } = streamTable[stream];
-const filters = { percentChange: true };
+const query = { percentChange: true };
 
 /**
  * Fetches the market capitalisations and returns the asset ids, largest first. With `cadenceSeconds` it also stores them
@@ -94,8 +94,8 @@ export async function fetchMarketCaps(
   const collect = (body: ResponseBody) => void caps.push(...decodePage(stream, decodeBody(body)).records);
   const snapshot = { stream, exchangeId: null, cadence: cadenceSeconds * MICROS_PER_SECOND } as const;
   return fetchIfAllowed(context, snapshot, async () => {
-    const request = describeRequest(endpoint, filters);
-    const list = { endpoint, filters, priority: requestPriority.snapshot };
+    const request = describeRequest(endpoint, query);
+    const list = { endpoint, query, priority: requestPriority.snapshot };
     const parts = [await storeSnapshotPages(context, { stream, request }, list, collect)];
     await recordSnapshot(context, { ...snapshot, parts, askedAt });
     return rankByMarketCap(caps);

@@ -210,7 +210,6 @@ function endpointFailure({ key }: WalkedSeries): Failure {
     {
       code: "upstream_version",
       remedy: "the gaps stay open; if it lasts, check service.baseUrl and contact the service's operator",
-      exit: exitCode.incomplete,
     },
   );
 }

@@ -2,7 +2,7 @@ import { MAX_PAGE_SIZE } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import { REPEATED } from "../../service/limits.ts";
-import { createRowSpacing, type RowSpacing } from "../../service/pagination/cross-checks.ts";
+import type { RowSpacing } from "../../service/pagination/cross-checks.ts";
 import type { PageSummary } from "../../service/pagination/page.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { ROWS_PER_PAGE, type SliceWalk, sliceLength, type WalkedSeries } from "./walk-planner.ts";
@@ -53,7 +53,7 @@ class QueuedSeries {
     this.waiting = mergeAdjacent(waiting.toSorted((a, b) => b.range.to - a.range.to));
     this.#top = this.waiting[0]?.range.to ?? 0;
     this.oldestRow = oldestRow;
-    this.spacing = createRowSpacing(cadence);
+    this.spacing = { maxDistance: cadence };
     this.pageLength = cadence * MAX_PAGE_SIZE;
   }
 

@@ -9,7 +9,7 @@ import type { ClaimKind } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { PageAlarm } from "../../rule/interpret.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { createRowSpacing, type RowSpacing } from "../../service/pagination/cross-checks.ts";
+import type { RowSpacing } from "../../service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
@@ -266,7 +266,7 @@ function buildWalk(
     },
     extend: (lowerBound) => progress?.extend(lowerBound),
     isExploring: progress?.isExploring ?? false,
-    spacing: progress?.spacing ?? createRowSpacing(cadence),
+    spacing: progress?.spacing ?? { maxDistance: cadence },
     knownEnd,
     until,
     coverageEnd: range.to,

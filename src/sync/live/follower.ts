@@ -3,7 +3,7 @@ import { Failure, failureCode } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { Micros } from "../../model/time.ts";
 import type { Cancel } from "../../runtime/clock.ts";
-import { type FeedEvent, followFeed, type UnknownMessage } from "../../service/live/feed.ts";
+import { followFeed, type UnknownMessage } from "../../service/live/feed.ts";
 import { MAX_BATCH_TICKS } from "../../service/live/message-queue.ts";
 import type {
   ExchangeSubscription,
@@ -22,7 +22,6 @@ interface LiveFollowerOptions {
   readonly wsUrl: string;
   readonly subscriptions: SubscriptionStates;
   readonly coverage: SubscriptionCoverage;
-  readonly onEvent: (event: FeedEvent) => void;
   /** `lagMs`: from the batch's first message to its commit, at most. */
   readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
   readonly onMessage: (message: FeedMessage) => void;
@@ -50,7 +49,6 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
     clock,
     random,
     log,
-    onEvent: options.onEvent,
     onUnknown: unknown.add,
     refreshSeconds: settings.refreshSeconds,
     isMarketQuiet: (subscription, lastTickTs) => checkQuietMarket(context, subscription, lastTickTs),

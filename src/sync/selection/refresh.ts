@@ -1,4 +1,4 @@
-import { exitCode, Failure, failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { hasHistory, type Stream, streamTable } from "../../model/streams.ts";
 import { MINUTE_MS } from "../../service/limits.ts";
 import { isSuspiciouslyShort, readRanking } from "../../warehouse/lookups/lookup-queries.ts";
@@ -53,7 +53,7 @@ export async function selectFromWarehouse(
     directory.GWA.length > 0 && neededLists(settings).every((list) => directory[list].length > 0);
   if (!hasEnough) return undefined;
   // The live feed needs a token anyway, and the token response carries the service's time.
-  if (client.serverNow() === undefined)
+  if (client.server.now() === undefined)
     await client
       .tokensOf(wsUrl)
       .get(signal)
@@ -299,7 +299,6 @@ function rankingFailure(lastError: unknown): Failure {
   return new Failure(`${endpoint} keeps failing while other endpoints answer (${why})`, {
     code: "endpoint_failing",
     remedy: "the rest is synced; run again later, and if it lasts, contact the service's operator",
-    exit: exitCode.incomplete,
     cause: lastError,
   });
 }

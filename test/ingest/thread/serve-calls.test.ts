@@ -11,7 +11,7 @@ import type {
 } from "../../../src/ingest/thread/messages.ts";
 import { serveCalls } from "../../../src/ingest/thread/serve-calls.ts";
 import type { TimeRange } from "../../../src/model/time-range.ts";
-import { Channel } from "../../../src/runtime/thread-channel.ts";
+import { Channel } from "../../../src/runtime/thread.ts";
 import { coverageSql, gap, makeEmptyWarehouse, onlyPage } from "../../support/ingest/ingest-harness.ts";
 import { at, makeTicks, SECOND, tickPage } from "../../support/ingest/pages.ts";
 

@@ -265,11 +265,8 @@ describe("scopes", () => {
         respond: ({ query }) => (query.indexType === "LX" && isLxAllowed ? 200 : 403),
       });
       const ask = (indexType: string) => codeOf({ endpoint, query: { indexType } });
-      expect([await ask("LX"), await ask("GWA"), await ask("GWA")]).toEqual([
-        undefined,
-        "forbidden",
-        "forbidden",
-      ]);
+      const codes = [await ask("LX"), await ask("GWA"), await ask("GWA")];
+      expect(codes).toEqual([undefined, "forbidden", "forbidden"]);
       expect(stub.requests.map(({ query }) => query.indexType)).toEqual(["LX", "GWA"]);
       // On a 403 the failure names the endpoint's own scope, not the LX scope that the token already has.
       isLxAllowed = false;

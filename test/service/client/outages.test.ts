@@ -45,12 +45,8 @@ async function startPolls(query?: { readonly size: number }): Promise<Polls> {
   const stop = new AbortController();
   const polls = endpoints.map((endpoint) => {
     const request = { endpoint, ...(query ? { query } : {}), priority: requestPriority.snapshot };
-    return served.poll(
-      request,
-      5_000,
-      stop.signal,
-      () => void pages.push({ endpoint, at: clock.monotonic() }),
-    );
+    const record = () => void pages.push({ endpoint, at: clock.monotonic() });
+    return served.poll(request, 5_000, stop.signal, record);
   });
   onTestFinished(async () => {
     stop.abort();

@@ -58,11 +58,9 @@ describe("one hour of outage", () => {
       const breakerEvents = events.filter((each) => each.kind === "breaker");
       for (const changes of Map.groupBy(breakerEvents, ({ endpoint }) => endpoint).values())
         expect(changes.map(({ state }) => state)).toEqual(["open", "closed"]);
-      expect(client.health()).toMatchObject({
-        condition: { open_breakers: [] },
-        lastSuccessAt: expect.any(Number),
-      });
-      expect(client.health().lastSuccessAt ?? 0).toBeGreaterThan(recoveredAt);
+      const { condition, lastSuccessAt } = client.health();
+      expect(condition.open_breakers).toEqual([]);
+      expect(lastSuccessAt).toBeGreaterThan(recoveredAt);
       isOver = true;
       await clock.runUntil(Promise.all(workers));
     },

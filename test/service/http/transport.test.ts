@@ -41,11 +41,10 @@ describe("error statuses", () => {
   });
 
   it("B6: when every path answers 404, the failure is upstream_version", async () => {
-    const { failureOf } = await start(() => 404);
+    const { codeOf } = await start(() => 404);
     const codes: (string | undefined)[] = [];
-    for (const endpoint of ["/asset", "/market", "/exchange", "/ohlcv"]) {
-      codes.push((await failureOf({ endpoint }))?.code);
-    }
+    for (const endpoint of ["/asset", "/market", "/exchange", "/ohlcv"])
+      codes.push(await codeOf({ endpoint }));
     expect(codes).toEqual(["not_found", "not_found", "upstream_version", "upstream_version"]);
   });
 
@@ -134,9 +133,7 @@ describe("connections", () => {
     });
     await send(asset);
     expect(stub.requests[1]?.at).toBeGreaterThanOrEqual(60_000);
-    const outcomes = events
-      .filter(({ kind }) => kind === "request")
-      .map((each) => each.kind === "request" && each.outcome);
+    const outcomes = events.flatMap((each) => (each.kind === "request" ? [each.outcome] : []));
     expect(outcomes).toEqual(["ok", "timeout", "ok"]);
   });
 
@@ -212,19 +209,9 @@ describe("connections", () => {
       if (count === 4) response.setHeader("date", new Date(clock.now() - 120_000).toUTCString());
       reply(response);
     });
-    const ages: [number, number][] = [];
-    for (let at = 0; at < 5; at++) {
-      ages.push(
-        await clock
-          .runUntil(
-            client.request(
-              asset,
-              async ({ ageMs, asOf }) => [ageMs, (asOf ?? Number.NaN) - clock.now()] as const,
-            ),
-          )
-          .then(([age, asOf]) => [age, asOf]),
-      );
-    }
+    const readAge = async ({ ageMs, asOf = Number.NaN }: ResponseBody) => [ageMs, asOf - clock.now()];
+    const ages: number[][] = [];
+    for (let at = 0; at < 5; at++) ages.push(await clock.runUntil(client.request(asset, readAge)));
     expect(ages).toEqual([
       [0, 0],
       [0, 0],
@@ -233,7 +220,7 @@ describe("connections", () => {
       [0, 0],
     ]);
     expect(events.filter((each) => each.kind === "request" && each.stale)).toHaveLength(2);
-    expect(client.serverNow()).toBe(clock.now());
+    expect(client.server.now()).toBe(clock.now());
   });
 
   it("counts the bytes of a body whose memory the reader transferred", async () => {
@@ -250,14 +237,14 @@ describe("connections", () => {
 
   it("G3: estimates the service's time, whatever the local clock does", async () => {
     const { client, clock, send } = await start();
-    expect(client.serverNow()).toBeUndefined();
+    expect(client.server.now()).toBeUndefined();
     await send(asset);
     const serverTime = clock.now();
     clock.stepWallClock(-300_000);
-    expect(client.serverNow()).toBe(serverTime);
+    expect(client.server.now()).toBe(serverTime);
     expect(client.health().skewMs).toBe(-300_000);
     clock.suspend(60_000);
-    expect(client.serverNow()).toBe(serverTime + 60_000);
+    expect(client.server.now()).toBe(serverTime + 60_000);
   });
 
   it("an aborted request rejects at once", async () => {

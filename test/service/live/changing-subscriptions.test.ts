@@ -9,6 +9,7 @@ const eventsOf = (received: readonly Json[]) =>
     .map(({ event, indexType, indexId, exchangeId, marketId }) =>
       [event, indexType, indexId, exchangeId, marketId].filter((part) => part !== undefined).join(" "),
     );
+const gwaAndLx = ["SUBSCRIBE_INDEX_TICKER GWA", "SUBSCRIBE_INDEX_TICKER LX"];
 const index = (indexId: string): Subscription => ({ source: "index", indexType: "GWA", indexId });
 
 describe("changing subscriptions while the feed runs", () => {
@@ -27,10 +28,7 @@ describe("changing subscriptions while the feed runs", () => {
     // A new connection starts with the current subscriptions.
     feed.connection.socket.terminate();
     await feed.advanceUntil(() => feed.server.connections.length === 2 && feed.count("subscribed") === 5);
-    expect(eventsOf(feed.connection.received)).toEqual([
-      "SUBSCRIBE_INDEX_TICKER GWA",
-      "SUBSCRIBE_INDEX_TICKER LX",
-    ]);
+    expect(eventsOf(feed.connection.received)).toEqual(gwaAndLx);
   });
 
   it("E3: sends nothing of a list that changes before CONNECTED", async () => {
@@ -42,10 +40,7 @@ describe("changing subscriptions while the feed runs", () => {
     expect(feed.connection.received).toEqual([]);
     feed.connection.sendEvent("CONNECTED");
     await feed.waitUntil(() => feed.count("subscribed") === 2);
-    expect(eventsOf(feed.connection.received)).toEqual([
-      "SUBSCRIBE_INDEX_TICKER GWA",
-      "SUBSCRIBE_INDEX_TICKER LX",
-    ]);
+    expect(eventsOf(feed.connection.received)).toEqual(gwaAndLx);
   });
 
   it("does not attribute the ERROR after an unsubscribe to a subscription", async () => {

@@ -55,7 +55,6 @@ describe("E12: more ticks than the reader can handle", () => {
     expect(dropped).toBeGreaterThan(4_000);
     expect(feed.ticks.length + dropped).toBe(5_001);
     const [gap] = feed.messagesOf("gap");
-    expect(gap).toMatchObject({ reason: "overflow" });
     expect(gap?.from).toBeGreaterThanOrEqual(start);
     expect(gap?.to).toBeGreaterThanOrEqual(start + 700_000);
     expect(feed.server.upgrades).toBe(1);

@@ -64,11 +64,8 @@ describe("a single response does not prove that rows do not exist", () => {
 
   it("C9: endless empty pages leave the range open", async () => {
     const result = await walkHistory((_, count) => (count >= 4 ? { content: [] } : undefined), hourBelow);
-    expect(result).toMatchObject({
-      falselyCovered: [],
-      isComplete: false,
-      failure: { code: "pagination_cycle" },
-    });
+    expect(result).toMatchObject({ falselyCovered: [], isComplete: false });
+    expect(result.failure).toMatchObject({ code: "pagination_cycle" });
     expect(result.queries.length).toBeLessThan(16);
   });
 
@@ -96,12 +93,9 @@ describe("a single response does not prove that rows do not exist", () => {
     ["without rows above its newest row", 600, 1],
   ])("C1: a walk %s (%i seconds) needs %i more requests", async (_what, gap, more) => {
     const until = noonTs - 30 * SECOND_MICROS + gap * SECOND_MICROS;
-    const claimedTo = more === 0 ? noonTs : until;
-    const result = await walkHistory(undefined, {
-      until,
-      coverageEnd: claimedTo,
-      from: noonTs - 200 * SECOND_MICROS,
-    });
+    const coverageEnd = more === 0 ? noonTs : until;
+    const from = noonTs - 200 * SECOND_MICROS;
+    const result = await walkHistory(undefined, { until, coverageEnd, from });
     expect(result).toMatchObject(complete);
     expect(result.queries).toHaveLength(1 + more);
   });

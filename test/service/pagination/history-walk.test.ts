@@ -92,10 +92,8 @@ describe("a backward walk", () => {
 
   it("C3: thirty rows with one timestamp are complete, by cursor alone", async () => {
     const tied = rows.map(({ id }, at) => ({ id, ts: rows[at < 20 ? at : Math.max(20, at - 29)]?.ts ?? 0 }));
-    const result = await walkHistory(undefined, {
-      history: tied,
-      from: (tied.at(-1)?.ts ?? 0) - SECOND_MICROS,
-    });
+    const from = (tied.at(-1)?.ts ?? 0) - SECOND_MICROS;
+    const result = await walkHistory(undefined, { history: tied, from });
     expect(distinct(result.ids)).toEqual(allIds);
     expect(result.queries).toHaveLength(12);
   });

@@ -30,7 +30,7 @@ async function walkList(handler: PageHandler = correctPage) {
   const { client, clock, stub } = served;
   const ids: string[] = [];
   const pages: number[] = [];
-  const list = { endpoint: "/exchange-ticker", filters: { exchangeId: "x" } };
+  const list = { endpoint: "/exchange-ticker", query: { exchangeId: "x" } };
   const run = async () => {
     for await (const { content } of walkListPages(client, list, readPage)) {
       ids.push(...content.map(({ id }) => id));

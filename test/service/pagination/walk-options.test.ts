@@ -4,7 +4,7 @@ import { formatToMillisecond, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from 
 import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import type { RequestQuery, ServiceRequest } from "../../../src/service/http/request.ts";
-import { createRowSpacing, type RowSpacing } from "../../../src/service/pagination/cross-checks.ts";
+import type { RowSpacing } from "../../../src/service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
@@ -274,7 +274,7 @@ describe("the coverage of a walk", () => {
     const history = rows.filter((_, at) => at < 20 || at > 40);
     const probes = async (spacing: RowSpacing) =>
       (await walk({ spacing }, { history })).sizes.filter((size) => size === 5).length;
-    expect(await probes(createRowSpacing(period))).toBe(1);
+    expect(await probes({ maxDistance: period })).toBe(1);
     expect(await probes({ maxDistance: 22 * period })).toBe(0);
   });
 

@@ -91,10 +91,8 @@ describe("a walk receives the same rows with every quirk", () => {
 
   it("C7: the end of daily bars is confirmed with one bar a page", async () => {
     const service = await start({ ohlcvTimestamp: "start", barTimestamp: true });
-    service.simulator.setFaults(
-      Fault.sizeCap(1, { on: "/ohlcv" }),
-      Fault.retention(8 * day, { on: "/ohlcv" }),
-    );
+    const on = "/ohlcv";
+    service.simulator.setFaults(Fault.sizeCap(1, { on }), Fault.retention(8 * day, { on }));
     const range = { from: clock.now() - 30 * day, until: clock.now() };
     const { received, ends } = await walkAll(service, "/ohlcv", range);
     expect(ends.at(-1)).toBe("exhausted");

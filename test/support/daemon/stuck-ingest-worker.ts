@@ -2,7 +2,7 @@ import { workerData } from "node:worker_threads";
 import type { IngestCalls, IngestNotices, IngestWorkerData } from "../../../src/ingest/thread/messages.ts";
 import { OperationRunner } from "../../../src/ingest/thread/operations.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
-import { Channel } from "../../../src/runtime/thread-channel.ts";
+import { Channel } from "../../../src/runtime/thread.ts";
 
 // Works like the ingest thread until the shared flag is 2; then it hangs on the next call.
 const { stopFlag, pages } = workerData as IngestWorkerData;

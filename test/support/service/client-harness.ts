@@ -12,11 +12,9 @@ import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { type StubServiceOptions, startStubService } from "./stub-service.ts";
 
-export function createTestClient(
-  baseUrl: string,
-  clock: ManualClock,
-  options: Partial<ServiceClientOptions> = {},
-) {
+type ClientOptions = Partial<ServiceClientOptions>;
+
+export function createTestClient(baseUrl: string, clock: ManualClock, options: ClientOptions = {}) {
   const logLines: LogEntry[] = [];
   const events: ClientEvent[] = [];
   const client = createServiceClient({
@@ -40,7 +38,7 @@ export type ServedClient = Awaited<ReturnType<typeof startServedClient>>;
 /** A service, a client of it, and the clock of both. They end with the test. */
 export async function startServedClient(
   answers: Omit<StubServiceOptions, "clock"> = {},
-  options: Partial<ServiceClientOptions> = {},
+  options: ClientOptions = {},
   clock = new ManualClock(),
 ) {
   const stub = await startStubService({ clock, ...answers });

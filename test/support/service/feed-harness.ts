@@ -2,6 +2,7 @@ import { EventEmitter } from "node:events";
 import { onTestFinished } from "vitest";
 import { silentLog } from "../../../src/runtime/log.ts";
 import type { AccessToken } from "../../../src/service/auth/access-tokens.ts";
+import type { ClientEvent } from "../../../src/service/http/client-events.ts";
 import { ServerClock } from "../../../src/service/http/server-clock.ts";
 import {
   type FeedClient,
@@ -80,7 +81,7 @@ export class FeedReader {
   readonly clock: ManualClock;
   readonly messages: FeedMessage[] = [];
   readonly unknown: UnknownMessage[] = [];
-  readonly events: Parameters<FeedOptions["onEvent"]>[0][] = [];
+  readonly events: ClientEvent[] = [];
   readonly logLines: [fields: unknown, message: string][] = [];
   /** Set to false to stall the reader. */
   isReading = true;
@@ -95,6 +96,7 @@ export class FeedReader {
       isDown: () => false,
       waitForTurn: () => new Promise<void>(() => {}),
       tokensOf: () => options.tokens,
+      onEvent: (event: ClientEvent) => void this.events.push(event),
       ...options,
     };
     const record = (fields: unknown, message: string) => void this.logLines.push([fields, message]);
@@ -106,7 +108,6 @@ export class FeedReader {
         clock,
         random: seededRandom(1),
         log: { ...silentLog, info: record, warn: record, error: record },
-        onEvent: (event) => this.events.push(event),
         onUnknown: (message) => this.unknown.push(message),
         refreshSeconds: 30,
         isMarketQuiet: async () => true,

@@ -71,10 +71,7 @@ export async function walkHistory(
       ids.push(...page.content.map(({ id }) => id));
       positions.push(position);
       try {
-        coverage.addPage(
-          page.content.flatMap(({ timestamp = "" }) => parseTimestamp(timestamp) ?? []),
-          position,
-        );
+        coverage.addPage(page.timestamps, position);
       } catch (error) {
         if (!(error instanceof WalkContradiction)) throw error;
       }

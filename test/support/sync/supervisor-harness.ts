@@ -1,8 +1,7 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { toSyncSettings } from "../../../src/cli/support/session.ts";
-import { loadSettings } from "../../../src/config/load-settings.ts";
-import { requireServiceSettings } from "../../../src/config/service-settings.ts";
+import { loadSettings, requireServiceSettings } from "../../../src/config/load-settings.ts";
 import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
 import { MICROS_PER_MS } from "../../../src/model/time.ts";
 import type { Log } from "../../../src/runtime/log.ts";
@@ -125,7 +124,7 @@ export class SupervisorHarness {
     });
     const { secrets } = client;
     const ingest = await new IngestThread({
-      ...{ path: this.path, clock, serviceNow: client.serverNow, log, secrets },
+      ...{ path: this.path, clock, serviceNow: () => client.server.now(), log, secrets },
       startWorker: startIngestInProcess,
     }).start();
     const reader = openReader(this.path);
@@ -147,7 +146,6 @@ export class SupervisorHarness {
       },
       onLiveCommit: () => {},
       onFeedMessage: () => {},
-      onFeedEvent: () => {},
     });
     const run = this.supervisor.run().catch((error: unknown) => {
       if (!this.#stop.signal.aborted) this.failures.push(error);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { toSyncSettings } from "../../../src/cli/support/session.ts";
-import { loadSettings } from "../../../src/config/load-settings.ts";
-import { requireServiceSettings } from "../../../src/config/service-settings.ts";
+import { loadSettings, requireServiceSettings } from "../../../src/config/load-settings.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { createServiceClient } from "../../../src/service/client/client.ts";
 import type { BackfillFilter } from "../../../src/sync/history/backfill.ts";

@@ -1,6 +1,9 @@
 import type { Command } from "commander";
-import type { LoadedSettings } from "../../../config/load-settings.ts";
-import { requireServiceSettings, type ServiceSettings } from "../../../config/service-settings.ts";
+import {
+  type LoadedSettings,
+  requireServiceSettings,
+  type ServiceSettings,
+} from "../../../config/load-settings.ts";
 import { exitCode, Failure } from "../../../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS } from "../../../model/time.ts";
 import { withTimeout } from "../../../runtime/timeouts.ts";

@@ -58,7 +58,7 @@ async function checkSelectors(
   { settings, client, clock, runWithTimeout }: SelectionCheckOptions,
   reader: Connection | undefined,
 ): Promise<Finding[]> {
-  const at = () => Math.floor((client?.serverNow() ?? clock.now()) * MICROS_PER_MS);
+  const at = () => Math.floor((client?.server.now() ?? clock.now()) * MICROS_PER_MS);
   const directory = await unlessFailed(() =>
     runWithTimeout((signal) => fetchDirectory(settings, reader, client, at, signal)),
   );

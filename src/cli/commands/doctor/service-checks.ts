@@ -1,5 +1,5 @@
+import type { ServiceSettings } from "../../../config/load-settings.ts";
 import type { Settings } from "../../../config/option-table.ts";
-import type { ServiceSettings } from "../../../config/service-settings.ts";
 import { exitCode, Failure, failureCode } from "../../../model/failure.ts";
 import { decodeBody, malformedBodyFailure, type ResponseBody } from "../../../model/response-body.ts";
 import type { Selector } from "../../../model/selector.ts";
@@ -10,6 +10,7 @@ import { silentLog } from "../../../runtime/log.ts";
 import type { AccessToken } from "../../../service/auth/access-tokens.ts";
 import { findMissingScopes } from "../../../service/auth/parking.ts";
 import { createServiceClient, type ServiceClient } from "../../../service/client/client.ts";
+import type { ClientEventListener } from "../../../service/http/client-events.ts";
 import { guessMissingScope, type ServiceRequest } from "../../../service/http/request.ts";
 import { followFeed } from "../../../service/live/feed.ts";
 import { SubscriptionStates } from "../../../service/live/subscription-states.ts";
@@ -110,9 +111,14 @@ function checkFeed(
   const done = new AbortController();
   const connect = async (signal: AbortSignal) => {
     let ending: string | undefined;
+    const onEvent: ClientEventListener = (event) => {
+      if (event.kind !== "feed" || event.event !== "ended") return;
+      ending ??= event.reason;
+      done.abort();
+    };
     const messages = followFeed({
       wsUrl,
-      client,
+      client: { ...client, onEvent },
       subscriptions: new SubscriptionStates(),
       clock,
       random: Math.random,
@@ -120,11 +126,6 @@ function checkFeed(
       refreshSeconds,
       isMarketQuiet: async () => true,
       signal: AbortSignal.any([signal, done.signal]),
-      onEvent: (event) => {
-        if (event.kind !== "feed" || event.event !== "ended") return;
-        ending ??= event.reason;
-        done.abort();
-      },
     });
     for await (const { kind } of messages) if (kind === "connected") return `${wsUrl} accepts connections`;
     signal.throwIfAborted();
@@ -172,7 +173,7 @@ async function checkScopes(
   rest: AccessToken,
   feed: AccessToken | undefined,
 ): Promise<Finding[]> {
-  const now = Math.floor(probe.client.serverNow() ?? 0) * MICROS_PER_MS;
+  const now = Math.floor(probe.client.server.now() ?? 0) * MICROS_PER_MS;
   const probes = probesFor(sync, formatTimestamp(now));
   const refused = await Promise.all(
     probes.map(async ({ request }) =>

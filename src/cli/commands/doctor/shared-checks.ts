@@ -1,5 +1,8 @@
-import type { LoadedSettings } from "../../../config/load-settings.ts";
-import { findSharedSettings, type SharedSettings } from "../../../config/service-settings.ts";
+import {
+  findSharedSettings,
+  type LoadedSettings,
+  type SharedSettings,
+} from "../../../config/load-settings.ts";
 import { type ExitCode, exitCode } from "../../../model/failure.ts";
 import { isLoopback } from "../../../model/service-url.ts";
 import type { Clock } from "../../../runtime/clock.ts";
