@@ -46,18 +46,19 @@ export function readAsOf(
   };
 }
 
-function findTick(connection: Connection, series: KeyedSeries, at: Micros) {
+/** The newest tick with a price at or before a moment. */
+export function findTick(connection: Connection, series: KeyedSeries, at: Micros) {
   const { price } = tickColumns(series);
   const before = ofSeries(series.stream, `ts <= ? AND ${price} IS NOT NULL`, "DESC");
   const sql = `SELECT ts, ${price}, volume, details ${before} LIMIT 1`;
   return findPrice(connection, sql, [series.key, at], series.figure);
 }
 
-/** A close counts from the end of its day on. */
 const closeSql = `SELECT ts + ${MICROS_PER_DAY}, close, volume, details FROM daily_bar_rows
   WHERE series = ? AND ts < ? AND close IS NOT NULL ORDER BY ts DESC LIMIT 1`;
 
-const findDailyClose = (connection: Connection, { key }: KeyedSeries, at: Micros) =>
+/** A close counts from the end of its day on. */
+export const findDailyClose = (connection: Connection, { key }: KeyedSeries, at: Micros) =>
   findPrice(connection, closeSql, [key, startOfDay(at)], "close");
 
 type Priced = NonNullable<ReturnType<typeof findPrice>>;

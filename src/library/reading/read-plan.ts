@@ -110,7 +110,7 @@ function planComplete(
 }
 
 /** The first and the last row, by their start. */
-function readExtent(
+export function readExtent(
   connection: Connection,
   { series, stream }: SourcedSeries,
 ): [Micros | null, Micros | null] {

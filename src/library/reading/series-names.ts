@@ -170,14 +170,18 @@ function resolveName(
   });
 }
 
+const indexSql =
+  "SELECT series AS key, index_id AS id, index_type AS indexType, name FROM series WHERE index_type = ? AND index_id = ?";
 const tickerSql = `SELECT * FROM (${snapshotNamesSql}) WHERE stream = ? AND id = ? LIMIT 1`;
 
-/** An exchange's ticker, a contract or a market cap by its ids; undefined if there is none. */
-export function readTicker(
+/** A series by its ids; `indexType` of what is no index is its stream. Undefined if there is none. */
+export function readById(
   connection: Connection,
-  { stream, id, of }: { readonly stream: string; readonly id: string; readonly of?: string | undefined },
+  { indexType, indexId, of }: Readonly<Record<"indexType" | "indexId", string>> & SeriesOptions,
 ): KeyedSeries | undefined {
-  const named = connection.findRow<KnownSeries>(tickerSql, [stream, id]);
+  const ids = [indexType, indexId];
+  const named =
+    connection.findRow<KnownSeries>(indexSql, ids) ?? connection.findRow<KnownSeries>(tickerSql, ids);
   if (!named) return undefined;
   const series = readKeyed(connection, named);
   return { ...series, figure: findFigure(series.stream, series.name, of) };
