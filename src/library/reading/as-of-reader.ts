@@ -15,17 +15,16 @@ import type { AsOfRow, AsOfValue } from "../rows.ts";
 import { lengthFailure } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import { readTime } from "./read-plan.ts";
-import { type KeyedSeries, resolveSeries, type SourcedSeries } from "./series-names.ts";
+import { type KeyedSeries, type MomentPlan, resolveSeries, type SourcedSeries } from "./series-names.ts";
 import { newestPrices } from "./tick-reader.ts";
 import { findTimeZone, type TimeZone } from "./time-zone.ts";
 
-/** What a series was worth at a moment. Call it in a read transaction. */
-export function readAsOf(
-  connection: Connection,
-  sourced: SourcedSeries,
-  at: Micros,
-  zone: TimeZone,
-): AsOfRow {
+/** What a series was worth at each moment. Call it in a read transaction. */
+export function readAsOf(connection: Connection, plan: MomentPlan): AsOfRow[] {
+  return plan.moments.map((at) => readAsOfRow(connection, plan, at, plan.zone));
+}
+
+function readAsOfRow(connection: Connection, sourced: SourcedSeries, at: Micros, zone: TimeZone): AsOfRow {
   const { series, source } = sourced;
   const { key, index_type, index_id, name } = series;
   const find = source === "ticks" ? findTick : findDailyClose;

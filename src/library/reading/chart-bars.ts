@@ -95,7 +95,7 @@ function readParts(
   width: BarWidth,
   range: TimeRange,
 ): ChartBar[] {
-  return [...readBars(connection, { ...sourced, range }, createBarGrid(width), true)].map(toChartBar);
+  return [...readBars(connection, { ...sourced, range, grid: createBarGrid(width) }, true)].map(toChartBar);
 }
 
 function toChartBar({ ts, open, high, low, close, n_ticks, source, ...bar }: BarRow): ChartBar {
