@@ -26,7 +26,7 @@ import type {
 import { joinAsOf, readAsOf } from "./reading/as-of-reader.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { checkFile } from "./reading/check-citation.ts";
-import { ask, cite } from "./reading/citation.ts";
+import { cite, toQuestion } from "./reading/citation.ts";
 import { findMissing } from "./reading/completeness.ts";
 import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
 import {
@@ -205,13 +205,13 @@ export class Warehouse implements Disposable {
     if (method === "asOf") {
       const [at, series, options = {}] = args as Parameters<Warehouse["asOf"]>;
       return this.#inTransaction(options, (connection) =>
-        cite(connection, ask(connection, planMoments(connection, at, series, options), options)),
+        cite(connection, toQuestion(connection, planMoments(connection, at, series, options), options)),
       );
     }
     const [series, given = {}] = args as [SeriesSelection, (TickOptions & Partial<BarOptions>)?];
     const options = { ...given, every: method === "bars" ? (given.every ?? "") : undefined };
     return this.#inTransaction(options, (connection) =>
-      cite(connection, ask(connection, planReads(connection, series, options), options)),
+      cite(connection, toQuestion(connection, planReads(connection, series, options), options)),
     );
   }
 

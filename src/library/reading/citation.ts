@@ -82,7 +82,7 @@ export interface AskOptions extends Pick<Question, "of" | "every" | "tz"> {
 }
 
 /** The question that plans answer. */
-export function ask(
+export function toQuestion(
   connection: Connection,
   plans: readonly (TickPlan | MomentPlan)[],
   asked: AskOptions,

@@ -1,8 +1,10 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
-import { type AskOptions, ask, cite } from "../../../library/reading/citation.ts";
+import { createBarGrid } from "../../../library/reading/bar-grid.ts";
+import { type AskOptions, cite, toQuestion } from "../../../library/reading/citation.ts";
 import { describeMissingRows } from "../../../library/reading/read-plan.ts";
 import type { MomentPlan, TickPlan } from "../../../library/reading/series-names.ts";
+import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import { formatDay } from "../../../model/time.ts";
 import { inSnapshot } from "../../../warehouse/read/export-relations.ts";
 import { openReader, toReaderFailure } from "../../../warehouse/reader.ts";
@@ -60,7 +62,10 @@ export async function writeSeries<Row extends TimedRow, Plan extends TickPlan | 
   { columns, figure, plan, read, count }: SeriesTable<Row, Plan>,
 ): Promise<void> {
   const flags = command.opts<SeriesFlags & AskOptions>();
+  // What is wrong with the flags is said before a warehouse is needed.
   readDataFormat(flags);
+  const zone = findTimeZone(flags.tz);
+  if (flags.every !== undefined) createBarGrid(flags.every, zone);
   const chosen = selectColumns(columns, flags.columns ?? (flags.wide ? figure : undefined));
   const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
   const connection = openReader(path);
@@ -69,7 +74,7 @@ export async function writeSeries<Row extends TimedRow, Plan extends TickPlan | 
       const { knownAt, tz } = flags;
       showState(connection, { knownAt, tz }, context);
       const plans = plan(connection);
-      const question = flags.cite ? ask(connection, plans, flags) : undefined;
+      const question = flags.cite ? toQuestion(connection, plans, flags) : undefined;
       const parts = plans.map((one) => read(connection, one));
       const countRows = () => plans.reduce((sum, one) => sum + count(connection, one), 0);
       if (flags.wide) {
