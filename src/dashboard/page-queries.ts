@@ -1,8 +1,7 @@
-import { readTickerBars } from "../library/reading/ticker-bars.ts";
+import { readChartBars } from "../library/reading/chart-bars.ts";
 import type { RankingResult } from "../model/answers/market.ts";
 import type { Micros } from "../model/time.ts";
 import { readSchema } from "../warehouse/query/query.ts";
-import { readChartBars } from "../warehouse/read/chart-bars.ts";
 import { type Heatmap, readHeatmap } from "../warehouse/read/heatmap.ts";
 import {
   addTickers,
@@ -15,7 +14,6 @@ import {
 import { readStatusInSteps } from "../warehouse/read/status.ts";
 import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
-import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults } from "./api-answers.ts";
 import { readPageView } from "./page-views.ts";
 import type { PageParams } from "./query-params.ts";
@@ -89,10 +87,7 @@ export class PageQueries {
         return (await heatmap()).summarizeGaps(MAX_MISSING_PARTS);
       case "bars": {
         const until = this.#clock.monotonic() + BARS_TIMEOUT_MS;
-        const read = partedStreams.some((stream) => stream === query.params.indexType)
-          ? readTickerBars
-          : readChartBars;
-        return read(reader, query.params, () => this.#clock.monotonic() < until);
+        return readChartBars(reader, query.params, () => this.#clock.monotonic() < until);
       }
       case "series":
         return find(query.params.name, MAX_SERIES_FOUND);

@@ -1,7 +1,7 @@
+import type { ChartBarsOptions } from "../library/reading/chart-bars.ts";
 import { MAX_BARS } from "../model/answers/chart-bars.ts";
 import { barWidths, isBarWidth, type Micros, parseUserTime, USER_TIME_FORMS } from "../model/time.ts";
 import { figuresOf, seriesKinds } from "../warehouse/lookups/series-kinds.ts";
-import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
 import { type PageView, pageViews, type ViewParams } from "./page-views.ts";

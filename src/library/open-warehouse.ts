@@ -24,24 +24,28 @@ import type {
   WholeOptions,
 } from "./read-options.ts";
 import { joinAsOf, readAsOf } from "./reading/as-of-reader.ts";
-import { type BarGrid, createBarGrid } from "./reading/bar-grid.ts";
 import { readBars } from "./reading/bar-reader.ts";
 import { checkFile } from "./reading/check-citation.ts";
-import { askAsOf, askFor, cite } from "./reading/citation.ts";
+import { cite, toQuestion } from "./reading/citation.ts";
 import { findMissing } from "./reading/completeness.ts";
 import { readCoverage, readLedgerGaps } from "./reading/ledger-reader.ts";
 import {
   describeMissingRows,
+  planMoments,
   planReads,
-  type ReadPlanOptions,
-  readMoments,
   readQueryValues,
   readTime,
   resolveKnownAt,
 } from "./reading/read-plan.ts";
-import { type ReadPlan, readSeries, resolveSeries, resolveSources } from "./reading/series-names.ts";
+import {
+  type BarPlan,
+  readSeries,
+  resolveSeries,
+  type SourcedSeries,
+  type TickPlan,
+} from "./reading/series-names.ts";
 import { readTickArrays, readTickRows, toNumbers, toTimestamps } from "./reading/tick-reader.ts";
-import { findTimeZone, type TimeZone } from "./reading/time-zone.ts";
+import { findTimeZone } from "./reading/time-zone.ts";
 import type {
   AsOfRow,
   AsOfValue,
@@ -102,10 +106,9 @@ export class Warehouse implements Disposable {
   bars(series: SeriesSelection, options: BarArrayOptions): BarArrays[];
   bars(series: SeriesSelection, options: BarOptions): BarRow[];
   bars(series: SeriesSelection, options: BarOptions & { readonly as?: "columns" }): BarRow[] | BarArrays[] {
-    const grid = readGrid(options);
     return this.#inTransaction(options, (connection) => {
-      const plans = this.#plan(connection, { ...options, names: series, grid });
-      const rows = plans.map((plan) => [...readBars(connection, plan, grid, options.running)]);
+      const plans = this.#warnOfMissing(planReads(connection, series, options));
+      const rows = plans.map((plan) => [...readBars(connection, plan, options.running)]);
       if (options.as !== "columns") return rows.flat();
       return plans.map((plan, at) => toBarArrays(plan.series, rows[at] ?? []));
     });
@@ -116,13 +119,12 @@ export class Warehouse implements Disposable {
   ticks(series: SeriesSelection, options?: TickOptions): TickRow[];
   ticks(series: SeriesSelection, options: TickOptions | TickArrayOptions = {}): TickRow[] | TickArrays[] {
     return this.#inTransaction(options, (connection) => {
-      const plans = this.#plan(connection, { ...options, names: series, source: "ticks" });
+      const plans = this.#warnOfMissing(planReads(connection, series, options));
       if ("as" in options) {
         const { columns = ["price"] } = options;
         return plans.map((plan) => readTickArrays(connection, plan.series, plan.range, columns));
       }
-      const zone = findTimeZone(options.tz);
-      return plans.flatMap((plan) => [...readTickRows(connection, plan.series, plan.range, zone)]);
+      return plans.flatMap((plan) => [...readTickRows(connection, plan)]);
     });
   }
 
@@ -130,10 +132,10 @@ export class Warehouse implements Disposable {
    * The bars of `bars`, one by one in constant memory: `for await (const bar of …)`. All are of the state at the first one.
    */
   async *iterBars(series: SeriesSelection, options: BarOptions): AsyncGenerator<BarRow, void, undefined> {
-    const grid = readGrid(options);
-    const plan = (connection: Connection) => this.#plan(connection, { ...options, names: series, grid });
-    yield* this.#iterate(options, plan, (connection, one) =>
-      readBarBlock(connection, one, grid, options.running),
+    yield* this.#iterate(
+      options,
+      (connection) => planReads(connection, series, options),
+      (connection, plan) => readBars(connection, plan, options.running),
     );
   }
 
@@ -142,10 +144,7 @@ export class Warehouse implements Disposable {
     series: SeriesSelection,
     options: TickOptions = {},
   ): AsyncGenerator<TickRow, void, undefined> {
-    const zone = findTimeZone(options.tz);
-    const asked = { ...options, names: series, source: "ticks" } as const;
-    const plan = (connection: Connection) => this.#plan(connection, asked);
-    yield* this.#iterate(options, plan, (connection, one) => readTickBlock(connection, one, zone));
+    yield* this.#iterate(options, (connection) => planReads(connection, series, options), readTickRows);
   }
 
   /** What each series was worth at or before a moment, each of several, or one a day: series by series. */
@@ -154,12 +153,9 @@ export class Warehouse implements Disposable {
     series: SeriesSelection,
     options: AsOfOptions = {},
   ): AsOfRow[] {
-    const zone = findTimeZone(options.tz);
-    return this.#inTransaction(options, (connection) => {
-      const moments = readMoments(at, readPresentTs(connection), zone);
-      const all = resolveSources(connection, series, options);
-      return all.flatMap((one) => moments.map((moment) => readAsOf(connection, one, moment, zone)));
-    });
+    return this.#inTransaction(options, (connection) =>
+      planMoments(connection, at, series, options).flatMap((plan) => readAsOf(connection, plan)),
+    );
   }
 
   /** Your rows, such as trades, each with what its series was worth at its time. */
@@ -208,20 +204,15 @@ export class Warehouse implements Disposable {
     if (method === undefined) return this.#inTransaction({}, citeState);
     if (method === "asOf") {
       const [at, series, options = {}] = args as Parameters<Warehouse["asOf"]>;
-      const { of, tz } = options;
-      return this.#inTransaction(options, (connection) => {
-        const moments = readMoments(at, readPresentTs(connection), findTimeZone(tz));
-        const all = resolveSources(connection, series, options);
-        const schedule = typeof at === "object" && "from" in at ? at.at : undefined;
-        return cite(connection, askAsOf(connection, all, { of, tz, moments, schedule }));
-      });
+      return this.#inTransaction(options, (connection) =>
+        cite(connection, toQuestion(connection, planMoments(connection, at, series, options), options)),
+      );
     }
-    const [series, options = {}] = args as [SeriesSelection, (TickOptions & Partial<BarOptions>)?];
-    const more = method === "bars" ? { grid: readGrid(options as BarOptions) } : { source: "ticks" as const };
-    return this.#inTransaction(options, (connection) => {
-      const plans = planReads(connection, { ...options, ...more, names: series });
-      return cite(connection, askFor(connection, plans, options));
-    });
+    const [series, given = {}] = args as [SeriesSelection, (TickOptions & Partial<BarOptions>)?];
+    const options = { ...given, every: method === "bars" ? (given.every ?? "") : undefined };
+    return this.#inTransaction(options, (connection) =>
+      cite(connection, toQuestion(connection, planReads(connection, series, options), options)),
+    );
   }
 
   /** Recomputes what a line of `cite` cites, in whichever warehouse of the same service. */
@@ -253,8 +244,7 @@ export class Warehouse implements Disposable {
     this.close();
   }
 
-  #plan(connection: Connection, options: ReadPlanOptions): ReadPlan[] {
-    const plans = planReads(connection, options);
+  #warnOfMissing<Plan extends SourcedSeries>(plans: Plan[]): Plan[] {
     // A name alone gives an empty result, which says the same.
     if (plans.length > 1)
       for (const one of plans) this.#warn(describeMissingRows(one.series, one.source), "MDS_NO_ROWS");
@@ -262,13 +252,13 @@ export class Warehouse implements Disposable {
   }
 
   /** Reads blocks of the state that the plans are of, on a connection of its own: a commit between two blocks changes nothing. */
-  async *#iterate<Row>(
+  async *#iterate<Plan extends TickPlan & Partial<BarPlan>, Row extends { readonly ts: Micros }>(
     options: KnownAtOptions,
-    plan: (connection: Connection) => ReadPlan[],
-    readBlock: (connection: Connection, plan: ReadPlan) => IteratedRows<Row>,
+    plan: (connection: Connection) => Plan[],
+    read: (connection: Connection, plan: Plan) => Iterable<Row>,
   ): AsyncGenerator<Row, void, undefined> {
     const { plans, token } = this.#inTransaction(options, (connection) => ({
-      plans: plan(connection),
+      plans: this.#warnOfMissing(plan(connection)),
       token: citeState(connection),
     }));
     const reader = openReader(this.path);
@@ -276,7 +266,7 @@ export class Warehouse implements Disposable {
       showKnownAt(reader, resolveKnownAt(reader, token));
       for (const one of plans) {
         for (let rest = one.range; rest.from < rest.to; ) {
-          const block = reader.database.transaction(() => readBlock(reader, { ...one, range: rest }))();
+          const block = reader.database.transaction(() => readBlock(reader, { ...one, range: rest }, read))();
           yield* block.rows;
           rest = { from: block.next, to: rest.to };
           // Other work of the process takes its turn.
@@ -322,10 +312,6 @@ export class Warehouse implements Disposable {
   }
 }
 
-function readGrid({ every, tz }: BarOptions): BarGrid {
-  return createBarGrid(every, findTimeZone(tz));
-}
-
 function toPlainInteger(value: unknown): unknown {
   return typeof value === "bigint" && Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }
@@ -355,30 +341,17 @@ function toBarArrays({ index_type, index_id, name }: SeriesInfo, rows: readonly 
 const ROWS_PER_BLOCK = 4_096;
 
 /** The first rows of a range, and where the rest of it begins. */
-interface IteratedRows<Row> {
-  readonly rows: readonly Row[];
-  readonly next: Micros;
-}
-
-function readTickBlock(
+function readBlock<Plan extends TickPlan & Partial<BarPlan>, Row extends { readonly ts: Micros }>(
   connection: Connection,
-  { series, range }: ReadPlan,
-  zone: TimeZone,
-): IteratedRows<TickRow> {
-  const rows: TickRow[] = [];
-  for (const row of readTickRows(connection, series, range, zone))
-    if (rows.push(row) === ROWS_PER_BLOCK) return { rows, next: row.ts + 1 };
-  return { rows, next: range.to };
-}
-
-function readBarBlock(
-  connection: Connection,
-  plan: ReadPlan,
-  grid: BarGrid,
-  running: boolean | undefined,
-): IteratedRows<BarRow> {
-  const { from, to } = plan.range;
-  const next = Math.min(to, grid.startOf(grid.startOf(from) + ROWS_PER_BLOCK * grid.length));
-  const block = { ...plan, range: { from, to: next } };
-  return { rows: [...readBars(connection, block, grid, running)], next };
+  plan: Plan,
+  read: (connection: Connection, plan: Plan) => Iterable<Row>,
+): { readonly rows: readonly Row[]; readonly next: Micros } {
+  const { grid, range } = plan;
+  const to = grid
+    ? Math.min(range.to, grid.startOf(grid.startOf(range.from) + ROWS_PER_BLOCK * grid.length))
+    : range.to;
+  const rows: Row[] = [];
+  for (const row of read(connection, { ...plan, range: { from: range.from, to } }))
+    if (rows.push(row) === ROWS_PER_BLOCK && !grid) return { rows, next: row.ts + 1 };
+  return { rows, next: to };
 }

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseBarsQuery } from "../../src/dashboard/query-params.ts";
 import { openWarehouse } from "../../src/library/open-warehouse.ts";
+import { readChartBars } from "../../src/library/reading/chart-bars.ts";
 import { type ChartBarsResult, MAX_BARS } from "../../src/model/answers/chart-bars.ts";
 import type { SeriesMatch } from "../../src/model/answers/heatmap.ts";
 import type { SearchMatch } from "../../src/model/answers/page-address.ts";
 import { type BarWidth, formatTimestamp, MICROS_PER_SECOND, startOfDay } from "../../src/model/time.ts";
-import { readChartBars } from "../../src/warehouse/read/chart-bars.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { DAILY_BARS, fillBars, fillDailyBars, gapRanges, LOST } from "../support/dashboard/bars-warehouse.ts";
 import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
@@ -78,7 +78,7 @@ describe("/api/bars", () => {
       to: to / MICROS_PER_SECOND,
     });
     expect(spans).toMatchObject([
-      { state: "none", reason: "not asked for", to: (lastHour - 3 * DAY) / MICROS_PER_SECOND },
+      { state: "none", reason: "not selected", to: (lastHour - 3 * DAY) / MICROS_PER_SECOND },
       { state: "lost", reason: "aged out", ...seconds(gapRanges.lost) },
       { state: "open", reason: "pending", ...seconds(gapRanges.open) },
       { state: "empty", reason: "the service has none", ...seconds(gapRanges.empty) },
@@ -269,7 +269,7 @@ describe("a ticker, a contract or market caps", () => {
     expect(result).toMatchObject({ name, first: SNAPSHOTS_FROM / MICROS_PER_SECOND });
     expect(result.last_price).toBe(result.bars.at(-1)?.[4]);
     expect(result.spans).toMatchObject([
-      { state: "none", reason: "not followed", to: SNAPSHOTS_FROM / MICROS_PER_SECOND },
+      { state: "none", reason: "not selected", to: SNAPSHOTS_FROM / MICROS_PER_SECOND },
       { state: "lost", reason: "not observed", from: (SNAPSHOTS_FROM + 5 * MINUTE) / MICROS_PER_SECOND },
     ]);
     expect(result.spans).toHaveLength(2);

@@ -123,11 +123,6 @@ describe("rows", () => {
     expect(warehouse.bars("BTC", { every })).toMatchObject(expected);
   });
 
-  it("of bars take the exact digits of the first highest tick", () => {
-    const [first] = warehouse.bars("BTC", { every: "10m", from: start, to: start + 10 * MINUTE });
-    expect(first).toMatchObject({ high_exact: "123456789.123456789012", low_exact: "0.00000001234" });
-  });
-
   it("come as columns with the same numbers", () => {
     const rows = warehouse.ticks("BTC");
     const [columns] = warehouse.ticks("BTC", { as: "columns", columns: ["price", "volume"] });

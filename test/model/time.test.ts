@@ -17,6 +17,8 @@ describe("parseTimestamp", () => {
     ["2026-03-01T12:00:00.123456Z", 1772366400123456],
     ["2026-03-01t12:00:00z", 1772366400000000],
     ["2026-03-01T12:00:00+00:00", 1772366400000000],
+    ["2026-03-01T12:00:00+0000", 1772366400000000],
+    ["2026-03-01T12:00:00+00", 1772366400000000],
     ["2026-03-01T12:00:00.5-00:00", 1772366400500000],
     ["1970-01-01T00:00:00Z", 0],
     ["1969-12-31T23:59:59.999999Z", -1],
@@ -38,6 +40,8 @@ describe("parseTimestamp", () => {
     // Characters next to the digits in ASCII.
     ...["2026-03-0:T12:00:00Z", "2026-03-01T12:00:00X", "2016-12-31T23:58:60Z", "2026-03-01T12:60:00Z"],
     ...["2026-03-01T12:00:61Z", "2026-03-01T12:00:00.Z", "2026-03-01T12:00:00Z ", "2026-03-01 12:00:00Z"],
+    // Zones that are none, or not UTC.
+    ...["+01:00", "+00:0", "x+00:00", "+00:00x", "+000"].map((zone) => `2026-03-01T00:00:00${zone}`),
     "",
   ])("rejects %j", (text) => {
     expect(parseTimestamp(text)).toBeUndefined();
@@ -86,12 +90,5 @@ describe("a timestamp of the service", () => {
     const texts = ["1772323200", `${1e12}0`, `x${1e12}`, ` ${1e12}`, `0${1e12}`, `${1e12}.5`, "", "today"];
     for (const value of [...texts, 4e12, 1e12 - 1, 1_772_323_200, null, true, [1.7e12], Number.NaN])
       expect(parseServiceTimestamp(value)).toBeUndefined();
-  });
-
-  it("has the zone UTC, however it is written", () => {
-    for (const zone of ["Z", "z", "+00:00", "-00:00", "+0000", "+00"])
-      expect(parseTimestamp(`2026-03-01T00:00:00${zone}`), zone).toBe(Date.UTC(2026, 2, 1) * 1000);
-    for (const zone of ["+01:00", "+00:0", "x+00:00", "+00:00x", "", "+000"])
-      expect(parseTimestamp(`2026-03-01T00:00:00${zone}`), zone).toBeUndefined();
   });
 });

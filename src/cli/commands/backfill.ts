@@ -1,14 +1,27 @@
+import { existsSync, readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
 import type { Command } from "commander";
-import { exitCode, Failure, usageFailure } from "../../model/failure.ts";
+import {
+  type BackfillLine,
+  CONTROL_PATH,
+  type ControlAddress,
+  controlFileOf,
+} from "../../daemon/control-server.ts";
+import { deserialiseFailure, errorCode, exitCode, Failure, usageFailure } from "../../model/failure.ts";
 import { describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
+import { type BackfillFilter, type BackfillReport, backfill } from "../../sync/history/backfill.ts";
 import type { NightlyResult } from "../../sync/history/nightly-check.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { printReport, problemsPart, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
 import { formatDuration, formatNumber, pluralize, wrapText } from "../output/text.ts";
-import { type CommandContext, type CommonFlags, incompleteFailure } from "../support/context.ts";
-import { backfillThroughDaemon } from "../support/daemon-backfill.ts";
+import {
+  type CommandContext,
+  type CommonFlags,
+  incompleteFailure,
+  unfinishedFailure,
+} from "../support/context.ts";
 import { ADOPT_OPTION, addSettingsFlags, loadWithLog, logLevelOption } from "../support/flags.ts";
 import {
   addSelectionFlags,
@@ -143,15 +156,75 @@ export function addBackfillCommand(program: Command, context: CommandContext): v
           return backfill(syncContext, filter).finally(endProgress);
         });
       const fillThere = () =>
-        backfillThroughDaemon({
-          warehousePath: loaded.settings.warehouse.path,
-          request: filter,
-          stopping: context.stopping,
-          onProgress: (counts) => flags.progress && log.info(counts, "backfill in progress"),
-        });
+        backfillThroughDaemon(
+          controlFileOf(loaded.settings.warehouse.path),
+          filter,
+          context.stopping,
+          (counts) => flags.progress && log.info(counts, "backfill in progress"),
+        );
       const report = (flags.now ? await fillThere() : undefined) ?? (await fillHere().catch(suggestNow));
       const failure = findFailure(report);
       if (!flags.quiet || failure) context.stdout.write(printReport(describeReport(report), flags.json));
       if (failure) throw failure;
     });
+}
+
+/**
+ * Asks the running daemon of the warehouse to fill the gaps now. Returns undefined if none runs. When the operator stops the
+ * command, the daemon stops this work too.
+ */
+async function backfillThroughDaemon(
+  controlFile: string,
+  request: BackfillFilter,
+  stopping: AbortSignal,
+  onProgress: (counts: { readonly rows: number; readonly percent: number }) => void,
+): Promise<BackfillReport | undefined> {
+  const address = readControlAddress(controlFile);
+  const response = address && (await send(address, request, stopping));
+  // A killed daemon leaves its file, and another program may have its port.
+  if (!response?.body || response.status !== 200) return void (await response?.body?.cancel());
+  try {
+    for await (const text of createInterface({ input: Readable.fromWeb(response.body) })) {
+      const line = JSON.parse(text) as BackfillLine;
+      if ("report" in line) return line.report;
+      if ("failure" in line) throw deserialiseFailure(line.failure);
+      onProgress(line.progress);
+    }
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+  }
+  throw unfinishedFailure(stopping.reason, "the daemon ended");
+}
+
+function readControlAddress(file: string): ControlAddress | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as ControlAddress;
+  } catch (error) {
+    const code = errorCode(error);
+    if (code !== "EACCES") return undefined;
+    throw new Failure(`cannot read ${file}, which has the address of the daemon (${code})`, {
+      code: "not_readable",
+      remedy: "run this command as the daemon's user",
+    });
+  }
+}
+
+/** Returns undefined if nothing listens there. */
+async function send(
+  { port, token }: ControlAddress,
+  request: BackfillFilter,
+  stopping: AbortSignal,
+): Promise<Response | undefined> {
+  try {
+    return await fetch(`http://127.0.0.1:${port}${CONTROL_PATH}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify(request),
+      signal: stopping,
+    });
+  } catch (error) {
+    if (error instanceof Error && errorCode(error.cause) === "ECONNREFUSED") return undefined;
+    throw unfinishedFailure(stopping.reason, "the daemon ended");
+  }
 }

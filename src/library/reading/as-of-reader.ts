@@ -15,17 +15,16 @@ import type { AsOfRow, AsOfValue } from "../rows.ts";
 import { lengthFailure } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
 import { readTime } from "./read-plan.ts";
-import { type KeyedSeries, resolveSeries, type SourcedSeries } from "./series-names.ts";
+import { type KeyedSeries, type MomentPlan, resolveSeries, type SourcedSeries } from "./series-names.ts";
 import { newestPrices } from "./tick-reader.ts";
 import { findTimeZone, type TimeZone } from "./time-zone.ts";
 
-/** What a series was worth at a moment. Call it in a read transaction. */
-export function readAsOf(
-  connection: Connection,
-  sourced: SourcedSeries,
-  at: Micros,
-  zone: TimeZone,
-): AsOfRow {
+/** What a series was worth at each moment. Call it in a read transaction. */
+export function readAsOf(connection: Connection, plan: MomentPlan): AsOfRow[] {
+  return plan.moments.map((at) => readAsOfRow(connection, plan, at, plan.zone));
+}
+
+function readAsOfRow(connection: Connection, sourced: SourcedSeries, at: Micros, zone: TimeZone): AsOfRow {
   const { series, source } = sourced;
   const { key, index_type, index_id, name } = series;
   const find = source === "ticks" ? findTick : findDailyClose;
@@ -46,18 +45,19 @@ export function readAsOf(
   };
 }
 
-function findTick(connection: Connection, series: KeyedSeries, at: Micros) {
+/** The newest tick with a price at or before a moment. */
+export function findTick(connection: Connection, series: KeyedSeries, at: Micros) {
   const { price } = tickColumns(series);
   const before = ofSeries(series.stream, `ts <= ? AND ${price} IS NOT NULL`, "DESC");
   const sql = `SELECT ts, ${price}, volume, details ${before} LIMIT 1`;
   return findPrice(connection, sql, [series.key, at], series.figure);
 }
 
-/** A close counts from the end of its day on. */
 const closeSql = `SELECT ts + ${MICROS_PER_DAY}, close, volume, details FROM daily_bar_rows
   WHERE series = ? AND ts < ? AND close IS NOT NULL ORDER BY ts DESC LIMIT 1`;
 
-const findDailyClose = (connection: Connection, { key }: KeyedSeries, at: Micros) =>
+/** A close counts from the end of its day on. */
+export const findDailyClose = (connection: Connection, { key }: KeyedSeries, at: Micros) =>
   findPrice(connection, closeSql, [key, startOfDay(at)], "close");
 
 type Priced = NonNullable<ReturnType<typeof findPrice>>;

@@ -15,7 +15,7 @@ import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.
 import type { BarRow } from "../rows.ts";
 import { alignToBars, type BarGrid, isAlignedTo } from "./bar-grid.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
-import { hasKeptBars, type KeyedSeries, type ReadPlan } from "./series-names.ts";
+import { type BarPlan, hasKeptBars, type KeyedSeries } from "./series-names.ts";
 import { readPriceBlocks } from "./tick-reader.ts";
 
 const HOUR = barWidths["1h"];
@@ -24,34 +24,29 @@ const HOUR = barWidths["1h"];
  * Reads the bars of one series that begin in the range, in order of time; `running`: also the one that is not over yet. Call it in
  * a read transaction.
  */
-export function* readBars(
-  connection: Connection,
-  plan: ReadPlan,
-  grid: BarGrid,
-  running = false,
-): Generator<BarRow> {
-  const { series } = plan;
+export function* readBars(connection: Connection, plan: BarPlan, running = false): Generator<BarRow> {
+  const { series, grid } = plan;
   const range = alignToBars(grid, plan.range);
-  if (!canBuild(plan, grid))
+  if (!canBuild(plan))
     throw usageFailure(
       `${series.name} has daily bars only, whose days are those of UTC`,
       "ask for bars of 1d, or a multiple of it, in UTC",
     );
   if (series.key === null || range.from >= range.to) return;
   const aligned = { ...plan, range };
-  const toRow = rowMaker(connection, aligned, grid);
+  const toRow = rowMaker(connection, aligned);
   const present = readPresentTs(connection);
-  for (const bar of buildBars(connection, aligned, series.key, grid))
+  for (const bar of buildBars(connection, aligned, series.key))
     if (running || bar.end <= present) yield toRow(bar);
 }
 
 /** Whether bars of this grid can be built: daily bars make up days and multiples of them only. */
-export function canBuild({ range, source }: ReadPlan, grid: BarGrid): boolean {
+export function canBuild({ range, source, grid }: Pick<BarPlan, "range" | "source" | "grid">): boolean {
   return source === "ticks" || isAlignedTo(grid, MICROS_PER_DAY, alignToBars(grid, range));
 }
 
 /** Whether the bars are computed from ticks: others consist of kept hours, or of the service's days. */
-function readsTicks({ series, range, source }: ReadPlan, grid: BarGrid): boolean {
+function readsTicks({ series, range, source, grid }: BarPlan): boolean {
   return source === "ticks" && !(hasKeptBars(series) && isAlignedTo(grid, HOUR, range));
 }
 
@@ -100,10 +95,10 @@ class BarBuilder {
   }
 }
 
-function* buildBars(connection: Connection, plan: ReadPlan, key: number, grid: BarGrid): Generator<BuiltBar> {
-  const { series, range, source } = plan;
+function* buildBars(connection: Connection, plan: BarPlan, key: number): Generator<BuiltBar> {
+  const { series, range, source, grid } = plan;
   const builder = new BarBuilder(grid);
-  if (readsTicks(plan, grid)) yield* addTicks(builder, connection, series, range);
+  if (readsTicks(plan)) yield* addTicks(builder, connection, series, range);
   else {
     const read = source === "ohlcv" ? readDailyBars : readHours;
     for (const [ts, part] of read(connection, key, range)) {
@@ -184,8 +179,7 @@ function* readDailyBars(connection: Connection, key: number, { from, to }: TimeR
 /** Adds labels and coverage. Call the result with ascending bars. */
 function rowMaker(
   connection: Connection,
-  { series, source, stream, range }: ReadPlan,
-  grid: BarGrid,
+  { series, source, stream, range, grid }: BarPlan,
 ): (bar: BuiltBar) => BarRow {
   const { index_type, index_id, name } = series;
   const covered = new CoveredRanges(connection, stream, series, range);

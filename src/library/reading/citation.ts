@@ -12,10 +12,12 @@ import { readBars } from "./bar-reader.ts";
 import { findMissing } from "./completeness.ts";
 import { readMoments } from "./read-plan.ts";
 import {
+  type BarPlan,
   type KeyedSeries,
-  type ReadPlan,
+  type MomentPlan,
   resolveSeries,
   type SourcedSeries,
+  type TickPlan,
   withSource,
 } from "./series-names.ts";
 import { readTickRows } from "./tick-reader.ts";
@@ -73,19 +75,33 @@ export function markStep(rows: number): number {
   return step;
 }
 
-/** The question that plans answer. What is not over yet is left out: the answer would change. */
-export function askFor(
+/** What a question does not take from the plans. */
+export interface AskOptions extends Pick<Question, "of" | "every" | "tz"> {
+  readonly running?: boolean;
+  readonly requireComplete?: boolean;
+}
+
+/** The question that plans answer. */
+export function toQuestion(
   connection: Connection,
-  plans: readonly ReadPlan[],
-  asked: Pick<Question, "of" | "every" | "tz"> & {
-    readonly running?: boolean;
-    readonly requireComplete?: boolean;
-  },
+  plans: readonly (TickPlan | MomentPlan)[],
+  asked: AskOptions,
+): Question {
+  const ofMoments = plans.filter((plan) => "moments" in plan);
+  if (ofMoments[0]) return askMoments(connection, ofMoments, ofMoments[0], asked);
+  return askRange(connection, plans as readonly TickPlan[], asked);
+}
+
+/** What is not over yet is left out: the answer would change. */
+function askRange(
+  connection: Connection,
+  plans: readonly (TickPlan & Partial<BarPlan>)[],
+  asked: AskOptions,
 ): Question {
   const { of, every, tz, running, requireComplete } = asked;
   if (running) throw usageFailure("a bar in progress cannot be cited", "leave out --running");
   const present = readPresentTs(connection);
-  const grid = every === undefined ? undefined : createBarGrid(every, findTimeZone(tz));
+  const grid = plans[0]?.grid;
   const froms = new Set(plans.map(({ range }) => range.from));
   if (requireComplete && froms.size > 1)
     throw usageFailure("the series begin at several times", "give the start of what is cited with --from");
@@ -98,16 +114,12 @@ export function askFor(
   };
 }
 
-/** The question that `asOf` answers. */
-export function askAsOf(
+function askMoments(
   connection: Connection,
   all: readonly SourcedSeries[],
-  asked: Pick<Question, "of" | "tz"> & {
-    readonly moments: readonly Micros[];
-    readonly schedule?: string | undefined;
-  },
+  { moments, schedule }: MomentPlan,
+  { of, tz }: AskOptions,
 ): Question {
-  const { of, tz, moments, schedule } = asked;
   const question = { ...questionOf(connection, all), kind: "asof" as const, of };
   const [from, last] = [moments[0], moments.at(-1)];
   if (schedule !== undefined && from !== undefined && last !== undefined)
@@ -147,8 +159,11 @@ export function* readCitedRows(connection: Connection, question: Question): Gene
   const { kind, every, tz, from = 0, to = 0, at } = question;
   const zone = findTimeZone(tz);
   const grid = createBarGrid(every ?? "1d", zone);
+  const asked = typeof at === "string" ? { at, from, to } : (at ?? []);
+  const moments = kind === "asof" ? readMoments(asked, readPresentTs(connection), zone) : [];
   for (const sourced of resolveAsked(connection, question)) {
     const { series } = sourced;
+    const plan = { ...sourced, range: { from, to }, grid, zone, moments };
     const cited = (
       ts: Micros,
       range: TimeRange,
@@ -159,25 +174,21 @@ export function* readCitedRows(connection: Connection, question: Question): Gene
       return { ...sourced, ts, ...range, text, isComplete: isComplete === 1 };
     };
     if (kind === "ticks")
-      for (const row of readTickRows(connection, series, { from, to }, utcZone)) {
+      for (const row of readTickRows(connection, { ...plan, zone: utcZone })) {
         const values = [row.price_exact, row.volume_exact, row.tick_volume_exact];
         yield cited(row.ts, { from: row.ts, to: row.ts + 1 }, row.is_settled, values);
       }
     else if (kind === "bars")
-      for (const row of readBars(connection, { ...sourced, range: { from, to } }, grid)) {
+      for (const row of readBars(connection, plan)) {
         const prices = [row.open_exact, row.high_exact, row.low_exact, row.close_exact];
         const values = [...prices, row.volume_24h_exact, row.n_ticks];
         yield cited(row.ts, { from: row.ts, to: grid.endOf(row.ts) }, row.is_complete, values);
       }
-    else {
-      const asked = typeof at === "string" ? { at, from, to } : (at as readonly Micros[]);
-      const moments = readMoments(asked, readPresentTs(connection), zone);
-      for (const moment of moments) {
-        const row = readAsOf(connection, sourced, moment, zone);
+    else
+      for (const row of readAsOf(connection, plan)) {
         const range = { from: row.ts ?? row.at_ts, to: row.at_ts + 1 };
         yield cited(row.at_ts, range, row.is_complete, [row.ts, row.price_exact, row.volume_exact]);
       }
-    }
   }
 }
 

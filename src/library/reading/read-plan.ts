@@ -15,25 +15,26 @@ import { findKnownAt, readMachineTs, readToken } from "../../warehouse/tables/kn
 import { IncompleteFailure } from "../incomplete-failure.ts";
 import type { QueryValues, Schedule, SeriesSelection, TimeInput } from "../read-options.ts";
 import type { BarSource, SeriesInfo } from "../rows.ts";
-import { alignToBars, type BarGrid } from "./bar-grid.ts";
+import { alignToBars, type BarGrid, createBarGrid } from "./bar-grid.ts";
 import { canBuild } from "./bar-reader.ts";
 import { findMissing, findSettledEnd } from "./completeness.ts";
 import {
-  type ReadPlan,
+  type BarPlan,
+  type MomentPlan,
   resolveSources,
   type SeriesOptions,
   type SourcedSeries,
+  type TickPlan,
   withSource,
 } from "./series-names.ts";
 import { findTimeZone, type TimeZone, utcZone } from "./time-zone.ts";
 
-/** Which part of which series to read. */
-export interface ReadPlanOptions extends SeriesOptions {
-  readonly names: SeriesSelection;
+/** Which part of the series to read. */
+export interface RangeOptions extends SeriesOptions {
   readonly from?: TimeInput | undefined;
   readonly to?: TimeInput | undefined;
-  /** For bars. */
-  readonly grid?: BarGrid | undefined;
+  /** Bars of this length are read instead of ticks. */
+  readonly every?: string | undefined;
   /** Default: ticks if the series has any, else daily bars. */
   readonly source?: BarSource | undefined;
   readonly requireComplete?: boolean | undefined;
@@ -45,9 +46,16 @@ export interface ReadPlanOptions extends SeriesOptions {
  * Resolves names and bounds. Without `from` it begins with the first row, without `to` it ends with the last. If everything
  * must be complete, it begins and ends with the proven part instead, and a Failure lists what is missing between.
  */
-export function planReads(connection: Connection, options: ReadPlanOptions): ReadPlan[] {
+export function planReads(
+  connection: Connection,
+  names: SeriesSelection,
+  options: RangeOptions & { readonly every: string },
+): (TickPlan & BarPlan)[];
+export function planReads(connection: Connection, names: SeriesSelection, options: RangeOptions): TickPlan[];
+export function planReads(connection: Connection, names: SeriesSelection, options: RangeOptions): TickPlan[] {
   const now = readPresentTs(connection);
   const zone = findTimeZone(options.tz);
+  const grid = options.every === undefined ? undefined : createBarGrid(options.every, zone);
   const from = options.from === undefined ? undefined : readTime(options.from, now, zone);
   const to = options.to === undefined ? undefined : readTime(options.to, now, zone);
   if (options.requireComplete && to === undefined && connection.knownAt)
@@ -56,21 +64,35 @@ export function planReads(connection: Connection, options: ReadPlanOptions): Rea
       "give it with --to",
     );
   if (from !== undefined && to !== undefined && from >= to) throw emptyRange();
-  const all = resolveSources(connection, options.names, options);
-  const given = { from, to, grid: options.grid };
-  const plans = options.requireComplete
+  const source = grid ? options.source : "ticks";
+  const all = resolveSources(connection, names, { ...options, source });
+  const given = { from, to, grid };
+  const ranges = options.requireComplete
     ? planComplete(connection, all, given)
-    : all.map((one) => ({ ...one, range: planRange(connection, one, given, now) }));
-  return withoutDailyBars(plans, options);
+    : all.map((one) => planRange(connection, one, given, now));
+  const plans = all.map((one, at) => ({ ...one, range: ranges[at] as TimeRange, zone }));
+  if (!grid) return plans;
+  const ofBars = plans.map((plan) => ({ ...plan, grid }));
+  return source === undefined && !options.requireComplete ? withoutDailyBars(ofBars) : ofBars;
+}
+
+/** Resolves names and the moments that are asked for: one, a list, or one a day. */
+export function planMoments(
+  connection: Connection,
+  at: MomentsInput,
+  names: SeriesSelection,
+  options: Pick<RangeOptions, keyof SeriesOptions | "source" | "tz">,
+): MomentPlan[] {
+  const zone = findTimeZone(options.tz);
+  const moments = readMoments(at, readPresentTs(connection), zone);
+  const schedule = isSchedule(at) ? at.at : undefined;
+  return resolveSources(connection, names, options).map((one) => ({ ...one, zone, moments, schedule }));
 }
 
 /** Beside others that have bars of this length, a series of daily bars only has none; alone it is an error. */
-function withoutDailyBars(plans: ReadPlan[], options: ReadPlanOptions): ReadPlan[] {
-  const { grid, source, requireComplete } = options;
-  if (!grid || source !== undefined || requireComplete) return plans;
-  const isReadable = (plan: ReadPlan) => canBuild(plan, grid);
-  if (!plans.some(isReadable)) return plans;
-  return plans.map((plan) => (isReadable(plan) ? plan : { ...plan, ...withSource(plan.series, "ticks") }));
+function withoutDailyBars<Plan extends BarPlan>(plans: Plan[]): Plan[] {
+  if (!plans.some(canBuild)) return plans;
+  return plans.map((plan) => (canBuild(plan) ? plan : { ...plan, ...withSource(plan.series, "ticks") }));
 }
 
 interface GivenRange {
@@ -90,7 +112,7 @@ function planComplete(
   connection: Connection,
   all: readonly SourcedSeries[],
   { from, to, grid }: GivenRange,
-): ReadPlan[] {
+): TimeRange[] {
   const end = to ?? findSettledEnd(connection, all, from ?? 0);
   const plans = all.map((one) => {
     const start = from ?? readLedgerStart(connection, one);
@@ -104,13 +126,13 @@ function planComplete(
   const gaps = [...byRange.values()].flatMap((members) =>
     members[0] ? findMissing(connection, members, members[0].range) : [],
   );
-  if (gaps.length === 0) return plans;
+  if (gaps.length === 0) return plans.map(({ range }) => range);
   const names = new Set(gaps.map(({ name, index_id, stream }) => name ?? index_id ?? stream));
   throw new IncompleteFailure(gaps, [...names]);
 }
 
 /** The first and the last row, by their start. */
-function readExtent(
+export function readExtent(
   connection: Connection,
   { series, stream }: SourcedSeries,
 ): [Micros | null, Micros | null] {
@@ -169,15 +191,16 @@ function emptyRange(): Failure {
   return usageFailure("the range is empty: its start is not before its end", "a range is [from, to)");
 }
 
+type MomentsInput = TimeInput | readonly TimeInput[] | Schedule;
+
+const isSchedule = (input: MomentsInput): input is Schedule =>
+  typeof input === "object" && "at" in input && "from" in input;
+
 /** The moments that a user asks for: one, a list, or one a day. */
-export function readMoments(
-  input: TimeInput | readonly TimeInput[] | Schedule,
-  now: Micros,
-  zone: TimeZone,
-): readonly Micros[] {
+export function readMoments(input: MomentsInput, now: Micros, zone: TimeZone): readonly Micros[] {
   if (typeof input !== "object" || input === null || input instanceof Date)
     return [readTime(input, now, zone)];
-  if (!("at" in input && "from" in input)) return [...input].map((each) => readTime(each, now, zone));
+  if (!isSchedule(input)) return [...input].map((each) => readTime(each, now, zone));
   const { at, from, to = "now" } = input;
   const clock = /^\d\d:\d\d(:\d\d)?$/.test(at) ? parseDateOrTimestamp(`1970-01-01 ${at}`) : undefined;
   if (clock === undefined || clock >= MICROS_PER_DAY)

@@ -1,6 +1,7 @@
 import { Failure, usageFailure } from "../../model/failure.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import type { RowStream } from "../../model/streams.ts";
+import type { Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import {
   describeChoices,
@@ -14,6 +15,8 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { sqliteDialect } from "../../warehouse/views/sqlite-dialect.ts";
 import type { SeriesSelection } from "../read-options.ts";
 import type { BarSource, ListedSeries, SeriesInfo } from "../rows.ts";
+import type { BarGrid } from "./bar-grid.ts";
+import type { TimeZone } from "./time-zone.ts";
 
 /** The stored columns of a series. */
 type StoredSeries = SeriesInfo & Pick<KeyedSeries, "key">;
@@ -40,9 +43,24 @@ export interface SourcedSeries {
   readonly stream: RowStream;
 }
 
-/** What to read of one series. */
-export interface ReadPlan extends SourcedSeries {
+/** Which ticks of one series to read. */
+export interface TickPlan extends SourcedSeries {
   readonly range: TimeRange;
+  /** Of the times in the rows. */
+  readonly zone: TimeZone;
+}
+
+/** Which bars of one series to read. */
+export interface BarPlan extends SourcedSeries {
+  readonly range: TimeRange;
+  readonly grid: BarGrid;
+}
+
+/** Which moments of one series to read. */
+export interface MomentPlan extends SourcedSeries, Pick<TickPlan, "zone"> {
+  readonly moments: readonly Micros[];
+  /** The time of day at which they are, if they are one a day. */
+  readonly schedule?: string | undefined;
 }
 
 const MAX_CHOICES = 5;
@@ -170,14 +188,18 @@ function resolveName(
   });
 }
 
+const indexSql =
+  "SELECT series AS key, index_id AS id, index_type AS indexType, name FROM series WHERE index_type = ? AND index_id = ?";
 const tickerSql = `SELECT * FROM (${snapshotNamesSql}) WHERE stream = ? AND id = ? LIMIT 1`;
 
-/** An exchange's ticker, a contract or a market cap by its ids; undefined if there is none. */
-export function readTicker(
+/** A series by its ids; `indexType` of what is no index is its stream. Undefined if there is none. */
+export function readById(
   connection: Connection,
-  { stream, id, of }: { readonly stream: string; readonly id: string; readonly of?: string | undefined },
+  { indexType, indexId, of }: Readonly<Record<"indexType" | "indexId", string>> & SeriesOptions,
 ): KeyedSeries | undefined {
-  const named = connection.findRow<KnownSeries>(tickerSql, [stream, id]);
+  const ids = [indexType, indexId];
+  const named =
+    connection.findRow<KnownSeries>(indexSql, ids) ?? connection.findRow<KnownSeries>(tickerSql, ids);
   if (!named) return undefined;
   const series = readKeyed(connection, named);
   return { ...series, figure: findFigure(series.stream, series.name, of) };

@@ -5,8 +5,7 @@ import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { formatExact, parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import type { TickArrays, TickNumber, TickRow } from "../rows.ts";
 import { CoveredRanges } from "./covered-ranges.ts";
-import type { KeyedSeries } from "./series-names.ts";
-import type { TimeZone } from "./time-zone.ts";
+import type { KeyedSeries, TickPlan } from "./series-names.ts";
 
 /** A row of the table. */
 type StoredTick = readonly [
@@ -104,7 +103,7 @@ function* readBlocks<Row extends readonly [ts: Micros, ...unknown[]]>(
 }
 
 /** How many ticks a range has. */
-export function countTicks(connection: Connection, series: KeyedSeries, { from, to }: TimeRange): number {
+export function countTicks(connection: Connection, { series, range: { from, to } }: TickPlan): number {
   return connection.value<number>(`SELECT count(*) ${ofSeries(series.stream, IN_RANGE)}`, [
     series.key,
     from,
@@ -113,15 +112,9 @@ export function countTicks(connection: Connection, series: KeyedSeries, { from, 
 }
 
 /** Reads the ticks of a series as rows. */
-export function* readTickRows(
-  connection: Connection,
-  series: KeyedSeries,
-  range: TimeRange,
-  zone: TimeZone,
-): Generator<TickRow> {
+export function* readTickRows(connection: Connection, { series, range, zone }: TickPlan): Generator<TickRow> {
   if (series.key === null) return;
-  const { index_type, index_id, name } = series;
-  const { stream, figure } = series;
+  const { index_type, index_id, name, stream, figure } = series;
   const covered = new CoveredRanges(connection, stream, series, range);
   const sql = blockSql(series, ["ts", "price", "volume", "tick_volume", "source", "details"]);
   for (const block of readBlocks<StoredTick>(connection, sql, series.key, range)) {

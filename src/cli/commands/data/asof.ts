@@ -4,13 +4,9 @@ import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import type { Schedule, TimeInput } from "../../../library/read-options.ts";
 import { readAsOf } from "../../../library/reading/as-of-reader.ts";
-import { askAsOf } from "../../../library/reading/citation.ts";
-import { readMoments } from "../../../library/reading/read-plan.ts";
-import { resolveSources } from "../../../library/reading/series-names.ts";
-import { findTimeZone } from "../../../library/reading/time-zone.ts";
+import { planMoments } from "../../../library/reading/read-plan.ts";
 import type { AsOfRow } from "../../../library/rows.ts";
 import { errorCode, usageFailure } from "../../../model/failure.ts";
-import { readPresentTs } from "../../../warehouse/coverage/targets.ts";
 import { type CommandContext, incompleteFailure } from "../../support/context.ts";
 import { asOfOutput } from "./output-columns.ts";
 import { addSeriesFlags, type SeriesFlags, writeSeries } from "./series-command.ts";
@@ -46,22 +42,19 @@ export function addAsofCommand(program: Command, context: CommandContext): void 
     if (option !== undefined) throw usageFailure(`unknown option '${option}'`, "see mds-sync asof --help");
     if (names.length === 0)
       throw usageFailure("asof needs a time and a series", "such as mds-sync asof now BTC");
-    const zone = findTimeZone(flags.tz);
     const input = isSingle ? (given[0] ?? "") : await readInput(context, flags);
-    await writeSeries(command, context, { columns: asOfOutput, figure: "price" }, (connection) => {
-      const listed = readMoments(input, readPresentTs(connection), zone);
-      const moments = flags.wide ? [...new Set(listed)].sort((a, b) => a - b) : listed;
-      const parts = resolveSources(connection, names, flags).map((sourced) => ({
-        ...sourced,
-        rows: moments.map((at) => readAsOf(connection, sourced, at, zone)),
-      }));
-      if (flags.requireComplete) assertComplete(parts.flatMap(({ rows }) => rows));
-      const { of, tz, at: schedule } = flags;
-      return {
-        parts,
-        countRows: () => parts.length * moments.length,
-        question: flags.cite ? askAsOf(connection, parts, { of, tz, moments, schedule }) : undefined,
-      };
+    await writeSeries(command, context, {
+      ...{ columns: asOfOutput, figure: "price" },
+      plan: (connection) => {
+        const plans = planMoments(connection, input, names, flags).map((plan) => {
+          const moments = flags.wide ? [...new Set(plan.moments)].sort((a, b) => a - b) : plan.moments;
+          return { ...plan, moments, rows: readAsOf(connection, { ...plan, moments }) };
+        });
+        if (flags.requireComplete) assertComplete(plans.flatMap(({ rows }) => rows));
+        return plans;
+      },
+      read: (_connection, { rows }) => rows,
+      count: (_connection, { rows }) => rows.length,
     });
   });
 }

@@ -1,9 +1,6 @@
 import type { Command } from "commander";
-import { createBarGrid } from "../../../library/reading/bar-grid.ts";
 import { readBars } from "../../../library/reading/bar-reader.ts";
-import { askFor } from "../../../library/reading/citation.ts";
 import { planReads } from "../../../library/reading/read-plan.ts";
-import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import type { CommandContext } from "../../support/context.ts";
 import { readChoice } from "../../support/flags.ts";
 import { barOutput } from "./output-columns.ts";
@@ -32,21 +29,14 @@ export function addBarsCommand(program: Command, context: CommandContext): void 
     .option("--over <series>", "the prices in that of this series: each tick over its newest price by then")
     .option("--source <source>", "ticks or ohlcv (daily bars); default: ticks, if there are any");
   addSeriesFlags(command).action((names: string[], flags: BarsFlags) => {
-    const grid = createBarGrid(flags.every, findTimeZone(flags.tz));
     const source =
       flags.source === undefined ? undefined : readChoice("--source", flags.source, ["ticks", "ohlcv"]);
-    return writeSeries(command, context, { columns: barOutput, figure: "close" }, (connection) => {
-      const plans = planReads(connection, { ...flags, names, grid, source });
-      noteMissingRows(connection, plans, context);
-      return {
-        parts: plans.map((plan) => ({
-          series: plan.series,
-          rows: readBars(connection, plan, grid, flags.running),
-        })),
-        countRows: () =>
-          plans.reduce((sum, { range }) => sum + Math.ceil((range.to - range.from) / grid.length), 0),
-        question: flags.cite ? askFor(connection, plans, flags) : undefined,
-      };
+    return writeSeries(command, context, {
+      ...{ columns: barOutput, figure: "close" },
+      plan: (connection) =>
+        noteMissingRows(connection, planReads(connection, names, { ...flags, source }), context),
+      read: (connection, plan) => readBars(connection, plan, flags.running),
+      count: (_connection, { range, grid }) => Math.ceil((range.to - range.from) / grid.length),
     });
   });
 }

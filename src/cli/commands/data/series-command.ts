@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { IncompleteFailure } from "../../../library/incomplete-failure.ts";
-import { cite, type Question } from "../../../library/reading/citation.ts";
+import { createBarGrid } from "../../../library/reading/bar-grid.ts";
+import { type AskOptions, cite, toQuestion } from "../../../library/reading/citation.ts";
 import { describeMissingRows } from "../../../library/reading/read-plan.ts";
-import type { ReadPlan } from "../../../library/reading/series-names.ts";
-import type { SeriesInfo } from "../../../library/rows.ts";
+import type { MomentPlan, TickPlan } from "../../../library/reading/series-names.ts";
+import { findTimeZone } from "../../../library/reading/time-zone.ts";
 import { formatDay } from "../../../model/time.ts";
 import { inSnapshot } from "../../../warehouse/read/export-relations.ts";
 import { openReader, toReaderFailure } from "../../../warehouse/reader.ts";
@@ -42,32 +43,29 @@ export function addSeriesFlags(command: Command): Command {
   return addSettingsFlags(addOutputFlags(command), "warehouse");
 }
 
-/** What a command can write of each row. */
-interface SeriesTable<Row> {
+/** What a command writes of each series. */
+interface SeriesTable<Row, Plan> {
   readonly columns: readonly OutputColumn<Row>[];
   /** The column that `--wide` shows. */
   readonly figure: string;
-}
-
-/** What a command writes. */
-interface SeriesAnswer<Row> {
-  /** The rows of each series, in order of time. They are read one after the other, when they are written. */
-  readonly parts: readonly { readonly series: SeriesInfo; readonly rows: Iterable<Row> }[];
+  readonly plan: (connection: Connection) => readonly Plan[];
+  /** The rows of a series, in order of time. They are read one after the other, when they are written. */
+  readonly read: (connection: Connection, plan: Plan) => Iterable<Row>;
   /** How many rows there will be, for the progress bar. */
-  readonly countRows: () => number;
-  /** What `--cite` cites. */
-  readonly question: Question | undefined;
+  readonly count: (connection: Connection, plan: Plan) => number;
 }
 
 /** Writes the rows of several series in one state of the warehouse: one after the other, or with `--wide` side by side. */
-export async function writeSeries<Row extends TimedRow>(
+export async function writeSeries<Row extends TimedRow, Plan extends TickPlan | MomentPlan>(
   command: Command,
   context: CommandContext,
-  { columns, figure }: SeriesTable<Row>,
-  work: (connection: Connection) => SeriesAnswer<Row>,
+  { columns, figure, plan, read, count }: SeriesTable<Row, Plan>,
 ): Promise<void> {
-  const flags = command.opts<SeriesFlags>();
+  const flags = command.opts<SeriesFlags & AskOptions>();
+  // What is wrong with the flags is said before a warehouse is needed.
   readDataFormat(flags);
+  const zone = findTimeZone(flags.tz);
+  if (flags.every !== undefined) createBarGrid(flags.every, zone);
   const chosen = selectColumns(columns, flags.columns ?? (flags.wide ? figure : undefined));
   const { path } = loadSettingsAndWarn(command, context).settings.warehouse;
   const connection = openReader(path);
@@ -75,11 +73,14 @@ export async function writeSeries<Row extends TimedRow>(
     await inSnapshot(connection, async () => {
       const { knownAt, tz } = flags;
       showState(connection, { knownAt, tz }, context);
-      const { parts, countRows, question } = work(connection);
+      const plans = plan(connection);
+      const question = flags.cite ? toQuestion(connection, plans, flags) : undefined;
+      const parts = plans.map((one) => read(connection, one));
+      const countRows = () => plans.reduce((sum, one) => sum + count(connection, one), 0);
       if (flags.wide) {
         const hasCompleteness = columns.some(({ name }) => name === "is_complete");
-        const series = parts.map((part) => part.series);
-        const merged = mergeByTime(parts.map(({ rows }) => rows[Symbol.iterator]()));
+        const series = plans.map((one) => one.series);
+        const merged = mergeByTime(parts.map((rows) => rows[Symbol.iterator]()));
         await writeData(context, flags, wideColumns(series, chosen, hasCompleteness), merged, countRows);
       } else await writeData(context, flags, chosen, inTurn(parts), countRows);
       if (question) context.stderr.write(`mds-sync: cite: ${cite(connection, question)}\n`);
@@ -92,8 +93,8 @@ export async function writeSeries<Row extends TimedRow>(
   }
 }
 
-function* inTurn<Row>(parts: SeriesAnswer<Row>["parts"]): Generator<Row> {
-  for (const { rows } of parts) yield* rows;
+function* inTurn<Row>(parts: readonly Iterable<Row>[]): Generator<Row> {
+  for (const rows of parts) yield* rows;
 }
 
 /** One line per missing range; the failure itself is reported last. */
@@ -105,11 +106,11 @@ function listMissing({ gaps }: IncompleteFailure, { stderr }: CommandContext): v
 }
 
 /** Notes which series have nothing to read, and where daily bars reach further back than the ticks. */
-export function noteMissingRows(
+export function noteMissingRows<Plan extends TickPlan>(
   connection: Connection,
-  plans: readonly ReadPlan[],
+  plans: readonly Plan[],
   { stderr }: CommandContext,
-): void {
+): readonly Plan[] {
   for (const { series, source, range } of plans) {
     const note =
       describeMissingRows(series, source) ??
@@ -118,6 +119,7 @@ export function noteMissingRows(
         : undefined);
     if (note !== undefined) stderr.write(`mds-sync: note: ${note}\n`);
   }
+  return plans;
 }
 
 const firstTickSql = "SELECT ts FROM index_tick_rows WHERE series = ? ORDER BY ts LIMIT 1";
@@ -125,7 +127,7 @@ const firstDaySql = "SELECT ts FROM daily_bar_rows WHERE series = ? ORDER BY ts 
 
 function describeOlderDays(
   connection: Connection,
-  { key, name }: ReadPlan["series"],
+  { key, name }: TickPlan["series"],
   from: number,
 ): string | undefined {
   const firstTick = connection.findValue<number>(firstTickSql, [key]) ?? Number.POSITIVE_INFINITY;
