@@ -1,8 +1,8 @@
 import type { ContractFilter } from "../../api-server/source.ts";
 import { type DerivativeType, derivativeTypes } from "../../model/streams.ts";
+import type { MarketModel } from "../world.ts";
 import { DAY_MS, formatUtc } from "./format.ts";
 import type { IndexSeries } from "./indexes.ts";
-import type { MarketModel } from "./market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
 
 /** A contract, with the inputs of its price. */
