@@ -8,15 +8,9 @@ import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { parseReplayOptions, Replay } from "./live/replay.ts";
 import { TickPublisher } from "./live/tick-publisher.ts";
 import { findHistorySeries } from "./records/history.ts";
-import { findMarkets, readEntities } from "./records/lookups.ts";
+import { lookupReaders } from "./records/lookups.ts";
 import { findWindowStart } from "./records/page-coverage.ts";
-import {
-  findListing,
-  readContracts,
-  readDerivativeTickers,
-  readExchangeTickers,
-  readMarketCaps,
-} from "./records/snapshots.ts";
+import { snapshotReaders } from "./records/snapshots.ts";
 import type { ServedWarehouse } from "./served-warehouse.ts";
 
 interface WarehouseSourceOptions {
@@ -67,13 +61,8 @@ export function createWarehouseSource(options: WarehouseSourceOptions): Source {
 export function readState(connection: Connection, now: Micros): SourceState {
   return {
     now,
-    entities: (kind, filter) => readEntities(connection, kind, filter),
-    findMarkets: (name) => findMarkets(connection, name),
     findSeries: (stream, filter) => findHistorySeries(connection, stream, filter, now),
-    findListing: (tickerId) => findListing(connection, tickerId),
-    exchangeTickers: (request) => readExchangeTickers(connection, now, request),
-    marketCaps: (assetId, withChanges) => readMarketCaps(connection, now, assetId, withChanges),
-    contracts: (type, include, filter) => readContracts(connection, now, type, include, filter),
-    derivativeTickers: (type, filter) => readDerivativeTickers(connection, now, type, filter),
+    ...lookupReaders(connection),
+    ...snapshotReaders(connection, now),
   };
 }

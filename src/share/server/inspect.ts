@@ -6,9 +6,8 @@ import {
   readSchemaVersion,
   SCHEMA_VERSION,
 } from "../schema/migrate.ts";
-import { isCompiling } from "./compilation.ts";
 import { parseServerAddress } from "./server-address.ts";
-import { SharedSession } from "./session.ts";
+import { isCompiling, SharedSession } from "./session.ts";
 
 /** The result of one statement. */
 interface FoundSettings {
