@@ -102,7 +102,6 @@ export interface CoverageSegment extends TimeRange {
   readonly reason: string | null;
 }
 
-/** The subscribers. */
 export interface Audience {
   /** Everything that someone is subscribed to. */
   readonly topics: ReadonlySet<string>;

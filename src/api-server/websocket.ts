@@ -2,9 +2,9 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Clock } from "../runtime/clock.ts";
-import { ApiError, errorBody } from "./api-error.ts";
 import { encodeFrames } from "./frames.ts";
 import type { Interceptor, LiveMessage } from "./interceptor.ts";
+import { ApiError, errorBody } from "./responses.ts";
 import { Session } from "./session.ts";
 import type { Audience, Feed, Source, TickNews } from "./source.ts";
 import { readRequestId, subscriptionReaders } from "./subscription.ts";
@@ -63,7 +63,6 @@ export class LiveServer implements Audience {
     return [...this.sessions.keys()].reduce((sum, session) => sum + session.sent, this.#sentBefore);
   }
 
-  /** Handles an upgrade request. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const { interceptor } = this.#options;
     this.#sockets.add(socket);

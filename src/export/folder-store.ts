@@ -184,14 +184,12 @@ function publishFiles(folder: string, { files }: Manifest, relations: readonly s
       if (DATA.test(path) && !listedPaths.has(path)) removeWithFolders(folder, path);
 }
 
-/** Removes the versions that no manifest lists any more. */
 function removeUnlistedVersions(folder: string, listed: ReadonlySet<string>): void {
   for (const path of filesBelow(folder, VERSIONS))
     if (path.endsWith(".parquet") && !listed.has(path) && !path.includes(`/${TABLE_LOG}/`))
       removeWithFolders(folder, path);
 }
 
-/** The log of a relation's Delta table. */
 function tableLog(folder: string, relation: string): LogFiles {
   const place = join(folder, tableFolder(relation), TABLE_LOG);
   mkdirSync(place, { recursive: true });
@@ -291,7 +289,6 @@ export async function digestOf(file: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Removes the files of older exports, except those that readers may still use. */
 async function removeOldGenerations(
   folder: string,
   current: Manifest,

@@ -21,7 +21,6 @@ const columnTypes = {
   timestamp: { kind: "text", store: (name: string) => `CAST(${name} AS TIMESTAMP)` },
 } as const;
 
-/** A column of a single table. */
 export interface TableColumn {
   readonly name: string;
   readonly type: keyof typeof columnTypes;

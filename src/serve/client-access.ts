@@ -1,10 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { ApiError } from "../api-server/api-error.ts";
+import { ApiError } from "../api-server/responses.ts";
 import type { Access } from "../api-server/tokens.ts";
 import { serviceScopes } from "../model/streams.ts";
 import { matchesSecretHash, readSecretHash, unmatchableHash } from "./client-secrets.ts";
 
-/** A client that may request tokens. */
 export interface ServeClient {
   readonly id: string;
   readonly secretHashFile: string;
@@ -47,7 +46,6 @@ class FairQueue {
   }
 }
 
-/** Who may read the warehouse. */
 export function createClientAccess(clients: readonly ServeClient[]): Access {
   const checks = new FairQueue();
   // Compared if the client is unknown, so that the time of the answer does not reveal it.

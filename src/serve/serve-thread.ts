@@ -6,12 +6,10 @@ import type { Log } from "../runtime/log.ts";
 import { Thread } from "../runtime/thread.ts";
 import type { ServeSettings } from "./serve-server.ts";
 
-/** What the thread answers. */
 export interface ServeCalls {
   listen(settings: ServeSettings): { readonly baseUrl: string; readonly wsUrl: string };
 }
 
-/** What it reports while it listens. */
 export interface ServeNotices {
   status(status: ServeStatus): void;
 }

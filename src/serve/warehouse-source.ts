@@ -30,7 +30,6 @@ const choices = {
 /** Where the oldest intraday history begins. */
 const WINDOW_HEADER = "x-mds-window";
 
-/** A warehouse as the API serves it. */
 export function createWarehouseSource(options: WarehouseSourceOptions): Source {
   const { warehouse } = options;
   let window = { version: "", headers: {} };

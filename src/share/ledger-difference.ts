@@ -76,7 +76,6 @@ interface LedgerSplice {
   /** Where the ranges to delete begin. */
   readonly removed: readonly number[];
   readonly added: readonly SettledRange[];
-  /** The ledger afterwards. */
   readonly result: readonly SettledRange[];
 }
 

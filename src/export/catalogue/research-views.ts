@@ -92,7 +92,6 @@ WHERE t.derivative_type = '${type}'`,
   fromQuotes: (ticks) => `FROM ${ticks} t ${bestQuotes(ticks, tickerPeriod)} ${hourJoin("t")}`,
 });
 
-/** The research views of the warehouse. */
 export function catalogueResearchViews(present: Micros, tickerPeriod: Micros): Record<string, string> {
   const dialect = duckDbDialect(present);
   const parts = researchParts(tickerPeriod);

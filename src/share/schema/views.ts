@@ -60,7 +60,6 @@ function indexJoins(condition = ""): string {
   ${["w", "b", "q"].map(asOf).join("\n  ")}`;
 }
 
-/** SQL: the refresh period of exchange tickers. */
 const tickerPeriod = refreshPeriod(postgresDialect, "exchange_ticks");
 
 const crossRate = `bt.price / ${ifUsd("1.0", "nullif(qt.price, 0)")}`;

@@ -9,7 +9,6 @@ import {
 import { parseServerAddress } from "./server-address.ts";
 import { isCompiling, SharedSession } from "./session.ts";
 
-/** The result of one statement. */
 interface FoundSettings {
   readonly version: string;
   readonly number: number;

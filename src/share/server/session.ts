@@ -77,7 +77,6 @@ interface SessionOptions {
 
 /** One connection to PostgreSQL. Statements run one after the other; a failed one throws a Failure. */
 export class SharedSession {
-  /** The server of this session. */
   readonly server: ServerName;
   readonly #client: pg.Client;
   readonly #options: SessionOptions;
@@ -229,7 +228,6 @@ export class SharedSession {
     return this.query(sql, undefined, TABLE_TIMEOUT_MS);
   }
 
-  /** Sends the bytes of a binary COPY. */
   async copyIn(sql: string, bytes: Buffer): Promise<void> {
     await this.#guard(TABLE_TIMEOUT_MS, async () => {
       const stream = this.#client.query(copyFrom(sql));
@@ -247,7 +245,6 @@ export class SharedSession {
     await this.copyIn("COPY pg_temp.incoming FROM STDIN (FORMAT binary)", bytes);
   }
 
-  /** Reads a binary COPY. */
   async copyOut(sql: string): Promise<Buffer> {
     return this.#guard(TABLE_TIMEOUT_MS, async () => {
       const chunks: Buffer[] = [];

@@ -23,7 +23,6 @@ import { BUILD_TIMEOUT_MS, type SharedSession, WITHOUT_WAITING } from "../server
 
 const partitioned = Object.values(rowLayouts).filter(({ isPartitioned }) => isPartitioned);
 
-/** A month of a stream. */
 interface MonthTable extends TimeRange {
   readonly stream: RowStream;
   /** `index_tick_rows_2026_11`. */
@@ -102,7 +101,6 @@ export class SharedMonths {
     );
   }
 
-  /** The months of a stream that are detached. */
   detachedOf(stream: RowStream): TimeRanges {
     return normalise(this.#detached.filter((month) => month.stream === stream));
   }

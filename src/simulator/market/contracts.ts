@@ -153,7 +153,6 @@ const WEEK_MS = 7 * DAY_MS;
 /** Contracts expire on Fridays at 08:00 UTC. From here every thirteenth is the last of a quarter, from 2023 to 2027. */
 const FIRST_FRIDAY_MS = Date.UTC(1970, 2, 6, 8);
 
-/** The Friday of week `week`. */
 function fridayMs(week: number): number {
   return FIRST_FRIDAY_MS + week * WEEK_MS;
 }
