@@ -46,11 +46,6 @@ const TABLE_LOG = "_delta_log";
 /** Readers that use the file list of a manifest or a table's log hold no lock. */
 const DEFAULT_KEEP = 3600 * MICROS_PER_SECOND;
 
-interface WorkFolder {
-  readonly work: string;
-  release(): void;
-}
-
 /** A folder, locked for one export. */
 export function openFolderStore(target: string): ExportStore {
   const { work, release } = lockForExport(target);
@@ -119,7 +114,7 @@ export function openFolderStore(target: string): ExportStore {
 }
 
 /** Rejects a folder that contains other files. */
-function lockForExport(folder: string): WorkFolder {
+function lockForExport(folder: string) {
   createFolder(folder);
   // An export deletes files, so the folder must belong to it. A manifest.json of another program is no proof.
   const names = readdirSync(folder);
@@ -132,7 +127,7 @@ function lockForExport(folder: string): WorkFolder {
 }
 
 /** Locks a folder of the program's own, and empties the place in it for unfinished files. `place`: what is exported to. */
-export function openWorkFolder(own: string, place: string): WorkFolder {
+export function openWorkFolder(own: string, place: string) {
   mkdirSync(own, { recursive: true });
   const lock = lockExport(join(own, "export"), place);
   const work = join(own, "work");

@@ -38,23 +38,16 @@ export function rangesOf(ledger: readonly SettledRange[], ...proofs: readonly Pr
 /** A leader that sees what this daemon sees forwards a snapshot sooner. */
 const MAX_BEHIND = 15 * 60 * MICROS_PER_SECOND;
 
-/** What a standby may add about the snapshots of a subscription, and take back. */
-interface SnapshotDifference {
-  /** Only this file covers it. */
-  readonly seen: readonly SettledRange[];
-  /** It was entered for this file, which no longer covers it. */
-  readonly takenBack: readonly TimeRange[];
-}
-
 /**
- * Seen: covered here − known there, as far as the leader has forwarded newer ones, or is too far behind. What retention has deleted
- * or someone has detached there stays so. `claim`, the reason of such a range there, names this daemon: it alone can take it back.
+ * What a standby may add about the snapshots of a subscription, and take back. Seen: covered here − known there, as far as the
+ * leader has forwarded newer ones, or is too far behind. What retention has deleted or someone has detached there stays so.
+ * `claim`, the reason of such a range there, names this daemon: it alone can take it back, once it no longer covers it.
  */
 export function compareSnapshots(
   local: readonly SettledRange[],
   shared: readonly SettledRange[],
   claim: string,
-): SnapshotDifference {
+) {
   const covered = local.filter(({ proof }) => proof === "rows" || proof === "empty");
   const isIntended = (reason: string | null) => reason === RETENTION_REASON || reason === DETACHED_REASON;
   const known = normalise(shared.filter(({ proof, reason }) => proof !== "lost" || isIntended(reason)));
@@ -72,19 +65,12 @@ export function cut(ledger: readonly SettledRange[], ranges: TimeRanges): Settle
   return ledger.flatMap((each) => intersect([each], ranges).map((part) => ({ ...each, ...part })));
 }
 
-interface LedgerSplice {
-  /** Where the ranges to delete begin. */
-  readonly removed: readonly number[];
-  readonly added: readonly SettledRange[];
-  readonly result: readonly SettledRange[];
-}
-
 /** Replaces the part of a ledger inside `range` by `content`, and merges touching ranges of equal proof and reason. */
 export function spliceLedger(
   ledger: readonly SettledRange[],
   range: TimeRange,
   content: readonly SettledRange[],
-): LedgerSplice {
+) {
   const touched = ledger.filter(({ from, to }) => from <= range.to && to >= range.from);
   const changes: readonly LedgerChange[] = [
     { kind: "retract", range },
@@ -95,6 +81,7 @@ export function spliceLedger(
   const changed = changes.reduce(changeRanges, touched);
   const [before, after] = [new Set(touched.map(toText)), new Set(changed.map(toText))];
   return {
+    /** Where the ranges to delete begin. */
     removed: touched.filter((each) => !after.has(toText(each))).map(({ from }) => from),
     added: changed.filter((each) => !before.has(toText(each))),
     result: [

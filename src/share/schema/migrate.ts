@@ -119,7 +119,7 @@ interface SchemaState {
  */
 export async function migrateShared(session: SharedSession, clock: Pick<Clock, "sleep">): Promise<void> {
   await assertServerVersion(session);
-  if (isCurrent(session, await readState(session)) && (await findDropped(session)).length === 0) return;
+  if (isCurrent(session, await readSchemaState(session)) && (await findDropped(session)).length === 0) return;
   for (let retries = 0; ; retries++) {
     try {
       return await session.transaction(() => upgrade(session));
@@ -132,7 +132,7 @@ export async function migrateShared(session: SharedSession, clock: Pick<Clock, "
 
 async function upgrade(session: SharedSession): Promise<void> {
   await session.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
-  const state = await readState(session);
+  const state = await readSchemaState(session);
   // A schema of an older version lacks what it never had.
   const dropped = isCurrent(session, state) ? await findDropped(session) : undefined;
   if (dropped?.length === 0) return;
@@ -199,11 +199,6 @@ async function assertServerVersion(session: SharedSession): Promise<void> {
     ]);
 }
 
-/** The version of schema `mds`; undefined if it has none. */
-export async function readSchemaVersion(session: SharedSession): Promise<number | undefined> {
-  return (await readState(session))?.version;
-}
-
 /** The relations of this program, without the partitions. */
 export const ourRelations: readonly string[] = ["schema_version", ...tableNames, ...Object.keys(sharedViews)];
 
@@ -216,7 +211,8 @@ export async function findOurRelations(session: SharedSession): Promise<string[]
   return found.map(({ name }) => name);
 }
 
-async function readState(session: SharedSession): Promise<SchemaState | undefined> {
+/** Undefined if schema `mds` has no version of this program. */
+export async function readSchemaState(session: SharedSession): Promise<SchemaState | undefined> {
   const [table] = await session.query<{ columns: number }>(
     `SELECT count(*)::integer AS columns FROM pg_attribute
     WHERE attrelid = to_regclass('mds.schema_version') AND attname IN ('one', 'version', 'digest')`,

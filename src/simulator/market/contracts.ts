@@ -135,7 +135,8 @@ function createContract(
 
 /** A contract is listed when as many expiries as are upcoming are left until its own. */
 function listTerms({ weeks, upcoming, past }: (typeof EXPIRIES)["futures"], nowMs: number): ContractTerm[] {
-  const next = Math.ceil(firstWeekAfter(nowMs) / weeks) * weeks;
+  const nextWeek = Math.floor((nowMs - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
+  const next = Math.ceil(nextWeek / weeks) * weeks;
   return Array.from({ length: past + upcoming }, (_, at) => {
     const week = next + (at - past) * weeks;
     return { week, listingMs: fridayMs(week - upcoming * weeks), expirationMs: fridayMs(week) };
@@ -155,11 +156,6 @@ const FIRST_FRIDAY_MS = Date.UTC(1970, 2, 6, 8);
 
 function fridayMs(week: number): number {
   return FIRST_FRIDAY_MS + week * WEEK_MS;
-}
-
-/** The first week whose Friday is after `ms`. */
-function firstWeekAfter(ms: number): number {
-  return Math.floor((ms - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
 }
 
 /** For example 27MAR26, as exchanges name their expiries. */
