@@ -5,8 +5,7 @@ import { isLoopback } from "../model/service-url.ts";
 import type { ServeStatus } from "../model/status/share-status.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import { createClientAccess, type ServeClient } from "./client-access.ts";
-import { readSecretHash } from "./client-secrets.ts";
+import { createClientAccess, readSecretHash, type ServeClient } from "./client-access.ts";
 import { ServedWarehouse } from "./served-warehouse.ts";
 import { createWarehouseSource } from "./warehouse-source.ts";
 

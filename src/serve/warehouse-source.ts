@@ -2,8 +2,6 @@ import { defaultChoices } from "../api-server/choices.ts";
 import type { Source, SourceState } from "../api-server/source.ts";
 import { MAX_PAGE_SIZE } from "../model/streams.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
-import type { Clock } from "../runtime/clock.ts";
-import type { Log } from "../runtime/log.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { parseReplayOptions, Replay } from "./live/replay.ts";
 import { TickPublisher } from "./live/tick-publisher.ts";
@@ -11,13 +9,7 @@ import { findHistorySeries } from "./records/history.ts";
 import { lookupReaders } from "./records/lookups.ts";
 import { findWindowStart } from "./records/page-coverage.ts";
 import { snapshotReaders } from "./records/snapshots.ts";
-import type { ServedWarehouse } from "./served-warehouse.ts";
-
-interface WarehouseSourceOptions {
-  readonly warehouse: ServedWarehouse;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+import type { ServeContext } from "./served-warehouse.ts";
 
 const choices = {
   ...defaultChoices,
@@ -30,7 +22,7 @@ const choices = {
 /** Where the oldest intraday history begins. */
 const WINDOW_HEADER = "x-mds-window";
 
-export function createWarehouseSource(options: WarehouseSourceOptions): Source {
+export function createWarehouseSource(options: ServeContext): Source {
   const { warehouse } = options;
   let window = { version: "", headers: {} };
   const readWindow = (connection: Connection, version: string) => {

@@ -14,14 +14,13 @@ import {
   USER_TIME_FORMS,
 } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type Clock, runAfterPendingMessages } from "../../runtime/clock.ts";
-import type { Log } from "../../runtime/log.ts";
+import { runAfterPendingMessages } from "../../runtime/clock.ts";
 import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
 import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { NOT_OBSERVED_REASON } from "../../warehouse/views/gap-parts.ts";
 import { readSegments } from "../records/page-coverage.ts";
-import type { ServedWarehouse } from "../served-warehouse.ts";
+import type { ServeContext } from "../served-warehouse.ts";
 import { findTickSources, type Gap, type GapSubject, gapText, type TickSource } from "./tick-sources.ts";
 
 export interface ReplayRange {
@@ -33,11 +32,8 @@ export interface ReplayRange {
   readonly wait: number;
 }
 
-interface ReplayOptions extends ReplayRange {
-  readonly warehouse: ServedWarehouse;
+interface ReplayOptions extends ReplayRange, ServeContext {
   readonly session: Session;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 const MAX_SPEED = 1_000_000;

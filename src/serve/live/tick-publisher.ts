@@ -1,8 +1,7 @@
 import type { Audience, Feed, TickNews } from "../../api-server/source.ts";
 import { MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { type Cancel, type Clock, runAfterPendingMessages } from "../../runtime/clock.ts";
-import type { Log } from "../../runtime/log.ts";
+import { type Cancel, runAfterPendingMessages } from "../../runtime/clock.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import {
   canContinue,
@@ -11,13 +10,10 @@ import {
   readJournalPosition,
 } from "../../warehouse/tables/journal.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
-import type { ServedWarehouse } from "../served-warehouse.ts";
+import type { ServeContext, ServedWarehouse } from "../served-warehouse.ts";
 import { findNewestTick, findTickSources, type Gap, gapText, type TickSource } from "./tick-sources.ts";
 
-interface TickPublisherOptions {
-  readonly warehouse: ServedWarehouse;
-  readonly clock: Clock;
-  readonly log: Log;
+interface TickPublisherOptions extends ServeContext {
   readonly audience: Audience;
 }
 

@@ -1,24 +1,19 @@
 import { quoteName } from "../../model/sql-text.ts";
-import type { ShareRole } from "../../model/status/share-status.ts";
 import { historyStreams, type RowStream, streamTable } from "../../model/streams.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
 import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
 import { type RelationLayout, relationLayouts, upsertSql } from "../schema/tables.ts";
-import type { Lease } from "../server/lease.ts";
 import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
+import type { ShareWriterOptions } from "../share-writer.ts";
 import { encodeRows } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
 
 /** A log may be long: it is read in parts. */
 const MAX_ROWS_PER_PART = 20_000;
 
-interface RelationOptions {
-  readonly connection: Connection;
-  readonly lease: Lease;
+interface RelationOptions extends Pick<ShareWriterOptions, "connection" | "lease" | "role"> {
   readonly dictionaries: SharedDictionaries;
-  readonly role: ShareRole;
 }
 
 /** Lookups, logs and the small tables that `gaps` reads. Rows that differ are replaced, in one transaction each. */

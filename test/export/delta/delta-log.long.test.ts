@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { CheckpointFormat } from "../../../src/export/delta/checkpoint.ts";
+import { createCheckpointFormat } from "../../../src/export/delta/checkpoint.ts";
 import { commitTable, type LogFiles } from "../../../src/export/delta/delta-log.ts";
 import { openFolderStore } from "../../../src/export/folder-store.ts";
 import { type Manifest, readManifest } from "../../../src/export/manifest.ts";
@@ -116,7 +116,7 @@ async function syntheticTable() {
       log,
       { relation: "t", columns, partitionColumn: "kind", files: [file(i, "a b%"), file(7, "c")] },
       {
-        checkpoints: new CheckpointFormat(writer, work),
+        checkpoints: createCheckpointFormat(writer, work),
         program: "0",
         generation: String(i),
         isNewer: () => false,
