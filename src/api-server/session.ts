@@ -15,7 +15,7 @@ const TOO_SLOW = 1013;
 /** Sees messages before they are sent, and may change them. `proceed` sends them. */
 export type InterceptMessages = (session: Session, messages: readonly string[], proceed: () => void) => void;
 
-interface SessionOptions {
+export interface SessionOptions {
   readonly webSocket: WebSocket;
   readonly socket: Socket;
   readonly caller: Caller;

@@ -1,26 +1,22 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { Clock } from "../runtime/clock.ts";
 import { encodeFrames } from "./frames.ts";
 import type { Interceptor, LiveMessage } from "./interceptor.ts";
 import { ApiError, errorBody } from "./responses.ts";
-import { Session } from "./session.ts";
+import { Session, type SessionOptions } from "./session.ts";
 import type { Audience, Feed, Source, TickNews } from "./source.ts";
 import { readRequestId, subscriptionReaders } from "./subscription.ts";
 import { type Caller, parseJsonObject } from "./tokens.ts";
 
-interface LiveServerOptions {
+interface LiveServerOptions extends Pick<SessionOptions, "clock" | "maxUnreadBytes" | "onSlow"> {
   readonly source: Source;
-  readonly clock: Clock;
   readonly interceptor: Interceptor;
   /** The caller of an upgrade request; throws an ApiError if it must be refused. */
   readonly identify: (request: IncomingMessage, query: URLSearchParams) => Caller;
   readonly toApiError: (error: unknown) => ApiError;
-  readonly onSlow: (session: Session) => void;
   /** Interval of PINGs. A client that has not replied by the next one is disconnected. 0: no PINGs. */
   readonly pingSeconds: number;
-  readonly maxUnreadBytes: number;
 }
 
 const MAX_CLIENTS = 512;

@@ -50,7 +50,16 @@ export async function startServeServer(options: ServeServerOptions): Promise<Ser
     baseUrl: server.baseUrl,
     wsUrl: server.wsUrl,
     get status() {
-      return readStatus(server);
+      const { baseUrl: address, requests, failures, dropped, live } = server;
+      const clients = [...live.sessions].map(([session, replay]) => ({
+        client_id: session.caller.clientId,
+        address: session.socket.remoteAddress ?? "",
+        connected_at: new Date(session.connectedAt).toISOString(),
+        subscriptions: session.subscriptionCount,
+        sent: session.sent,
+        is_replay: replay !== undefined,
+      }));
+      return { address, requests, failures, messages: live.sent, dropped, clients };
     },
     async close() {
       await server.stop();
@@ -81,18 +90,6 @@ async function assertServable({ host, clients, tls, behindProxy }: ServeSettings
       `serve.host ${host} can be reached from elsewhere, and serve.tls is not set`,
       "set serve.tls.certFile and keyFile, or serve.behindProxy: true if a proxy speaks TLS",
     );
-}
-
-function readStatus({ baseUrl, requests, failures, dropped, live }: ApiServer): ServeStatus {
-  const clients = [...live.sessions].map(([session, replay]) => ({
-    client_id: session.caller.clientId,
-    address: session.socket.remoteAddress ?? "",
-    connected_at: new Date(session.connectedAt).toISOString(),
-    subscriptions: session.subscriptionCount,
-    sent: session.sent,
-    is_replay: replay !== undefined,
-  }));
-  return { address: baseUrl, requests, failures, messages: live.sent, dropped, clients };
 }
 
 function readPem(file: string): Buffer {
