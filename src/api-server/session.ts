@@ -153,12 +153,4 @@ export class Session {
     });
     this.#timers.add(cancel);
   }
-
-  /** Runs every `ms` until the connection closes. */
-  every(ms: number, callback: () => void): void {
-    this.after(ms, () => {
-      callback();
-      this.every(ms, callback);
-    });
-  }
 }

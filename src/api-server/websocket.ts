@@ -147,16 +147,15 @@ export class LiveServer implements Audience {
     const { pingSeconds } = this.#options;
     if (pingSeconds <= 0) return;
     let requestId = 0;
-    session.every(pingSeconds * 1000, () => {
-      if (session.awaitsPong) {
-        session.close(1008, "PING was not answered");
-        return;
-      }
+    const ping = () => {
+      if (session.awaitsPong) return session.close(1008, "PING was not answered");
       session.awaitsPong = true;
       // Every other PING carries a requestId: it is optional, and clients must handle both.
       requestId++;
       session.sendEvent("PING", requestId % 2 === 1 ? { requestId } : {});
-    });
+      session.after(pingSeconds * 1000, ping);
+    };
+    session.after(pingSeconds * 1000, ping);
   }
 
   #receive(session: Session, message: LiveMessage | undefined): void {

@@ -25,11 +25,9 @@ function filled(): string {
 const exported = shareExport();
 const addTick = (transaction: Transaction) => void writeTicks(transaction, [tick(midnight - 5 * STEP, "7")]);
 
-const command = (folder: string, ...args: string[]) =>
-  runInProcess(["export", "--log-level", "silent", ...args], {
-    cwd: folder,
-    env: { MDS_WAREHOUSE: "mds.sqlite" },
-  });
+const run = (cwd: string, args: readonly string[], onTerminal = false) =>
+  runInProcess(["export", ...args], { cwd, env: { MDS_WAREHOUSE: "mds.sqlite" }, onTerminal });
+const command = (folder: string, ...args: string[]) => run(folder, ["--log-level", "silent", ...args]);
 
 describe("mds-sync export", () => {
   it("F21: refuses to replace the only copy of ticks that 0.2.0 moved out of the warehouse", async () => {
@@ -59,12 +57,7 @@ describe("mds-sync export", () => {
 
   it("reports what it wrote, and writes no unchanged file again", async () => {
     const folder = filled();
-    const onTerminal = (...args: string[]) =>
-      runInProcess(["export", "--to", "out/deep", "--json", ...args], {
-        cwd: folder,
-        env: { MDS_WAREHOUSE: "mds.sqlite" },
-        onTerminal: true,
-      });
+    const onTerminal = (...args: string[]) => run(folder, ["--to", "out/deep", "--json", ...args], true);
     const first = await onTerminal("--log-level", "debug");
     expect(first).toMatchObject({ status: 0, stderr: expect.stringContaining("file exported") });
     const result = JSON.parse(first.stdout);

@@ -1,9 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
 import type { ShareReport } from "../../src/share/thread/share-messages.ts";
+import { researchViews } from "../../src/warehouse/views/research-views.ts";
 import { fillEverything, filledRelations } from "../support/export/sample-data.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { addHours, openShared } from "../support/share/share-harness.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { fillOddMarket } from "../support/warehouse/odd-market.ts";
 
 const server = usePostgres();
 
@@ -68,5 +71,14 @@ describe("forwarding", () => {
     for (const relation of relations) await expectSame(relation);
     const second = await forward();
     expect(second).toMatchObject({ rows: 0, ranges: 0, relations: 0, commits: 0 });
+  });
+
+  it("has the research views of the warehouse with the same rows", async () => {
+    const path = `${temporaryFolder()}/mds.sqlite`;
+    fillOddMarket(path);
+    const { forward, expectSame } = await openShared(server, { path, clock: systemClock });
+    await forward();
+    for (const view of [...Object.keys(researchViews), "shared_names"])
+      expect(await expectSame(view), view).toBeGreaterThan(0);
   });
 });

@@ -35,6 +35,16 @@ function fill(warehouse: WarehouseWriter): void {
     });
 }
 
+/** The program, which forwards through a proxy that kills it at the point. */
+async function killAt(point: CutPoint, warehouse: WarehouseWriter, database: string): Promise<void> {
+  let kill = () => {};
+  const proxy = await startCuttingProxy(server.port, point, () => kill());
+  const { child, result } = startShare(warehouse, proxy.port, database);
+  kill = () => void child.kill("SIGKILL");
+  expect(await result).toMatchObject({ status: null });
+  expect(proxy.hasCut(), point.at).toBe(true);
+}
+
 interface CoveredRange {
   readonly id: string;
   readonly from: string;
@@ -78,17 +88,13 @@ it("I5: never shows more proof than rows, wherever the forwarder is killed", asy
   const name = hostname();
   // To PostgreSQL a killed program and one that loses its connection are the same: one of the points with a real one.
   for (const point of points) {
-    let kill = () => {};
-    const proxy = await startCuttingProxy(server.port, point, () => kill());
-    if (point.at === "in COMMIT") {
-      const { child, result } = startShare(warehouse, proxy.port, database);
-      kill = () => void child.kill("SIGKILL");
-      expect(await result).toMatchObject({ status: null });
-    } else {
+    if (point.at === "in COMMIT") await killAt(point, warehouse, database);
+    else {
+      const proxy = await startCuttingProxy(server.port, point, () => {});
       const url = server.url(database).replace(String(server.port), String(proxy.port));
       expect(await failureOf(forward({ name, url }))).toMatchObject({ code: "share_unreachable" });
+      expect(proxy.hasCut(), point.at).toBe(true);
     }
-    expect(proxy.hasCut(), point.at).toBe(true);
     await look();
   }
   const { status, stdout } = await startShare(warehouse, server.port, database).result;
@@ -121,12 +127,7 @@ it("I5: loses and doubles nothing where a pass over the journal is killed before
       const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       withdrawRows(transaction, { stream: "index_ticks", series }, [START + (10 + i) * STEP]);
     });
-    let kill = () => {};
-    const proxy = await startCuttingProxy(server.port, { at, count: 1 }, () => kill());
-    const { child, result } = startShare(warehouse, proxy.port, database);
-    kill = () => void child.kill("SIGKILL");
-    expect(await result).toMatchObject({ status: null });
-    expect(proxy.hasCut(), at).toBe(true);
+    await killAt({ at, count: 1 }, warehouse, database);
     expect(await readPosition(), at).toBe(stored);
   }
   // It goes on from its position, without a comparison of everything.
