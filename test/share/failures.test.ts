@@ -1,8 +1,11 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Failure } from "../../src/model/failure.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
+import { silentLog } from "../../src/runtime/log.ts";
 import { runShareLoop } from "../../src/share/thread/share-loop.ts";
 import type { ShareReport } from "../../src/share/thread/share-messages.ts";
+import { ShareThread } from "../../src/share/thread/share-thread.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { restoreWarehouse } from "../../src/warehouse/restore.ts";
@@ -21,6 +24,7 @@ import {
   shareInto,
 } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { storeTicks } from "../support/warehouse/write-records.ts";
@@ -173,4 +177,29 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
   stop.abort();
   await clock.runUntil(loop);
   expect(await query("SELECT holder FROM mds.lease")).toEqual([{ holder: "" }]);
+});
+
+it("names a password that cannot be read as the reason, and goes on asking for it", async () => {
+  const failures: string[] = [];
+  const thread = new ShareThread({
+    warehouse: openTestWarehouse().path,
+    url: "postgres://mds@127.0.0.1:1/market",
+    role: "alone",
+    name: "test",
+    leaseSeconds: 15,
+    clock: systemClock,
+    log: silentLog,
+    readPassword() {
+      throw new Failure("the file cannot be read", { code: "secret_missing", remedy: "check it" });
+    },
+    onFailure: (code) => void failures.push(code),
+  });
+  await thread.start();
+  onTestFinished(() => thread.close());
+  await waitUntil(() => failures.length >= 2);
+  expect(new Set(failures)).toEqual(new Set(["secret_missing"]));
+  expect(thread.status()).toMatchObject({
+    state: "failing",
+    last_error: "the file cannot be read: check it",
+  });
 });
