@@ -147,18 +147,12 @@ describe("mds-sync export", () => {
   it("runs in a separate process, and ends at once when it is stopped", async () => {
     const folder = filled();
     const request = { warehouse: join(folder, "mds.sqlite"), to: join(folder, "out"), program: "0.0.0" };
-    const result = await exportInProcess(request, {
-      clock: systemClock,
-      stopping: new AbortController().signal,
-    });
+    const run = (more: object = {}, stopping = new AbortController().signal) =>
+      exportInProcess({ ...request, ...more }, { clock: systemClock, stopping });
+    const result = await run();
     expect(result.files_written).toBe(result.files);
-    expect(
-      (await failureOf(exportInProcess(request, { clock: systemClock, stopping: AbortSignal.abort() }))).code,
-    ).toBe("stopped");
-    const missing = { ...request, warehouse: join(folder, "nowhere") };
-    const failure = await failureOf(
-      exportInProcess(missing, { clock: systemClock, stopping: new AbortController().signal }),
-    );
+    expect((await failureOf(run({}, AbortSignal.abort()))).code).toBe("stopped");
+    const failure = await failureOf(run({ warehouse: join(folder, "nowhere") }));
     expect(failure).toMatchObject({ code: "no_warehouse", exit: 4 });
     expect(existsSync(join(folder, "out/manifest.json"))).toBe(true);
   });

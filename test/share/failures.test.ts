@@ -44,23 +44,16 @@ async function expectEqual(database: string, warehouse: WarehouseWriter): Promis
 
 describe("PostgreSQL that", () => {
   it("I4: refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
-    const { warehouse, database, forward, query } = await openShared(server, {
-      hours: 1,
-      template: EMPTY_TEMPLATE,
-    });
+    const template = EMPTY_TEMPLATE;
+    const { warehouse, database, forward, query } = await openShared(server, { hours: 1, template });
     const wrong = await failureOf(forward({ readPassword: () => "hunter2" }));
     expect(wrong).toMatchObject({ code: "share_refused", exit: 2 });
     expect(JSON.stringify([wrong.summary, wrong.stack, String(wrong.cause)])).not.toContain("hunter2");
-    expect(await failureOf(forward({ readPassword: () => undefined }))).toMatchObject({
-      code: "share_refused",
-      exit: 2,
-    });
+    const refused = { code: "share_refused", exit: 2 };
+    expect(await failureOf(forward({ readPassword: () => undefined }))).toMatchObject(refused);
     const guest = server.url(database, await server.createUser());
     expect(await failureOf(forward({ url: guest }))).toMatchObject({ code: "share_no_rights", exit: 2 });
-    expect(await failureOf(shareInto(server, "absent", warehouse))).toMatchObject({
-      code: "share_refused",
-      exit: 2,
-    });
+    expect(await failureOf(shareInto(server, "absent", warehouse))).toMatchObject(refused);
     await server.query("postgres", `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
     expect(await failureOf(forward())).toMatchObject({ code: "share_read_only", exit: 75 });
     await server.query("postgres", `ALTER DATABASE ${database} RESET default_transaction_read_only`);
@@ -107,14 +100,9 @@ describe("PostgreSQL that", () => {
     const database = await server.createDatabase();
     await shareInto(server, database, first);
     expect(await shareInto(server, database, second)).toMatchObject({ compared: 480, mended: 1 });
-    const [hours] = await server.query(
-      database,
-      "SELECT count(*)::integer AS rows, min(price) AS price FROM mds.index_tick_rows",
-    );
-    expect(hours).toEqual({ rows: 720, price: 7 });
-    expect(await server.query(database, "SELECT count(*)::integer AS ranges FROM mds.coverage")).toEqual([
-      { ranges: 1 },
-    ]);
+    const sql = `SELECT count(*)::integer AS rows, min(price) AS price, (SELECT count(*)::integer FROM mds.coverage) AS ranges
+      FROM mds.index_tick_rows`;
+    expect(await server.query(database, sql)).toEqual([{ rows: 720, price: 7, ranges: 1 }]);
   });
 });
 
