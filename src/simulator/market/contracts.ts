@@ -136,7 +136,7 @@ function createContract(
 /** A contract is listed when as many expiries as are upcoming are left until its own. */
 function listTerms({ weeks, upcoming, past }: (typeof EXPIRIES)["futures"], nowMs: number): ContractTerm[] {
   const nextWeek = Math.floor((nowMs - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
-  const next = Math.ceil(nextWeek / weeks) * weeks;
+  const next = QUARTER_END + Math.ceil((nextWeek - QUARTER_END) / weeks) * weeks;
   return Array.from({ length: past + upcoming }, (_, at) => {
     const week = next + (at - past) * weeks;
     return { week, listingMs: fridayMs(week - upcoming * weeks), expirationMs: fridayMs(week) };
@@ -151,8 +151,10 @@ function roundToStrikeDistance(value: number): number {
 }
 
 const WEEK_MS = 7 * DAY_MS;
-/** Contracts expire on Fridays at 08:00 UTC. From here every thirteenth is the last of a quarter, from 2023 to 2027. */
-const FIRST_FRIDAY_MS = Date.UTC(1970, 2, 6, 8);
+/** Contracts expire on Fridays at 08:00 UTC. */
+const FIRST_FRIDAY_MS = Date.UTC(1970, 0, 2, 8);
+/** From this week on every thirteenth is the last of a quarter, from 2023 to 2027. */
+const QUARTER_END = 9;
 
 function fridayMs(week: number): number {
   return FIRST_FRIDAY_MS + week * WEEK_MS;
