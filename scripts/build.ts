@@ -20,7 +20,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 import { writePages } from "./bundle-pages.ts";
-import { importDrizzle, inlineColumnDocs } from "./bundle-plugins.ts";
+import { inlineColumnDocs } from "./bundle-plugins.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const dist = resolve(root, "dist");
@@ -159,7 +159,7 @@ async function bundle(): Promise<Files> {
   const program = await build({
     ...options,
     entryPoints: [toEntry("cli/program.ts"), { in: "lazy", out: "lazy" }],
-    plugins: [importDrizzle, inlineColumnDocs, requireExternal, lazyImports],
+    plugins: [inlineColumnDocs, requireExternal, lazyImports],
     banner,
     splitting: true,
     chunkNames: "shared",
@@ -167,7 +167,7 @@ async function bundle(): Promise<Files> {
   const { outputFiles, metafile } = await build({
     ...options,
     entryPoints: ["library/open-warehouse.ts", ...threads].map(toEntry),
-    plugins: [importDrizzle, inlineColumnDocs, requireExternal],
+    plugins: [inlineColumnDocs, requireExternal],
     banner,
   });
   // The tables of the library belong to the drizzle of whoever imports them.
@@ -177,7 +177,7 @@ async function bundle(): Promise<Files> {
       { in: "src/cli/main.ts", out: "cli/main" },
       { in: "src/library/schema.ts", out: "schema" },
     ],
-    plugins: [importDrizzle, inlineColumnDocs, externalProgram],
+    plugins: [inlineColumnDocs, externalProgram],
     packages: "external",
   });
   const files: Files = new Map();

@@ -13,7 +13,7 @@ import type { SliceDifference } from "../sync/history/verify.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
 import { isRecentCrash } from "../warehouse/sqlite/crash-marker.ts";
-import type { readJobRuns } from "../warehouse/tables/job-runs.ts";
+import type { readJobRuns } from "../warehouse/tables/warehouse-state.ts";
 
 /** Collects metrics, recent errors and stream states while the daemon runs. It observes and makes no decisions. */
 export class DaemonTelemetry {

@@ -39,7 +39,7 @@ import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection
 import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts";
 import { isCorruption, toFailure } from "../warehouse/sqlite/sqlite-errors.ts";
 import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
-import { readJobRuns } from "../warehouse/tables/job-runs.ts";
+import { readJobRuns } from "../warehouse/tables/warehouse-state.ts";
 import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";

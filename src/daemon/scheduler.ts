@@ -4,7 +4,7 @@ import { MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
-import type { JobRun } from "../warehouse/tables/job-runs.ts";
+import type { JobRun } from "../warehouse/tables/warehouse-state.ts";
 
 /** A job and its schedule. */
 export interface ScheduledJob {

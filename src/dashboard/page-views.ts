@@ -11,7 +11,7 @@ import type { QueryResults, ViewKind, ViewRows, ViewValue } from "./api-answers.
  * one's own agree, and a figure can lead to the SQL that made it.
  */
 
-interface PageView<Parts> {
+export interface PageView<Parts = object> {
   /** What a request may name. A time that it does not name is now. */
   readonly params: Readonly<Record<string, "text" | "time">>;
   readonly minTtlMs: number;

@@ -4,7 +4,7 @@ import { figuresOf, seriesKinds } from "../warehouse/lookups/series-kinds.ts";
 import type { ChartBarsOptions } from "../warehouse/read/chart-bars.ts";
 import { partedStreams } from "../warehouse/tables/row-parts.ts";
 import type { QueryResults, ViewKind } from "./api-answers.ts";
-import { pageViews, type ViewParams } from "./page-views.ts";
+import { type PageView, pageViews, type ViewParams } from "./page-views.ts";
 
 const DEFAULT_BARS = 300;
 const MAX_ID_LENGTH = 400;
@@ -48,9 +48,9 @@ const MAX_GROUPS = 16;
 const parseName = (query: URLSearchParams) => (query.get("name") ?? "").trim().slice(0, MAX_NAME_LENGTH);
 
 /** Parses what a declared view may be asked for. Now is rounded, so that pages share one cached value. */
-function parseViewQuery(kind: ViewKind, query: URLSearchParams, now: Micros): ViewParams | string {
+function parseViewQuery(params: PageView["params"], query: URLSearchParams, now: Micros) {
   const parsed: Record<string, string | Micros> = {};
-  for (const [name, type] of Object.entries(pageViews[kind].params)) {
+  for (const [name, type] of Object.entries(params)) {
     const value =
       type === "text"
         ? (query.get(name) ?? "").trim().slice(0, MAX_ID_LENGTH)
@@ -91,12 +91,10 @@ const VARIANT_TTL_MS = 2_000;
 const BARS_TTL_MS = 500;
 const parseNothing = () => ({});
 const named = { minTtlMs: VARIANT_TTL_MS, parse: (query: URLSearchParams) => ({ name: parseName(query) }) };
-const requestOf = (kind: ViewKind) => ({
-  ...{ minTtlMs: pageViews[kind].minTtlMs, hasPrices: true },
-  parse: (query: URLSearchParams, now: Micros) => parseViewQuery(kind, query, now),
+const viewRequests = Object.entries(pageViews).map(([kind, { params, minTtlMs }]) => {
+  const parse = (query: URLSearchParams, now: Micros) => parseViewQuery(params, query, now);
+  return [kind, { minTtlMs, hasPrices: true, parse }];
 });
-const viewKinds = Object.keys(pageViews) as ViewKind[];
-const viewRequests = Object.fromEntries(viewKinds.map((kind) => [kind, requestOf(kind)]));
 
 export const pageRequests: { readonly [K in PageKind]: PageRequest<K> } = {
   missing: { minTtlMs: 10_000, parse: parseNothing },
@@ -106,5 +104,5 @@ export const pageRequests: { readonly [K in PageKind]: PageRequest<K> } = {
   bars: { minTtlMs: BARS_TTL_MS, parse: parseBarsQuery },
   market: { minTtlMs: 2_000, hasPrices: true, parse: parseNothing },
   schema: { minTtlMs: 10_000, parse: parseNothing },
-  ...(viewRequests as { [K in ViewKind]: PageRequest<K> }),
+  ...(Object.fromEntries(viewRequests) as { [K in ViewKind]: PageRequest<K> }),
 };

@@ -21,13 +21,11 @@ type Reader = Pick<ReaderThread, "query" | "queryBytes">;
 interface RoutesOptions {
   readonly view: DaemonView;
   readonly reader: Reader;
-  /** Reads prices: a heat map that takes long must not delay them. */
   readonly marketReader: Reader;
   readonly metrics: Metrics;
   readonly clock: Pick<Clock, "monotonic" | "beginWork" | "after">;
 }
 
-const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const METRICS_TTL_MS = 500;
 /** Pages ask every few seconds: they get what was read last, while the next answer is read. */
 const STATUS_TTL = { minTtlMs: 3_000, maxTtlMs: 10_000, maxStaleMs: 5_000 };
@@ -52,13 +50,14 @@ export function createRoutes(options: RoutesOptions) {
       shared: view.shared?.() ?? null,
     }));
   const readStatusIfPossible = () => readStatus().catch(() => undefined);
+  const readiness = () => (view.isReady() ? "ready" : `not ready: ${view.activity()}`);
   const readMetrics = async () => {
     const status = await readStatusIfPossible();
     return expositions.get("metrics", { minTtlMs: METRICS_TTL_MS }, async () => {
       if (status) metrics.setStreams(status.streams);
       metrics.set("ready", view.isReady() ? 1 : 0);
       metrics.set("healthy", view.problem() === undefined ? 1 : 0);
-      return { type: METRICS_TYPE, body: await metrics.exposition() };
+      return { type: "text/plain; version=0.0.4; charset=utf-8", body: await metrics.exposition() };
     });
   };
   /** Each kind has a cache of its own: a flood of variants of one must not block the others. */
@@ -78,7 +77,7 @@ export function createRoutes(options: RoutesOptions) {
   };
   const routes: [string, RequestHandler][] = [
     ["/healthz", () => textResponse(view.problem() === undefined ? 200 : 503, view.problem() ?? "ok")],
-    ["/readyz", () => readyResponse(view)],
+    ["/readyz", () => textResponse(view.isReady() ? 200 : 503, readiness())],
     ["/metrics", readMetrics],
     ["/api/status", () => respond(readStatus().then((report) => jsonResponse(report)))],
     ["/api/daemon", async () => jsonResponse(daemonJson(view, await readStatusIfPossible()))],
@@ -87,9 +86,6 @@ export function createRoutes(options: RoutesOptions) {
   ];
   return { routes: new Map([...createFileRoutes(), ...routes]), live };
 }
-
-const readyResponse = (view: DaemonView) =>
-  view.isReady() ? textResponse(200, "ready") : textResponse(503, `not ready: ${view.activity()}`);
 
 function daemonJson(view: DaemonView, status?: WarehouseStatus): DaemonAnswer {
   const toTime = (ms: number) => formatTimestamp(Math.floor(ms) * MICROS_PER_MS);

@@ -55,8 +55,8 @@ export class TtlCache<T> {
     if (!cached && this.#entries.size >= MAX_KEYS) {
       for (const [other, { removableAt }] of this.#entries)
         if (removableAt <= now) this.#entries.delete(other);
-      const tooMany = () => new Failure("too many requests at once; try again", { code: "too_many" });
-      if (this.#entries.size >= MAX_KEYS) return Promise.reject(tooMany());
+      if (this.#entries.size >= MAX_KEYS)
+        return Promise.reject(new Failure("too many requests at once; try again", { code: "too_many" }));
     }
     const entry = this.#read(options, read);
     this.#entries.set(key, entry);

@@ -3,8 +3,6 @@ import { errorCode } from "../model/failure.ts";
 import { formatTimestamp, MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Log, silentLog } from "../runtime/log.ts";
-import { readClockSkew } from "../warehouse/coverage/targets.ts";
-import { compareStates, readExportedState } from "../warehouse/read/export-changes.ts";
 import {
   choosePeriodUnit,
   closedBefore,
@@ -22,10 +20,12 @@ import {
   readLedger,
   readRelation,
 } from "../warehouse/read/export-relations.ts";
+import { compareStates, readExportedState } from "../warehouse/read/export-rows.ts";
 import { openReader, toReaderFailure } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import type { FileSystemInfo } from "../warehouse/sqlite/disk.ts";
 import { citeState } from "../warehouse/tables/known-at.ts";
+import { readClockSkew } from "../warehouse/tables/warehouse-state.ts";
 import { columnsDigest, relationColumns, wholeRelations, writeCatalogue } from "./catalogue/catalogue.ts";
 import {
   assertNoOnlyCopy,

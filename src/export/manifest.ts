@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { errorCode } from "../model/failure.ts";
 import type { TimeRange } from "../model/time-range.ts";
-import type { ExportedState } from "../warehouse/read/export-changes.ts";
 import { type PeriodUnit, periodRange } from "../warehouse/read/export-periods.ts";
+import type { ExportedState } from "../warehouse/read/export-rows.ts";
 
 /** Raise it when the same rows and columns give different files: the next export then rewrites everything. */
 export const FILE_FORMAT = 3;

@@ -56,7 +56,6 @@ export interface SeriesRules {
 /** `rows`: all records of the range are stored; `empty`: the service has none; `lost`: it no longer serves them. */
 export type Proof = "rows" | "empty" | "lost";
 
-/** A settled range of the ledger. */
 export interface SettledRange extends TimeRange {
   readonly proof: Proof;
   readonly reason: string | null;
@@ -137,7 +136,6 @@ export interface Claim {
   readonly says: "rows" | "empty";
   /** The stored rows that are gone, or the oldest record above an end. Equal claims have equal ones. */
   readonly subject: readonly Micros[];
-  /** Why the range is empty. */
   readonly because: string;
   /** Below this, REST served records before: what is open there is lost, not empty. */
   readonly lostTo?: Micros | undefined;

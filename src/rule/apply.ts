@@ -103,10 +103,7 @@ export function reopen(ranges: readonly TimeRange[]): LedgerChange[] {
 }
 
 /** The empty ranges that have rows now. As a whole: an answer that hid one record may have hidden others. */
-export function disprovedRanges(
-  touched: readonly SettledRange[],
-  rows: readonly Micros[],
-): readonly SettledRange[] {
+export function disprovedRanges(touched: readonly SettledRange[], rows: readonly Micros[]) {
   const hasRow = ({ from, to }: TimeRange) => rows.some((ts) => from <= ts && ts < to);
   return touched.filter((settled) => settled.proof === "empty" && hasRow(settled));
 }
@@ -135,10 +132,7 @@ export function loseExpired(range: TimeRange): LedgerChange[] {
  * `touched`: the ranges that overlap or touch the changed one. Returns what stands in their place, `touched` itself if nothing has
  * changed. `withdraw` is about rows.
  */
-export function changeRanges(
-  touched: readonly SettledRange[],
-  change: LedgerChange,
-): readonly SettledRange[] {
+export function changeRanges(touched: readonly SettledRange[], change: LedgerChange) {
   if (change.kind === "withdraw") return touched;
   const { range } = change;
   if (change.kind === "retract")
@@ -160,11 +154,7 @@ export function joinTouched(
   return [...byStart.values()].sort((a, b) => a.from - b.from);
 }
 
-/** Puts a range in the place of whatever was settled there. */
-function replaceRange(
-  touched: readonly SettledRange[],
-  { from, to, proof, reason }: SettledRange,
-): readonly SettledRange[] {
+function replaceRange(touched: readonly SettledRange[], { from, to, proof, reason }: SettledRange) {
   const isSame = (settled: SettledRange) =>
     settled.proof === proof && settled.reason === reason && settled.to >= from && settled.from <= to;
   const same = touched.filter(isSame);

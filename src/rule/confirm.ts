@@ -10,10 +10,7 @@ export type ConfirmationRules = RequiredAnswers;
 export const isIncident = (kind: ClaimKind) => kind === "withdrawn" || kind === "end moved";
 
 /** When a pending claim is asked about again. */
-export function nextAskAt(
-  { kind, lastAt }: Pick<PendingClaim, "kind" | "lastAt">,
-  rules: ConfirmationRules,
-): Micros {
+export function nextAskAt({ kind, lastAt }: Pick<PendingClaim, "kind" | "lastAt">, rules: ConfirmationRules) {
   return lastAt + pauseOf(requiredFor(kind, rules));
 }
 
@@ -99,7 +96,6 @@ function isBelow({ subject, range }: Claim, end: PendingClaim): boolean {
 /** An end may move up this much faster than time: services delete in batches. */
 const MAX_BATCH_MICROS = MICROS_PER_DAY;
 
-/** Whether the claim says the same as the one before. */
 function repeats(
   { kind, range, subject }: Claim,
   before: PendingClaim,

@@ -29,8 +29,6 @@ export interface Decision extends Pick<Confirmed, "recorded" | "dropped"> {
   readonly touched: readonly SettledRange[];
 }
 
-export type PageDecision = Readonly<ReturnType<typeof decidePage>>;
-
 interface PageDoubts {
   /** What `findContradiction` says, or that the format is unknown. */
   readonly contradiction: PageAlarm | undefined;
@@ -64,7 +62,6 @@ export function decidePage(page: PageAnswer, known: Known, { contradiction, hasC
     isUnpublished: bound.isUnpublished,
     /** The page has records where the ledger said that there are none, or nothing older: that range is open again. */
     hasReopened: said.reopened.length > 0,
-    /** Why the page settles nothing. */
     alarm,
   };
 }

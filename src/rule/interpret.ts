@@ -110,10 +110,7 @@ export function ignoreClaims(page: PageAnswer, stored: StoredSeries, alarm: Page
 }
 
 /** The ranges settled as empty in which the page has a row: one seek per page. */
-function findDisproved(
-  { timestamps, rows = timestamps }: PageAnswer,
-  stored: StoredSeries,
-): readonly TimeRange[] {
+function findDisproved({ timestamps, rows = timestamps }: PageAnswer, stored: StoredSeries) {
   const from = rows.reduce((oldest, ts) => Math.min(oldest, ts), Number.POSITIVE_INFINITY);
   const to = rows.reduce((newest, ts) => Math.max(newest, ts), Number.NEGATIVE_INFINITY);
   return disprovedRanges(stored.settledRanges({ from, to }), rows);
@@ -191,11 +188,7 @@ export function claimRecords(
 }
 
 /** In each part, from the first of the rows to the next record of the page: where a walk of this range alone begins. */
-function findHoles(
-  rows: readonly StoredRow[],
-  parts: readonly TimeRange[],
-  expected: readonly Micros[],
-): TimeRange[] {
+function findHoles(rows: readonly StoredRow[], parts: readonly TimeRange[], expected: readonly Micros[]) {
   return parts.map((part) => {
     const inside = rows.map(({ ts }) => ts).filter((ts) => includes(part, ts));
     const last = inside.at(-1) ?? part.to;

@@ -91,7 +91,6 @@ export function requiredFor(
   };
 }
 
-/** One more equal answer. */
 export function countAnswer(before: Tally | undefined, now: Micros): Tally {
   return { answers: (before?.answers ?? 0) + 1, firstAt: before?.firstAt ?? now, lastAt: now };
 }
@@ -117,10 +116,7 @@ export interface AbsentEntries extends Tally {
 }
 
 /** What is still pending after an answer that lacks only these entries. */
-export function onlyAbsent(
-  pending: readonly AbsentEntries[],
-  isAbsent: (entry: string) => boolean,
-): AbsentEntries[] {
+export function onlyAbsent(pending: readonly AbsentEntries[], isAbsent: (entry: string) => boolean) {
   return pending
     .map((each) => ({ ...each, subject: each.subject.filter(isAbsent) }))
     .filter(({ subject }) => subject.length > 0);

@@ -20,7 +20,6 @@ export interface SnapshotPart {
   readonly storedTimestamps: readonly Micros[];
 }
 
-/** All lists of a snapshot. */
 export interface Snapshot {
   readonly stream: SnapshotStream;
   /** Null: all exchanges. */
@@ -182,10 +181,7 @@ export interface Refreshes {
  * polled, a record stands until the next refresh: each poll that returns it again has observed it until then.
  * `range`: what the observation covers, on the grid of the cadence, at least `[ts, ts + cadence)`.
  */
-function observeRefresh(
-  last: Refreshes | undefined,
-  observation: Observation,
-): { readonly range: TimeRange; readonly refreshes: Refreshes } {
+function observeRefresh(last: Refreshes | undefined, observation: Observation) {
   const { stream, ts, askedAt, cadence } = observation;
   const known = last?.periods ?? [];
   const period = known.length >= MIN_PERIODS ? Math.min(...known) : documentedPeriods[stream];

@@ -2,9 +2,9 @@ import { statSync } from "node:fs";
 import { MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
-import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import { openReader } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
+import { readClockSkew } from "../warehouse/tables/warehouse-state.ts";
 
 /** How often to look whether another file has taken the place of the warehouse, as `restore` does. */
 const FILE_CHECK_INTERVAL_MS = 1_000;

@@ -4,7 +4,6 @@ import type { Micros } from "../model/time.ts";
 import { normalise, subtract, type TimeRange, type TimeRanges, union } from "../model/time-range.ts";
 import type { SettledRange } from "../rule/answer.ts";
 import { readSettledIn, readStoredRanges } from "../warehouse/coverage/ledger.ts";
-import { readClockSkew } from "../warehouse/coverage/targets.ts";
 import {
   type NewestRow,
   readNewestRows,
@@ -19,6 +18,7 @@ import {
   readChanges,
   readJournalPosition,
 } from "../warehouse/tables/journal.ts";
+import { readClockSkew } from "../warehouse/tables/warehouse-state.ts";
 import { compareSnapshots, findLacking, rangesOf } from "./ledger-difference.ts";
 import { LEDGER_TABLE } from "./schema/tables.ts";
 import { ShareWriter, type ShareWriterOptions, type Unit } from "./share-writer.ts";

@@ -1,7 +1,6 @@
 import { MICROS_PER_SECOND } from "../model/time.ts";
 import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from "../model/time-range.ts";
 import { type Proof, RETENTION_REASON, type SettledRange } from "../rule/answer.ts";
-import { changeRanges, type LedgerChange } from "../rule/apply.ts";
 
 /** Reason of the ranges whose rows are in a month that someone has detached. */
 export const DETACHED_REASON = "detached";
@@ -60,9 +59,18 @@ export function compareSnapshots(
   };
 }
 
-/** The parts of a ledger inside `ranges`. */
-export function cut(ledger: readonly SettledRange[], ranges: TimeRanges): SettledRange[] {
-  return ledger.flatMap((each) => intersect([each], ranges).map((part) => ({ ...each, ...part })));
+/** The parts of a ledger inside `ranges`. Both are ascending. */
+export function cut(ledger: readonly SettledRange[], ranges: readonly TimeRange[]): SettledRange[] {
+  const parts: SettledRange[] = [];
+  let next = 0;
+  for (const each of ledger) {
+    while (next < ranges.length && (ranges[next] as TimeRange).to <= each.from) next++;
+    for (let i = next; i < ranges.length && (ranges[i] as TimeRange).from < each.to; i++) {
+      const range = ranges[i] as TimeRange;
+      parts.push({ ...each, from: Math.max(each.from, range.from), to: Math.min(each.to, range.to) });
+    }
+  }
+  return parts;
 }
 
 /** Replaces the part of a ledger inside `range` by `content`, and merges touching ranges of equal proof and reason. */
@@ -71,25 +79,43 @@ export function spliceLedger(
   range: TimeRange,
   content: readonly SettledRange[],
 ) {
-  const touched = ledger.filter(({ from, to }) => from <= range.to && to >= range.from);
-  const changes: readonly LedgerChange[] = [
-    { kind: "retract", range },
-    ...cut(content, [range]).map(
-      ({ from, to, proof, reason }): LedgerChange => ({ kind: "settle", range: { from, to }, proof, reason }),
-    ),
-  ];
-  const changed = changes.reduce(changeRanges, touched);
-  const [before, after] = [new Set(touched.map(toText)), new Set(changed.map(toText))];
+  const first = lowerBound(ledger, range.from);
+  let end = first;
+  while (end < ledger.length && (ledger[end] as SettledRange).from <= range.to) end++;
+  const touched = ledger.slice(first, end);
+  const outside = touched.flatMap((each) =>
+    subtract([each], [range]).map(({ from, to }) => ({ ...each, from, to })),
+  );
+  const inside = content.flatMap((each) => {
+    const [from, to] = [Math.max(each.from, range.from), Math.min(each.to, range.to)];
+    return from < to ? [{ ...each, from, to }] : [];
+  });
+  const merged: SettledRange[] = [];
+  for (const each of [...outside, ...inside].sort((a, b) => a.from - b.from)) {
+    const last = merged.at(-1);
+    if (last && last.to === each.from && last.proof === each.proof && last.reason === each.reason)
+      merged[merged.length - 1] = { ...last, to: each.to };
+    else merged.push(each);
+  }
+  const kept = new Set(touched.map(toText));
+  const stays = new Set(merged.map(toText));
   return {
     /** Where the ranges to delete begin. */
-    removed: touched.filter((each) => !after.has(toText(each))).map(({ from }) => from),
-    added: changed.filter((each) => !before.has(toText(each))),
-    result: [
-      ...ledger.filter(({ to }) => to < range.from),
-      ...changed,
-      ...ledger.filter(({ from }) => from > range.to),
-    ],
+    removed: touched.filter((each) => !stays.has(toText(each))).map(({ from }) => from),
+    added: merged.filter((each) => !kept.has(toText(each))),
+    result: [...ledger.slice(0, first), ...merged, ...ledger.slice(end)],
   };
+}
+
+/** The first range that ends at `from` or later. */
+function lowerBound(ledger: readonly SettledRange[], from: number): number {
+  let [low, high] = [0, ledger.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((ledger[middle] as SettledRange).to < from) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function toText({ from, to, proof, reason }: SettledRange): string {

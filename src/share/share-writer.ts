@@ -36,7 +36,7 @@ export interface Unit {
 }
 
 /** The content of a unit, from one snapshot. */
-export interface UnitContent {
+interface UnitContent {
   readonly unit: Unit;
   readonly rows: readonly ForwardedRow[];
   readonly ledger: readonly SettledRange[];

@@ -1,12 +1,11 @@
-import { existsSync, statSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { MigrationMeta } from "drizzle-orm/migrator";
 import { Failure } from "../model/failure.ts";
 import { quoteName } from "../model/sql-text.ts";
 import { packageFolder } from "../runtime/child-process.ts";
 import type { Connection } from "./sqlite/connection.ts";
 import { assertFreeSpace, type FileSystemInfo, MIN_FREE_BYTES } from "./sqlite/disk.ts";
-import { readMigrationFiles } from "./sqlite/drizzle.ts";
 import { replaceViews } from "./views/views.ts";
 
 /** `MDSW` in ASCII: distinguishes warehouses from the databases of other programs. */
@@ -17,7 +16,6 @@ export const LAST_REFUSED_VERSION = 16;
 
 export const migrationsFolder = join(packageFolder, "src/warehouse/migrations");
 
-/** The upgrade of a warehouse of an older version. */
 export interface Upgrade {
   /** Versions of the schema, as `user_version` has them. */
   readonly from: number;
@@ -39,23 +37,39 @@ export function describeUpgrade(upgrade: Upgrade): string {
 }
 
 /** What this version brings: read and hashed once, because every connection asks for it. */
-let ownMigrations: MigrationMeta[] | undefined;
+let ownMigrations: Migration[] | undefined;
+
+interface Migration {
+  readonly statements: readonly string[];
+  readonly hash: string;
+  /** In milliseconds since 1970. */
+  readonly createdAt: number;
+}
+
+/** As `npm run migration` (drizzle-kit) writes them. */
+function readMigrations(folder: string): Migration[] {
+  const journal = JSON.parse(readFileSync(join(folder, "meta/_journal.json"), "utf8"));
+  return journal.entries.map(({ tag, when }: { tag: string; when: number }) => {
+    const text = readFileSync(join(folder, `${tag}.sql`), "utf8");
+    const hash = createHash("sha256").update(text).digest("hex");
+    return { statements: text.split("--> statement-breakpoint"), hash, createdAt: when };
+  });
+}
 
 /** drizzle's own table and columns, so that its tools can read which migrations were applied. */
 const createJournalSql = `CREATE TABLE IF NOT EXISTS __drizzle_migrations
   (id SERIAL PRIMARY KEY, hash text NOT NULL, created_at numeric)`;
 
 /** The version of the schema that a migration leads to, and the migration. */
-type PendingMigration = readonly [version: number, migration: MigrationMeta];
+type PendingMigration = readonly [version: number, migration: Migration];
 
 /**
  * Returns the migrations that are not applied yet. Throws for a file of a newer version or of another program. Only reads,
  * so a rejected file stays unchanged.
  */
 export function findPendingMigrations(connection: Connection, folder = migrationsFolder): PendingMigration[] {
-  if (folder !== migrationsFolder)
-    return selectPending(connection, readMigrationFiles({ migrationsFolder: folder }));
-  ownMigrations ??= readMigrationFiles({ migrationsFolder });
+  if (folder !== migrationsFolder) return selectPending(connection, readMigrations(folder));
+  ownMigrations ??= readMigrations(migrationsFolder);
   return selectPending(connection, ownMigrations);
 }
 
@@ -96,10 +110,10 @@ function applyMigrations(connection: Connection, pending: readonly PendingMigrat
   database.exec(createJournalSql);
   const views = dropViews(connection);
   for (const [version, migration] of pending) {
-    for (const statement of migration.sql) database.exec(statement);
+    for (const statement of migration.statements) database.exec(statement);
     database
       .prepare("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)")
-      .run(migration.hash, migration.folderMillis);
+      .run(migration.hash, migration.createdAt);
     database.pragma(`user_version = ${version}`);
   }
   for (const sql of views) database.exec(sql);
@@ -114,7 +128,7 @@ function dropViews(connection: Connection): string[] {
   return views.map(({ sql }) => sql);
 }
 
-function selectPending(connection: Connection, migrations: readonly MigrationMeta[]): PendingMigration[] {
+function selectPending(connection: Connection, migrations: readonly Migration[]): PendingMigration[] {
   const { database, path } = connection;
   const id = database.pragma("application_id", { simple: true });
   const tables = connection.value<number>("SELECT count(*) FROM sqlite_master");

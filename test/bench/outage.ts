@@ -127,10 +127,24 @@ class Site {
 
   /** Ticks of two periods are stored, and nothing else is under way. */
   async waitUntilFollowing(): Promise<void> {
-    const countMoments = () =>
-      queryFile(join(this.#folder, "mds.sqlite"), "SELECT DISTINCT ts FROM exchange_ticks LIMIT 2").length;
-    while (!(await this.#isConnected()) || countMoments() < 2) await sleep(1_000);
+    while (!(await this.#isConnected()) || this.#storedPeriods().size < 2) await sleep(1_000);
     await sleep(5_000);
+  }
+
+  #storedPeriods(): ReadonlySet<unknown> {
+    const sql = `SELECT DISTINCT ts / ${CADENCE_MS * 1_000} AS period FROM exchange_ticks`;
+    return new Set(queryFile(join(this.#folder, "mds.sqlite"), sql).map(({ period }) => period));
+  }
+
+  /** Periods without a record, but for those in which the service was down from the beginning to the end. */
+  #countLost(startedAt: number, endAt: number): number {
+    const stored = this.#storedPeriods();
+    const first = Math.floor(startedAt / CADENCE_MS);
+    const periods = Math.floor(Date.now() / CADENCE_MS) - 2 - first;
+    return Array.from({ length: periods }, (_, at) => first + at).filter(
+      (period) =>
+        !stored.has(period) && (period * CADENCE_MS < startedAt || (period + 1) * CADENCE_MS > endAt),
+    ).length;
   }
 
   async #isConnected(): Promise<boolean> {
@@ -144,7 +158,8 @@ class Site {
     await sleep(2 * CADENCE_MS - (endOffset % CADENCE_MS));
     const sentAt = Date.now();
     await this.#simulator.setFaults(...faults);
-    const endAt = (sentAt + Date.now()) / 2 + seconds * 1_000;
+    const startedAt = (sentAt + Date.now()) / 2;
+    const endAt = startedAt + seconds * 1_000;
     await sleep(seconds * 1_000 + TAIL_MS);
     const requests = await this.#simulator.readRequests();
     const secondsUntil = (isSocket: boolean, success: number) => {
@@ -161,6 +176,12 @@ class Site {
     return [
       { name: `${name}: socket up after`, measured: secondsUntil(true, 101), ...limit },
       { name: `${name}: first poll after`, measured: secondsUntil(false, 200), ...limit },
+      // Where everything fails for minutes, the probe of its last period may come too late for it.
+      {
+        name: `${name}: periods lost`,
+        measured: this.#countLost(startedAt, endAt),
+        ...{ atMost: seconds > 100 ? 1 : 0, digits: 0 },
+      },
     ];
   }
 

@@ -1,6 +1,7 @@
 import { benchBackfill } from "./backfill.ts";
 import { benchExport } from "./export.ts";
 import { type Figure, formatFigure, isMissed } from "./figures.ts";
+import { benchGoodput } from "./goodput.ts";
 import { benchLive } from "./live.ts";
 import { benchOutage } from "./outage.ts";
 import { benchPages } from "./pages.ts";
@@ -20,6 +21,7 @@ interface Part {
 // Most figures are ratios within one run, because machines differ and their speed varies.
 const parts: Readonly<Record<string, Part>> = {
   backfill: { title: "mds-sync backfill, end to end", minutes: 1.5, run: benchBackfill },
+  goodput: { title: "Pages per second on a bad network, of what is possible", minutes: 2, run: benchGoodput },
   toolkit: { title: "The library and the commands", minutes: 0.2, run: benchToolkit },
   live: { title: "Live ticks, from the socket to the disk", minutes: 1.5, run: benchLive },
   written: { title: "Bytes written for live rows, hours of polls", minutes: 2, run: benchWritten },

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { importDrizzle, inlineColumnDocs } from "../../scripts/bundle-plugins.ts";
+import { inlineColumnDocs } from "../../scripts/bundle-plugins.ts";
 import { auditLedger } from "../../src/warehouse/audit/audit-ledger.ts";
 import { readSettledRanges } from "../../src/warehouse/coverage/ledger.ts";
 import { readGaps } from "../../src/warehouse/coverage/series-gaps.ts";
@@ -66,7 +66,7 @@ async function bundleProcess(): Promise<string> {
     minifyWhitespace: true,
     alias: { "better-sqlite3": sqlite },
     external: [sqlite],
-    plugins: [importDrizzle, inlineColumnDocs],
+    plugins: [inlineColumnDocs],
     // The migrations are found beside the sources.
     define: { "import.meta.url": JSON.stringify(pathToFileURL(join(sources, "warehouse/migrate.ts")).href) },
   });

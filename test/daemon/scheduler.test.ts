@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createSchedule, runSchedule, type ScheduledJob } from "../../src/daemon/scheduler.ts";
 import { Failure } from "../../src/model/failure.ts";
 import { silentLog } from "../../src/runtime/log.ts";
-import type { JobRun } from "../../src/warehouse/tables/job-runs.ts";
+import type { JobRun } from "../../src/warehouse/tables/warehouse-state.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 const MINUTE = 60_000;

@@ -1,22 +1,21 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, vi } from "vitest";
 import { amount, quote } from "../../src/dashboard/page/shared/text-format.ts";
-import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars, gapRanges, pane, pointAt } from "../support/dashboard/bars-warehouse.ts";
 import {
   expectAccessible,
-  findSidewaysScroll,
+  expectFits,
   itInBrowser,
   openPage,
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
-import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { serveFilled } from "../support/dashboard/dashboard-harness.ts";
 import { hostileName } from "../support/dashboard/heatmap-content.ts";
 import { until } from "../support/dashboard/moving-figures.ts";
 import { lastHour } from "../support/present.ts";
 import { timeLimit } from "../support/time-limit.ts";
-import { HOUR, openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
+import { HOUR } from "../support/warehouse/filled-warehouse.ts";
 
 const btc = "bars/BTC?width=1h&range=1w";
 
@@ -25,10 +24,8 @@ let address: string;
 let latest: number;
 let query: <Row>(sql: string) => Row[];
 beforeAll(async () => {
-  const { path, connection } = openFilledWarehouse(fillDailyBars, afterAll);
-  query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
   latest = lastHour + HOUR - 1;
-  ({ address } = await serveDashboard(path, systemClock, afterAll, () => latest));
+  ({ address, query } = await serveFilled(fillDailyBars, afterAll, () => latest));
 });
 
 async function openBars(query: string, options?: Parameters<typeof openPage>[1]) {
@@ -146,10 +143,9 @@ describe("the bars", () => {
     await page.focus("#series");
     await page.waitForSelector("#series-list [role=option] >> nth=2");
     expect(await page.locator("#series-list [role=option] b").allTextContents()).toContain(hostileName);
-    await takeScreenshot(page, "bars-phone");
     expect(await page.locator(".page-head img, form img").count()).toBe(0);
     expect(await page.title()).toContain(hostileName);
-    expect(await findSidewaysScroll(page)).toEqual([]);
+    await expectFits(page, "bars-phone");
   });
 
   itInBrowser(

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { describeDaemonState } from "../../src/dashboard/daemon-status.ts";
 import type { StreamStatus } from "../../src/model/status/warehouse-status.ts";
+import { unlimited } from "../support/dashboard/dashboard-harness.ts";
 
 describe("the daemon's state in one sentence", () => {
   const stream = (more: Partial<StreamStatus> = {}): StreamStatus => ({
@@ -18,10 +19,6 @@ describe("the daemon's state in one sentence", () => {
     service?: ReturnType<Arguments[0]["service"]>;
   }
   const disk = { warehouse_bytes: 1, wal_bytes: 0, free_bytes: 1, full_in_days: null };
-  const unlimited = {
-    ...({ concurrency: 8, per_second: null, reason: "settings", limit: null, limit_since: null } as const),
-    ...{ throttled: false, open_breakers: [], recent_failures: {} },
-  };
   const describeFacts = (facts: Facts) => {
     const { isReady = true, problem, activity = "filling gaps", service = unlimited, ...status } = facts;
     const view = {

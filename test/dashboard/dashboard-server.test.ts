@@ -1,5 +1,4 @@
 import { once } from "node:events";
-import { request } from "node:http";
 import { connect, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import { setTimeout } from "node:timers/promises";
@@ -11,6 +10,7 @@ import {
   textResponse,
 } from "../../src/dashboard/dashboard-server.ts";
 import { isAllowedHost } from "../../src/runtime/http-server.ts";
+import { sendRequest } from "../support/dashboard/dashboard-harness.ts";
 
 const SCRIPT = "let a; ".repeat(200);
 const LARGE = Buffer.alloc(32 * 2 ** 20, "a");
@@ -68,29 +68,6 @@ async function waitForReset(socket: Socket, everyMs: number): Promise<void> {
   const knock = setInterval(() => socket.write("\r\n"), everyMs);
   await waitForClose(socket);
   clearInterval(knock);
-}
-
-function sendRequest(
-  port: number,
-  path: string,
-  options: { host?: string; method?: string; headers?: Record<string, string>; body?: string } = {},
-) {
-  const { host = "localhost", method = "GET", headers = {}, body: sent } = options;
-  return new Promise<{ status: number; body: string; headers: Record<string, unknown> }>(
-    (resolve, reject) => {
-      request({ host: "127.0.0.1", port, path, method, headers: { host, ...headers } }, (response) => {
-        let body = "";
-        response.on("data", (chunk) => {
-          body += String(chunk);
-        });
-        response.on("end", () =>
-          resolve({ status: response.statusCode ?? 0, body, headers: response.headers }),
-        );
-      })
-        .on("error", reject)
-        .end(sent);
-    },
-  );
 }
 
 describe("the dashboard's server", () => {

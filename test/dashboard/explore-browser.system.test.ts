@@ -5,9 +5,9 @@ import type { Page } from "playwright-core";
 import { describe, expect, vi } from "vitest";
 import {
   expectAccessible,
+  expectFits,
   itInBrowser,
   openPage,
-  overflowX,
   phone,
   takeScreenshot,
 } from "../support/dashboard/chromium.ts";
@@ -303,7 +303,7 @@ describe("/explore", () => {
     expect(await page.textContent("#editor .cm-content")).toContain("FROM latest_market_caps ORDER BY rank");
     await page.click("#tab-history");
     expect(await page.locator("#history-list li").count()).toBeGreaterThanOrEqual(2);
-    expect(await overflowX(page)).toBeLessThanOrEqual(0);
+    await expectFits(page);
     await expectAccessible(page, "explore-phone");
   });
 });

@@ -1,4 +1,3 @@
-import { request } from "node:http";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { DaemonState } from "../../src/dashboard/api-answers.ts";
@@ -6,7 +5,7 @@ import { parseCoverageQuery } from "../../src/dashboard/query-params.ts";
 import type { StatusReport, WarehouseStatus } from "../../src/model/status/warehouse-status.ts";
 import { readStatus } from "../../src/warehouse/read/status.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
-import { recordSampleErrors, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { recordSampleErrors, sendRequest, serveDashboard } from "../support/dashboard/dashboard-harness.ts";
 import { fillEveryState, hostileName } from "../support/dashboard/heatmap-content.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -132,15 +131,9 @@ describe("every page", () => {
     const { address, fetchPage, failures } = dashboard;
     const paths = (await fetchPage("/nowhere")).body.match(/\/\S*/g) ?? [];
     expect(paths).toEqual(expect.arrayContaining(["/", "/bars", "/bars.js", "/api/bars"]));
-    const status = (path: string, { host = "localhost", method = "GET" }) =>
-      new Promise((resolve, reject) => {
-        request(new URL(path, address), { method, headers: { host } }, (response) => {
-          response.resume();
-          resolve(response.statusCode);
-        })
-          .on("error", reject)
-          .end();
-      });
+    const port = Number(new URL(address).port);
+    const status = async (path: string, options: Parameters<typeof sendRequest>[2]) =>
+      (await sendRequest(port, path, options)).status;
     for (const path of paths) {
       expect([path, await status(path, { host: "evil.example" })]).toEqual([path, 421]);
       expect([path, await status(path, { method: "POST" })]).toEqual([path, 405]);

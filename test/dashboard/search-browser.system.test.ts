@@ -1,24 +1,20 @@
 import { afterAll, beforeAll, describe, expect } from "vitest";
 import { formatTimestamp } from "../../src/model/time.ts";
-import { systemClock } from "../../src/runtime/clock.ts";
 import { fillDailyBars } from "../support/dashboard/bars-warehouse.ts";
 import {
   desktop,
   expectAccessible,
-  findSidewaysScroll,
+  expectFits,
   itInBrowser,
   openPage,
   phone,
-  takeScreenshot,
 } from "../support/dashboard/chromium.ts";
-import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { serveFilled } from "../support/dashboard/dashboard-harness.ts";
 import { fillSnapshots, MINUTE, SNAPSHOTS_FROM } from "../support/library/snapshot-series.ts";
-import { openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 
 let address: string;
 beforeAll(async () => {
-  const { path } = openFilledWarehouse(fillDailyBars, afterAll);
-  ({ address } = await serveDashboard(path, systemClock, afterAll));
+  ({ address } = await serveFilled(fillDailyBars, afterAll));
 });
 
 async function openBars(options?: Parameters<typeof openPage>[1]) {
@@ -136,7 +132,7 @@ describe("a search", () => {
 });
 
 itInBrowser("a search leads to the candles of a ticker, with its proof and other series", async () => {
-  const { address } = await serveDashboard(openFilledWarehouse(fillSnapshots).path);
+  const { address } = await serveFilled(fillSnapshots);
   const page = await openPage(new URL("/sync", address).href);
   for (const [name, text, title, price, size] of [
     ["Kraken:BTC-USD", "kraken:btc/", "Kraken:BTC/USD ticker 109.00", ["last", "bid"], desktop],
@@ -158,7 +154,6 @@ itInBrowser("a search leads to the candles of a ticker, with its proof and other
     await page.selectOption("#of", { index: 1 });
     await page.waitForSelector('#chart[data-bars="9"][data-overlays="2"]');
     expect(new URL(page.url()).searchParams.get("of")).toBe(price[1].replaceAll(" ", "_"));
-    await takeScreenshot(page, `bars-of-${name.slice(0, 3)}`);
-    expect(await findSidewaysScroll(page)).toEqual([]);
+    await expectFits(page, `bars-of-${name.slice(0, 3)}`);
   }
 });

@@ -4,15 +4,14 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { readShareStatus } from "../../src/share/server/read-share-status.ts";
 import type { WarehouseWriter } from "../../src/warehouse/writer.ts";
 import { runInProcess } from "../support/cli/run-command.ts";
-import { expectAccessible, itInBrowser, openPage, overflowX, phone } from "../support/dashboard/chromium.ts";
-import { serveDashboard } from "../support/dashboard/dashboard-harness.ts";
+import { expectAccessible, expectFits, itInBrowser, openPage, phone } from "../support/dashboard/chromium.ts";
+import { serveFilled } from "../support/dashboard/dashboard-harness.ts";
 import { fillEveryState } from "../support/dashboard/heatmap-content.ts";
 import { useOwnPostgres } from "../support/postgres.ts";
 import { PASSWORD, type PostgresServer } from "../support/postgres-server.ts";
 import { member, observe, startMember, steps } from "../support/share/pair-members.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { waitUntil } from "../support/wait-until.ts";
-import { openFilledWarehouse } from "../support/warehouse/filled-warehouse.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 
 const server = useOwnPostgres({ wal_level: "replica" });
@@ -53,7 +52,7 @@ async function readTruth(database: string) {
 
 itInBrowser("shows both daemons of a pair, PostgreSQL, its standby and the lag", async () => {
   const { database, warehouse } = await startPair();
-  const served = await serveDashboard(openFilledWarehouse(fillEveryState).path);
+  const served = await serveFilled(fillEveryState);
   const read = () =>
     readShareStatus({
       warehouse: warehouse.path,
@@ -100,8 +99,8 @@ itInBrowser("shows both daemons of a pair, PostgreSQL, its standby and the lag",
   for (const [i, { name }] of sessions.entries())
     expect(name).toContain(` ${shown[i]?.[0]?.replace("daemon", "")} `);
   expect(await page.textContent("#shared-note")).toBe("süd: standby (pair): north forwards");
-  expect(await overflowX(page)).toBeLessThanOrEqual(0);
-  await expectAccessible(page, "shared");
+  await expectFits(page, "shared", ":root");
+  await expectAccessible(page);
 });
 
 it("status names both daemons and the standby, and what its user may not read", async () => {

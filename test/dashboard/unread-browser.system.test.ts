@@ -1,7 +1,13 @@
 import type { Page } from "playwright-core";
 import { describe, expect, onTestFinished, vi } from "vitest";
-import { blockRequests } from "../support/dashboard/blocked-requests.ts";
-import { desktop, itInBrowser, openPage, phone, takeScreenshot } from "../support/dashboard/chromium.ts";
+import {
+  blockRequests,
+  desktop,
+  itInBrowser,
+  openPage,
+  phone,
+  takeScreenshot,
+} from "../support/dashboard/chromium.ts";
 import { servePages } from "../support/dashboard/pages-harness.ts";
 import { timeLimit } from "../support/time-limit.ts";
 import { tick } from "../support/warehouse/records.ts";

@@ -1,13 +1,5 @@
 import { createHash } from "node:crypto";
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
@@ -306,7 +298,6 @@ describe("migrations", () => {
   it("start over when the creation of the file was interrupted", () => {
     const directory = temporaryFolder();
     const path = join(directory, "mds.sqlite");
-    mkdirSync(directory, { recursive: true });
     appendFileSync(`${path}.new`, "half a database");
     const warehouse = openTestWarehouse({ path });
     expect(warehouse.quarantined).toEqual([]);

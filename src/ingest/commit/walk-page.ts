@@ -14,7 +14,11 @@ import { decayLateness, recordPublication } from "../../warehouse/coverage/publi
 import { type MatchedPreviews, matchPreviews, removePreviews } from "../../warehouse/rows/previews.ts";
 import { countUnknownFields, storeRejects } from "../../warehouse/rows/rejects.ts";
 import { hasConflictingRows, readStoredTimestamps } from "../../warehouse/rows/row-queries.ts";
-import { readStreamTiming, recordStreamState, type StreamTiming } from "../../warehouse/rows/stream-stats.ts";
+import {
+  readStreamTiming,
+  recordStreamTiming,
+  type StreamTiming,
+} from "../../warehouse/rows/stream-stats.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
@@ -205,8 +209,8 @@ function writePage(
     rows.duplicates.length > 0 ? storeRejects(transaction, stream, rows.duplicates, page.request) : 0;
   if (rejects.length > 0) storeRejects(transaction, stream, rejects, page.request);
   if (unknownFields.length > 0) countUnknownFields(transaction, stream, unknownFields);
-  if (read.lateness) recordStreamState(transaction, stream, read.lateness);
-  if (learnedOffset !== undefined) recordStreamState(transaction, stream, { liveOffset: learnedOffset });
+  if (read.lateness) recordStreamTiming(transaction, stream, read.lateness);
+  if (learnedOffset !== undefined) recordStreamTiming(transaction, stream, { liveOffset: learnedOffset });
   recordShown(transaction, key, decision.bound);
   if (read.isNewest) noteNewest(transaction, decoded, page.series);
   if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
@@ -259,7 +263,7 @@ function recordShown(
   key: SeriesKey,
   { publication, showsRunningDay }: UpperBound,
 ): void {
-  if (showsRunningDay) recordStreamState(transaction, key.stream, { servesRunningDay: 1 });
+  if (showsRunningDay) recordStreamTiming(transaction, key.stream, { servesRunningDay: 1 });
   if (publication) recordPublication(transaction, key, publication);
 }
 

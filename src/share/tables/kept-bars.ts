@@ -8,7 +8,6 @@ import { parseRowDetails } from "../../warehouse/tables/row-tables.ts";
 import { barDecimals } from "../../warehouse/views/bar-views.ts";
 import { keptLengths } from "../schema/bar-views.ts";
 import type { Lease } from "../server/lease.ts";
-import type { UnitContent } from "../share-writer.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
 
 /*
@@ -40,6 +39,12 @@ interface Tick {
 }
 
 const figureColumns = [...barDecimals.map(({ name }) => name), "n_ticks", "n_doubtful", "details"];
+
+/** The content of a range of a series in the SQLite file. */
+interface TickRange {
+  readonly unit: { readonly key: number; readonly range: TimeRange; readonly kind: string };
+  readonly rows: readonly ForwardedRow[];
+}
 
 const places = ["price", "volume", "details"].map((name) => forwardedColumns("index_ticks").indexOf(name));
 
@@ -92,7 +97,7 @@ export class KeptBars {
   }
 
   /** SQL that keeps or marks the bars of ranges, after their ticks. */
-  writeSql(ranges: readonly UnitContent[]): string[] {
+  writeSql(ranges: readonly TickRange[]): string[] {
     const bars = ranges.flatMap(({ unit: { key, range, kind }, rows }) => {
       const series = this.#dictionaries.keyOf("series", key);
       return findBars(series, rows.map(toTick), kind === "replace" ? range : undefined);

@@ -18,8 +18,8 @@ import type { ClientEvent } from "../../service/http/client-events.ts";
 import { requestPriority } from "../../service/http/request.ts";
 import { MAX_SILENCE_MS, MAX_TASK_TRIES, MINUTE_MS, TASK_BACKOFF } from "../../service/limits.ts";
 import { type ListWalkOptions, walkListPages } from "../../service/pagination/list-walk.ts";
-import { readClockSkew } from "../../warehouse/coverage/targets.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { readClockSkew } from "../../warehouse/tables/warehouse-state.ts";
 import type { RunStats } from "./run-stats.ts";
 
 /** Everything that sync code needs to fetch from the service and write to the warehouse. */

@@ -15,7 +15,7 @@ import { indexKey, readSeriesLedgers } from "../../warehouse/coverage/series-que
 import { countContracts } from "../../warehouse/lookups/lookup-queries.ts";
 import { findOldestRow, readRowSpacing } from "../../warehouse/rows/row-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { readWarehouseState } from "../../warehouse/tables/warehouse-state.ts";
+import { readRequestRate } from "../../warehouse/tables/warehouse-state.ts";
 import type { SyncSettings } from "../context/context.ts";
 import { findUnselectedSeries, resolveIndexNames } from "../selection/named-series.ts";
 import { findNotices } from "../selection/selectors.ts";
@@ -214,15 +214,11 @@ function addCosts(
   counts: { series: number; holes: number; requests: number; rows: number },
 ) {
   const { settings, maxRequestsPerSecond } = options;
-  const measuredRate = readRequestRate(options);
+  const measuredRate = options.reader && readRequestRate(options.reader);
   const rate = limitRate(measuredRate ?? settings.concurrency / SECONDS_PER_REQUEST, maxRequestsPerSecond);
   const writeSeconds = measuredRate === undefined ? counts.rows / ROWS_PER_SECOND : 0;
   const seconds = Math.max(counts.requests / rate, writeSeconds);
   return { stream, ...counts, bytes: counts.rows * streamTable[stream].bytesPerRow, minutes: seconds / 60 };
-}
-
-function readRequestRate({ reader }: Pick<EstimateOptions, "reader">): number | undefined {
-  return (reader && readWarehouseState(reader).requestRate) ?? undefined;
 }
 
 function limitRate(rate: number, maxRequestsPerSecond: number): number {
@@ -236,7 +232,7 @@ interface AssumptionOptions extends Pick<EstimateOptions, "settings" | "maxReque
 /** States the assumptions of the estimate in one sentence. */
 export function describeAssumptions(options: AssumptionOptions): string {
   const { settings, maxRequestsPerSecond, isSampled } = options;
-  const measuredRate = readRequestRate(options);
+  const measuredRate = options.reader && readRequestRate(options.reader);
   const rate =
     measuredRate !== undefined
       ? `${limitRate(measuredRate, maxRequestsPerSecond).toFixed(1)} requests a second, as the last backfill measured`

@@ -4,7 +4,7 @@ import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
 import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { readSeriesLedgers } from "../../warehouse/coverage/series-queries.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
-import { type JobRun, readJobRuns } from "../../warehouse/tables/job-runs.ts";
+import { type JobRun, readJobRuns } from "../../warehouse/tables/warehouse-state.ts";
 import { runConcurrently, type SyncContext, serviceNow } from "../context/context.ts";
 import { planNight } from "./comparison-plan.ts";
 import { runWalk } from "./run-walk.ts";

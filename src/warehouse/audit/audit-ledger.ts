@@ -228,11 +228,7 @@ const pastTargetsSql = `SELECT ${targetStartSql(sqliteDialect, "CAST(@now AS INT
  * Every second of a target up to now must be settled or in the view `gaps`, and none in both. The view also lists what
  * is settled as lost. Expects ascending and disjoint ranges: see `checkOrder`.
  */
-function checkTiling(
-  { connection, now }: AuditContext,
-  audited: AuditedKey,
-  viewGaps: GapsByKey,
-): AuditFinding[] {
+function checkTiling({ connection, now }: AuditContext, audited: AuditedKey, viewGaps: GapsByKey) {
   const { key, names, settled } = audited;
   const { stream, series } = key;
   const past = connection

@@ -64,13 +64,7 @@ function measureSpacing(seeks: RowSeeks, { cadence }: AuditedKey, covered: reado
 }
 
 /** Jumps from row to row, each time as far as an ordinary pause reaches: one seek per hour, not one per row. */
-function findPauses(
-  seeks: RowSeeks,
-  audited: AuditedKey,
-  range: TimeRange,
-  first: Micros,
-  spacing: Micros,
-): AuditFinding[] {
+function findPauses(seeks: RowSeeks, audited: AuditedKey, range: TimeRange, first: Micros, spacing: Micros) {
   const limit = Math.max(MIN_REMARKED_PAUSE, MAX_PAUSE_PERIODS * spacing);
   const findings: AuditFinding[] = [];
   const remark = (from: Micros, to: Micros) => {

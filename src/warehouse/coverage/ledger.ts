@@ -1,4 +1,3 @@
-import type { AnySQLiteColumn } from "drizzle-orm/sqlite-core";
 import { type HistoryStream, hasHistory, type RowStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { formatRange, intersect, normalise, subtract, type TimeRange } from "../../model/time-range.ts";
@@ -13,7 +12,6 @@ import { assertValidLedger, changeRanges, joinTouched, type LedgerChange, reopen
 import { withdrawRows } from "../rows/row-sql.ts";
 import type { SettledRangeRow } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
-import { and, eq } from "../sqlite/drizzle.ts";
 import { type RowTable, rowTables } from "../tables/row-tables.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
@@ -26,11 +24,6 @@ export type SeriesKey = LedgerKey & { readonly stream: HistoryStream };
 /** The key as text, for maps. */
 export function ledgerKeyText({ stream, series }: LedgerKey): string {
   return `${stream} ${series}`;
-}
-
-/** Selects the rows of a key in a table of the schema. */
-export function isOfKey(table: Record<keyof LedgerKey, AnySQLiteColumn>, { stream, series }: LedgerKey) {
-  return and(eq(table.stream, stream), eq(table.series, series));
 }
 
 const rangeColumns = 'from_ts AS "from", to_ts AS "to", proof, reason';
@@ -50,32 +43,20 @@ export function readStoredRanges(connection: SqlRunner, { stream, series }: Ledg
 }
 
 /** The settled ranges that overlap `range`, ascending. */
-export function readSettledIn(
-  connection: SqlRunner,
-  { stream, series }: LedgerKey,
-  { from, to }: TimeRange,
-): SettledRange[] {
+export function readSettledIn(connection: SqlRunner, { stream, series }: LedgerKey, { from, to }: TimeRange) {
   const sql = `SELECT ${rangeColumns} FROM settled_ranges WHERE ${matchesKey} AND from_ts < ? AND to_ts > ? ORDER BY from_ts`;
   return connection.rows<SettledRange>(sql, [stream, series, to, from]);
 }
 
 /** How the range that contains the timestamp is settled; undefined: it is open. */
-export function findProofAt(
-  transaction: Transaction,
-  { stream, series }: LedgerKey,
-  ts: Micros,
-): Proof | undefined {
+export function findProofAt(transaction: Transaction, { stream, series }: LedgerKey, ts: Micros) {
   const sql = `SELECT CASE WHEN to_ts > ? THEN proof END FROM settled_ranges
     WHERE ${matchesKey} AND from_ts <= ? ORDER BY from_ts DESC LIMIT 1`;
   return transaction.findValue<Proof | null>(sql, [ts, stream, series, ts]) ?? undefined;
 }
 
 /** The settled ranges that changes are about: to read before the first write, for `applyChanges`. */
-export function readTouched(
-  transaction: Transaction,
-  key: LedgerKey,
-  changes: readonly LedgerChange[],
-): readonly SettledRange[] {
+export function readTouched(transaction: Transaction, key: LedgerKey, changes: readonly LedgerChange[]) {
   return joinTouched(changes, (range) => findTouching(transaction, key, range));
 }
 

@@ -5,9 +5,8 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time
 import type { ClaimKind, PendingClaim } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { AbsentEntries, ListClaimKind } from "../../rule/repetition.ts";
-import { type PendingClaimRow, pendingClaims } from "../schema/coverage.ts";
+import type { PendingClaimRow } from "../schema/coverage.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
-import { eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import type { LedgerKey } from "./ledger.ts";
@@ -80,31 +79,29 @@ export function readClaims(connection: SqlRunner, { stream, series }: LedgerKey)
 }
 
 /** The pending claims of a stream, by series; `of`: only those of one series. */
-export function readPendingClaims(
-  connection: SqlRunner,
-  stream: Stream,
-  of?: number,
-): Map<number, StoredClaim[]> {
+export function readPendingClaims(connection: SqlRunner, stream: Stream, of?: number) {
   const sql = `SELECT series, ${claimColumns} FROM pending_claims
     WHERE stream = @stream AND accepted_at IS NULL ${of === undefined ? "" : "AND series = @of"} ORDER BY from_ts`;
   const bySeries = Map.groupBy(connection.rows<PendingClaimRow>(sql, { stream, of }), ({ series }) => series);
   return new Map([...bySeries].map(([series, own]) => [series, own.map(toClaim)]));
 }
 
+const insertSql = `INSERT INTO pending_claims (kind, stream, series, from_ts, to_ts, rows, subject, answers, first_at, last_at, accepted_at)
+  VALUES (@kind, @stream, @series, @from, @to, @rows, @subject, @answers, @firstAt, @lastAt, @acceptedAt) RETURNING claim`;
+
 export function storeClaim(
-  { orm }: Transaction,
+  transaction: Transaction,
   { stream, series }: LedgerKey,
-  { kind, range, subject, answers, firstAt, lastAt, acceptedAt }: PendingClaim,
+  { range, ...claim }: PendingClaim,
   rows: number,
 ): StoredClaim {
-  const tally = { answers, firstAt, lastAt, acceptedAt };
-  const row = { kind, stream, series, ...range, rows, subject: JSON.stringify(subject), ...tally };
-  return toClaim(orm.insert(pendingClaims).values(row).returning().get());
+  const row = { ...claim, stream, series, ...range, rows, subject: JSON.stringify(claim.subject) };
+  return { ...claim, range, rows, claim: transaction.value<number>(insertSql, row) };
 }
 
-export function dropClaims({ orm }: Transaction, claims: readonly PendingClaim[]): void {
+export function dropClaims(transaction: Transaction, claims: readonly PendingClaim[]): void {
   for (const { claim } of claims as readonly StoredClaim[])
-    orm.delete(pendingClaims).where(eq(pendingClaims.claim, claim)).run();
+    transaction.run("DELETE FROM pending_claims WHERE claim = ?", [claim]);
 }
 
 /** Nobody asks the service again about what ends by `to`: it has left the service's window, or the series is deselected. */
@@ -136,12 +133,11 @@ export function storeAbsentEntries(
   pending: readonly AbsentEntries[],
 ): void {
   transaction.run("DELETE FROM pending_claims WHERE stream = ? AND series = 0 AND kind = ?", [list, kind]);
-  for (const { subject, answers, firstAt, lastAt } of pending)
-    transaction.run(
-      `INSERT INTO pending_claims (kind, stream, series, from_ts, to_ts, rows, subject, answers, first_at, last_at)
-        VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
-      [kind, list, firstAt, lastAt, subject.length, JSON.stringify(subject), answers, firstAt, lastAt],
-    );
+  for (const { subject, ...tally } of pending) {
+    const range = { from: tally.firstAt, to: tally.lastAt };
+    const row = { ...tally, ...range, rows: subject.length, subject: JSON.stringify(subject) };
+    transaction.value(insertSql, { kind, stream: list, series: 0, ...row, acceptedAt: null });
+  }
 }
 
 const { moment } = sqliteDialect;

@@ -74,10 +74,7 @@ export function learnLateness(
   return lateBy > before ? { lateBy, lateAt: seen.lateAt } : undefined;
 }
 
-export function readPublication(
-  connection: SqlRunner,
-  { stream, series }: LedgerKey,
-): Publication | undefined {
+export function readPublication(connection: SqlRunner, { stream, series }: LedgerKey) {
   const sql = `SELECT published_to AS publishedTo, asked_at AS askedAt, asked_to AS askedTo, quiet_margin AS quietMargin
     FROM publications WHERE stream = ? AND series = ?`;
   return connection.findRow<Publication>(sql, [stream, series]);

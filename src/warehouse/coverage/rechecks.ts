@@ -1,47 +1,31 @@
 import type { HistoryStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { rechecks, type TargetRow } from "../schema/coverage.ts";
-import { contracts, type SeriesNames } from "../schema/lookups.ts";
+import type { TargetRow } from "../schema/coverage.ts";
+import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { and, eq, lt, ne } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import type { LedgerKey } from "./ledger.ts";
 import type { TargetRules } from "./targets.ts";
 
-/** A series that was not rechecked today. */
-export interface DueRecheck extends Readonly<SeriesNames>, TargetRules {
-  readonly key: LedgerKey;
-  /** Where its target begins. */
-  readonly targetFrom: Micros;
-}
-
 /** Selected series of a stream, or one of them, whose last recheck was before `day` (`YYYY-MM-DD`). */
-export function readDueRechecks(
-  connection: Connection,
-  stream: HistoryStream,
-  day: string,
-  series?: number,
-): DueRecheck[] {
+export function readDueRechecks(connection: Connection, stream: HistoryStream, day: string, series?: number) {
   const sql = `SELECT w.series, s.index_type AS indexType, s.index_id AS indexId, s.name, w.from_ts AS targetFrom,
       w.service_window AS serviceWindow, w.settle_delay AS settleDelay, w.step
     FROM targets w JOIN series s ON s.series = w.series JOIN rechecks r ON r.stream = w.stream AND r.series = w.series
     WHERE w.stream = @stream ${series === undefined ? "" : "AND w.series = @series"} AND w.to_ts IS NULL AND w.is_snapshot = 0
       AND r.day < @day ORDER BY w.series`;
-  const rows = connection.rows<Omit<DueRecheck, "key"> & Pick<TargetRow, "series">>(sql, {
-    stream,
-    series,
-    day,
-  });
-  return rows.map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
+  type Row = SeriesNames & TargetRules & Pick<TargetRow, "series"> & { readonly targetFrom: Micros };
+  return connection
+    .rows<Row>(sql, { stream, series, day })
+    .map(({ series, ...rest }) => ({ key: { stream, series }, ...rest }));
 }
 
-export function recordRecheck({ orm }: Transaction, { key, day }: { key: LedgerKey; day: string }): void {
-  const update = { target, set: { day }, setWhere: lt(rechecks.day, day) };
-  const row = { ...key, day };
-  orm.insert(rechecks).values(row).onConflictDoUpdate(update).run();
-}
+const putSql = `INSERT INTO rechecks (stream, series, day) VALUES (?, ?, ?)
+  ON CONFLICT (stream, series) DO UPDATE SET day = excluded.day WHERE day < excluded.day`;
 
-const target = [rechecks.stream, rechecks.series];
+export function recordRecheck(transaction: Transaction, { key, day }: { key: LedgerKey; day: string }): void {
+  transaction.run(putSql, [key.stream, key.series, day]);
+}
 
 /** A new series needs no recheck today: all of it is fetched today anyway. */
 export function startRechecks(transaction: Transaction, { stream, series }: LedgerKey, day: string): void {
@@ -72,18 +56,11 @@ export function recordNoContracts(
   transaction: Transaction,
   { exchangeId, derivativeType, day }: NoContractsEntry,
 ): void {
-  const { orm, dictionary } = transaction;
-  const isOfType = and(eq(contracts.derivativeType, derivativeType), eq(contracts.exchangeId, exchangeId));
-  if (orm.select().from(contracts).where(isOfType).limit(1).get()) return;
-  const series = dictionary.getSubscriptionKey(exchangeId);
-  const row = { stream: noContractsStream(derivativeType), series, day };
-  const update = { target, set: { day }, setWhere: ne(rechecks.day, day) };
-  orm.insert(rechecks).values(row).onConflictDoUpdate(update).run();
+  const isStored = "SELECT 1 FROM contracts WHERE derivative_type = ? AND exchange_id = ? LIMIT 1";
+  if (transaction.findRow(isStored, [derivativeType, exchangeId])) return;
+  const series = transaction.dictionary.getSubscriptionKey(exchangeId);
+  transaction.run(putSql, [noContractsStream(derivativeType), series, day]);
 }
 
-export interface NoContractsEntry {
-  readonly exchangeId: string;
-  readonly derivativeType: string;
-  /** The UTC day of the answer, `YYYY-MM-DD`. */
-  readonly day: string;
-}
+/** `day`: the UTC day of the answer, `YYYY-MM-DD`. */
+type NoContractsEntry = Readonly<Record<"exchangeId" | "derivativeType" | "day", string>>;

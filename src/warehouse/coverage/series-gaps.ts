@@ -58,12 +58,7 @@ const partsOfSpan = partsSql(partColumns, " ORDER BY p.series, p.from_ts");
  * The gaps of every series of a stream, or of one series, at `now` by the service's clock. Series without gaps are
  * left out.
  */
-export function readGaps(
-  connection: Connection,
-  stream: HistoryStream,
-  now: Micros,
-  series?: number,
-): SeriesGaps[] {
+export function readGaps(connection: Connection, stream: HistoryStream, now: Micros, series?: number) {
   const span = { stream, first: series ?? 0, last: series ?? Number.MAX_SAFE_INTEGER };
   const rows = connection.rows<PartRow>(partsOfSpan, { ...span, now: Math.floor(now) });
   if (rows.length === 0) return [];

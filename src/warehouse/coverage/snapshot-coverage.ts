@@ -1,10 +1,10 @@
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
+import type { TimeRange } from "../../model/time-range.ts";
 import type { LedgerChange } from "../../rule/apply.ts";
-import { noSnapshot, type SnapshotState, type StoredCoverage } from "../../rule/snapshot.ts";
-import { snapshotStates } from "../schema/coverage.ts";
+import { noSnapshot, type SnapshotState } from "../../rule/snapshot.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { applyChanges, findTouching, isOfKey, type LedgerKey, readTouched } from "./ledger.ts";
+import { applyChanges, findTouching, type LedgerKey, readTouched } from "./ledger.ts";
 import { readAbsentEntries, storeAbsentEntries } from "./pending-claims.ts";
 import { openTarget, readTargetsOfKey } from "./targets.ts";
 
@@ -16,14 +16,11 @@ interface SnapshotSubscription {
 }
 
 /** The ledger of a subscription, for the rule. `hadRows`: any of its snapshots had. */
-export function readStoredSnapshots(
-  transaction: Transaction,
-  subscription: SnapshotSubscription,
-): StoredCoverage & { readonly hadRows: boolean } {
+export function readStoredSnapshots(transaction: Transaction, subscription: SnapshotSubscription) {
   const key = subscriptionKey(transaction, subscription);
   const sql = "SELECT 1 FROM settled_ranges WHERE stream = ? AND series = ? AND proof = 'rows' LIMIT 1";
   return {
-    settledRanges: (range) => findTouching(transaction, key, range),
+    settledRanges: (range: TimeRange) => findTouching(transaction, key, range),
     get hadRows() {
       return transaction.findRow(sql, [key.stream, key.series]) !== undefined;
     },
@@ -34,14 +31,12 @@ const SHORTER = "shorter snapshot";
 const listName = ({ stream, exchangeId }: SnapshotSubscription) => `${stream} ${exchangeId ?? ""}`;
 
 /** What the snapshots of the subscription have shown so far. */
-export function readSnapshotState(
-  transaction: Transaction,
-  subscription: SnapshotSubscription,
-): SnapshotState {
-  const isOfSubscription = isOfKey(snapshotStates, subscriptionKey(transaction, subscription));
-  const row = transaction.orm.select().from(snapshotStates).where(isOfSubscription).get();
+export function readSnapshotState(transaction: Transaction, subscription: SnapshotSubscription) {
+  const { stream, series } = subscriptionKey(transaction, subscription);
+  const sql = "SELECT state FROM snapshot_states WHERE stream = ? AND series = ?";
+  const state = JSON.parse(transaction.findValue<string>(sql, [stream, series]) ?? "{}") as SnapshotState;
   const short = readAbsentEntries(transaction, SHORTER, listName(subscription));
-  return { ...noSnapshot, ...row?.state, short };
+  return { ...noSnapshot, ...state, short };
 }
 
 export function storeSnapshotState(
@@ -49,9 +44,9 @@ export function storeSnapshotState(
   subscription: SnapshotSubscription,
   { short, ...state }: SnapshotState,
 ): void {
-  const row = { ...subscriptionKey(transaction, subscription), state };
-  const target = [snapshotStates.stream, snapshotStates.series];
-  transaction.orm.insert(snapshotStates).values(row).onConflictDoUpdate({ target, set: { state } }).run();
+  const { stream, series } = subscriptionKey(transaction, subscription);
+  const sql = "REPLACE INTO snapshot_states (stream, series, state) VALUES (?, ?, ?)";
+  transaction.run(sql, [stream, series, JSON.stringify(state)]);
   storeAbsentEntries(transaction, SHORTER, listName(subscription), short);
 }
 

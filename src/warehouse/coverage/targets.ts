@@ -1,13 +1,12 @@
 import type { Stream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { intersect, normalise, subtract } from "../../model/time-range.ts";
-import { type TargetRow, targets, warehouseState } from "../schema/coverage.ts";
+import type { TargetRow } from "../schema/coverage.ts";
 import type { SeriesNames } from "../schema/lookups.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
-import { and, eq, gte, isNotNull, isNull, ne } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 import { presentTs } from "../views/sqlite-dialect.ts";
-import { isOfKey, type LedgerKey, readSettledRanges } from "./ledger.ts";
+import { type LedgerKey, readSettledRanges } from "./ledger.ts";
 import { dropPendingClaims, readPendingClaims } from "./pending-claims.ts";
 
 /** How both ends of a target move with time; all in microseconds. */
@@ -49,8 +48,8 @@ export function declareTargets(
       endTarget(transaction, { stream, series }, at);
       dropPendingClaims(transaction, { stream, series });
     }
-  const isEnded = and(eq(targets.stream, stream), isNotNull(targets.to));
-  for (const row of transaction.orm.select().from(targets).where(isEnded).all())
+  const endedSql = `${targetsSql} WHERE stream = ? AND to_ts IS NOT NULL`;
+  for (const row of transaction.rows<TargetRow>(endedSql, [stream]))
     if (!selected.has(row.series)) dropUnfetched(transaction, row);
   for (const target of declared) openTarget(transaction, target, false);
 }
@@ -62,8 +61,7 @@ function dropUnfetched(transaction: Transaction, row: TargetRow): void {
   const range = { from: row.from, to: row.to ?? row.from };
   if (subtract([range], shown).length === 0) return;
   removeTarget(transaction, row);
-  const kept = intersect([range], shown).map((part) => ({ ...row, ...part }));
-  if (kept.length > 0) transaction.orm.insert(targets).values(kept).run();
+  for (const part of intersect([range], shown)) putTarget(transaction, { ...row, ...part });
 }
 
 /** The targets of a stream, with the index or the exchange of each. */
@@ -75,18 +73,19 @@ export function readTargets(connection: SqlRunner, stream: Stream) {
 }
 
 /** Ends the open-ended target of the key at `at`. */
-export function endTarget({ orm }: Transaction, key: LedgerKey, at: Micros): void {
-  const isOpen = and(isOfKey(targets, key), isNull(targets.to));
-  const isLater = and(isOpen, gte(targets.from, at));
-  orm.delete(targets).where(isLater).run();
-  orm.update(targets).set({ to: at, blockedReason: null }).where(isOpen).run();
+export function endTarget(transaction: Transaction, { stream, series }: LedgerKey, at: Micros): void {
+  const isOpen = "stream = @stream AND series = @series AND to_ts IS NULL";
+  transaction.run(`DELETE FROM targets WHERE ${isOpen} AND from_ts >= @at`, { stream, series, at });
+  const sql = `UPDATE targets SET to_ts = @at, blocked_reason = NULL WHERE ${isOpen}`;
+  transaction.run(sql, { stream, series, at });
 }
+
+const targetsSql = `SELECT stream, series, from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step,
+    service_window AS serviceWindow, is_snapshot AS isSnapshot, blocked_reason AS blockedReason FROM targets`;
 
 /** The targets of a key, by start. */
 export function readTargetsOfKey(connection: SqlRunner, { stream, series }: LedgerKey): TargetRow[] {
-  const sql = `SELECT stream, series, from_ts AS "from", to_ts AS "to", settle_delay AS settleDelay, period, step,
-      service_window AS serviceWindow, is_snapshot AS isSnapshot, blocked_reason AS blockedReason
-    FROM targets WHERE stream = ? AND series = ? ORDER BY from_ts`;
+  const sql = `${targetsSql} WHERE stream = ? AND series = ? ORDER BY from_ts`;
   return connection.rows<TargetRow>(sql, [stream, series]);
 }
 
@@ -105,15 +104,22 @@ export function openTarget(
   const set = { settleDelay, period, step, serviceWindow };
   const rules = Object.keys(set) as (keyof typeof set)[];
   if (current && rules.every((name) => current[name] === set[name])) return;
-  const row = { ...key, from, ...set, isSnapshot: isSnapshot ? 1 : 0 } as const;
-  transaction.orm.insert(targets).values(row).onConflictDoUpdate({ target: targetKey, set }).run();
+  const blockedReason = current?.blockedReason ?? null;
+  putTarget(transaction, { ...key, from, to: null, ...set, isSnapshot: isSnapshot ? 1 : 0, blockedReason });
 }
 
-const targetKey = [targets.stream, targets.series, targets.from];
+/** Stores a target in the place of the one with the same start. */
+function putTarget(transaction: Transaction, row: TargetRow): void {
+  transaction.run(
+    `REPLACE INTO targets (stream, series, from_ts, to_ts, settle_delay, period, step, service_window, is_snapshot, blocked_reason)
+      VALUES (@stream, @series, @from, @to, @settleDelay, @period, @step, @serviceWindow, @isSnapshot, @blockedReason)`,
+    row,
+  );
+}
 
-function removeTarget({ orm }: Transaction, row: TargetRow): void {
-  const isRow = and(isOfKey(targets, row), eq(targets.from, row.from));
-  orm.delete(targets).where(isRow).run();
+function removeTarget(transaction: Transaction, { stream, series, from }: TargetRow): void {
+  const sql = "DELETE FROM targets WHERE stream = ? AND series = ? AND from_ts = ?";
+  transaction.run(sql, [stream, series, from]);
 }
 
 /**
@@ -128,9 +134,8 @@ export function addTarget(transaction: Transaction, target: Target, to: Micros):
   const end = isOpenEnded ? null : Math.max(to, ...touched.map((range) => range.to ?? to));
   const from = Math.min(target.from, touched[0]?.from ?? target.from);
   for (const range of touched) removeTarget(transaction, range);
-  const rules = touched.at(-1) ?? { ...target, ...target.key };
-  const row = { ...rules, from, to: end, isSnapshot: 0 } as const;
-  transaction.orm.insert(targets).values(row).run();
+  const rules = touched.at(-1) ?? { ...target, ...target.key, blockedReason: null };
+  putTarget(transaction, { ...rules, from, to: end, isSnapshot: 0 });
 }
 
 /** Stores why the open gaps of a key cannot be filled now (`forbidden`, …), for the view `gaps`; null: no obstacle. */
@@ -144,22 +149,7 @@ export function recordBlockedReason(
   transaction.run(sql, [reason, stream, series, reason]);
 }
 
-/** The service's clock minus this machine's, as the last daemon or backfill measured it. */
-export function readClockSkew(connection: Connection): Micros {
-  return connection.value<Micros>("SELECT clock_skew FROM warehouse_state");
-}
-
 /** The present by the service's clock, as the views compute it: in whole seconds; that of the state that is shown. */
 export function readPresentTs(connection: Connection): Micros {
   return connection.knownAt?.present ?? connection.value<Micros>(`SELECT ${presentTs}`);
-}
-
-/** Stores the service's clock minus this machine's: the view `gaps` adds it to SQLite's clock. */
-export function recordClockSkew({ orm }: Transaction, skew: Micros): void {
-  const clockSkew = Math.round(skew);
-  orm.update(warehouseState).set({ clockSkew }).where(ne(warehouseState.clockSkew, clockSkew)).run();
-}
-
-export function recordRequestRate({ orm }: Transaction, requestRate: number): void {
-  orm.update(warehouseState).set({ requestRate }).run();
 }

@@ -1,16 +1,15 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { assets, exchangeMarkets, exchanges, type MarketRow } from "../schema/lookups.ts";
+import type { AssetRow, ExchangeRow, MarketRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { isNull } from "../sqlite/drizzle.ts";
 import { latestTs } from "../views/data-views.ts";
 
 /** The view `markets` adds `pair` to the row. */
 type ListedMarket = Pick<MarketRow, "id" | "baseAssetId"> & { readonly pair: string | null };
 
 /** Every asset that was ever listed, including delisted ones: their history is still served. */
-export function readListedAssets({ orm }: Connection) {
-  const { id, symbol, name } = assets;
-  return orm.select({ id, symbol, name }).from(assets).orderBy(id).all();
+export function readListedAssets(connection: Connection) {
+  type Row = Pick<AssetRow, "id" | "symbol" | "name">;
+  return connection.rows<Row>("SELECT id, symbol, name FROM assets ORDER BY id");
 }
 
 export function readListedMarkets(connection: Connection): ListedMarket[] {
@@ -19,9 +18,8 @@ export function readListedMarkets(connection: Connection): ListedMarket[] {
   );
 }
 
-export function readListedExchanges({ orm }: Connection) {
-  const { id, name } = exchanges;
-  return orm.select({ id, name }).from(exchanges).orderBy(id).all();
+export function readListedExchanges(connection: Connection) {
+  return connection.rows<Pick<ExchangeRow, "id" | "name">>("SELECT id, name FROM exchanges ORDER BY id");
 }
 
 /** Includes delisted contracts. */
@@ -77,9 +75,8 @@ export function isSuspiciouslyShort(listed: number, known: number): boolean {
 
 /** Listed market ids by exchange id. */
 export function readMarketsByExchange(connection: Connection): Map<string, string[]> {
-  const { exchangeId, marketId, delistedAt } = exchangeMarkets;
-  const select = connection.orm.select({ exchangeId, marketId }).from(exchangeMarkets);
-  const rows = select.where(isNull(delistedAt)).orderBy(exchangeId, marketId).all();
-  const byExchange = Map.groupBy(rows, (row) => row.exchangeId);
-  return new Map([...byExchange].map(([id, own]) => [id, own.map((row) => row.marketId)]));
+  const sql = `SELECT exchange_id, market_id FROM exchange_markets WHERE delisted_at IS NULL
+    ORDER BY exchange_id, market_id`;
+  const byExchange = Map.groupBy(connection.tuples<readonly [string, string]>(sql), ([id]) => id);
+  return new Map([...byExchange].map(([id, own]) => [id, own.map(([, marketId]) => marketId)]));
 }

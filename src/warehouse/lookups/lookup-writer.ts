@@ -1,4 +1,4 @@
-import { type Column, type ColumnType, camelCase } from "../../model/column.ts";
+import { type Column, camelCase } from "../../model/column.ts";
 import type { Decimal } from "../../model/decimal.ts";
 import type { DerivativeContract, Exchange, StreamRecords } from "../../model/records.ts";
 import {
@@ -32,22 +32,13 @@ function buildLookupTable(
   {
     derived = [],
     ...table
-  }: Pick<LookupTable, "entity" | "table" | "keys" | "untracked"> & {
-    readonly derived?: readonly string[];
-  },
+  }: Omit<LookupTable, "tracked" | "types"> & { readonly derived?: readonly string[] },
 ): LookupTable {
   const tracked = columns.filter(({ name, source }) => source === "row" && !table.keys.includes(name));
-  const ofType = (...types: readonly ColumnType[]) =>
-    tracked.filter(({ type }) => types.includes(type)).map(({ name }) => name);
-  return {
-    ...table,
-    tracked: [...tracked.map(({ name }) => name), ...derived],
-    timestamps: ofType("timestamp"),
-    numbers: ofType("decimal", "integer"),
-  };
+  const types = new Map(tracked.map(({ name, type }) => [name, type]));
+  return { ...table, tracked: [...types.keys(), ...derived], types };
 }
 
-/** The table of the entries of each list. */
 const entryTables = {
   assets: buildLookupTable(assetColumns, { entity: "asset", table: "assets", ...entries }),
   markets: buildLookupTable(marketColumns, { entity: "market", table: "market_rows", ...entries }),
@@ -69,7 +60,6 @@ const contracts = buildLookupTable(derivativeContractColumns, {
   untracked: ["is_described", "extra"],
 });
 
-/** Every table of a lookup. */
 export const lookupTables: readonly LookupTable[] = [
   ...Object.values(entryTables),
   exchangeMarkets,

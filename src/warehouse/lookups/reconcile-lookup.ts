@@ -1,3 +1,4 @@
+import type { ColumnType } from "../../model/column.ts";
 import { formatTimestamp } from "../../model/time.ts";
 import { countAbsences, onlyAbsent, requiredFor } from "../../rule/repetition.ts";
 import { readAbsentEntries, storeAbsentEntries } from "../coverage/pending-claims.ts";
@@ -12,9 +13,8 @@ export interface LookupTable {
   readonly tracked: readonly string[];
   /** Stored, but their changes are not recorded. */
   readonly untracked: readonly string[];
-  /** Tracked columns that contain timestamps. */
-  readonly timestamps: readonly string[];
-  readonly numbers: readonly string[];
+  /** Of the tracked columns, except those that the warehouse derives. */
+  readonly types: ReadonlyMap<string, ColumnType>;
 }
 
 /** A list that lacks a larger part of the listed rows is an incident. At most this part is delisted at once. */
@@ -124,12 +124,7 @@ function readStored(transaction: Transaction, lookup: LookupTable, scope: Scope)
   );
 }
 
-function upsert(
-  transaction: Transaction,
-  lookup: LookupTable,
-  values: readonly SqlValue[],
-  isStale = false,
-): number {
+function upsert(transaction: Transaction, lookup: LookupTable, values: readonly SqlValue[], isStale = false) {
   const columns = [...lookup.keys, ...lookup.tracked, ...lookup.untracked, "first_seen", "absences"];
   // A row outside the scope may have the same key: a stub inserted for a tick, or a contract that moved here.
   const updates = [...lookup.tracked, ...lookup.untracked, "absences"].map(
@@ -173,7 +168,7 @@ function recordChange(
   values: readonly SqlValue[],
   change: { field: string; old: SqlValue; new: SqlValue },
 ): void {
-  const isTimestamp = lookup.timestamps?.includes(change.field);
+  const isTimestamp = lookup.types.get(change.field) === "timestamp";
   const text = (value: SqlValue) =>
     value === null ? null : isTimestamp && typeof value === "number" ? formatTimestamp(value) : String(value);
   transaction.run(

@@ -54,10 +54,7 @@ export class KnownNames {
   }
 
   /** What the name may mean, and the index that knows it. Throws a Failure if it means nothing. */
-  find(
-    name: string,
-    ofType?: IndexType,
-  ): { readonly found: readonly KnownSeries[]; readonly index: NameIndex<KnownSeries> } {
+  find(name: string, ofType?: IndexType) {
     const isPlain = !name.includes(":") || splitType(name).type !== undefined;
     const plain = this.#plain.find(name, ofType);
     if (isPlain || plain.length > 0) {
@@ -97,10 +94,7 @@ const daysSql = `SELECT min(ts) AS first, max(ts) AS last FROM
       UNION ALL SELECT min(ts) FROM kept_bars WHERE series = @key UNION ALL SELECT max(ts) FROM kept_bars WHERE series = @key)`;
 
 /** The first and the last day with rows; undefined if there is none. */
-function readDays(
-  connection: Connection,
-  { key, stream }: KnownSeries,
-): { first: string; last: string } | undefined {
+function readDays(connection: Connection, { key, stream }: KnownSeries) {
   if (key === null || stream !== undefined) return undefined;
   const found = connection.findRow<{ first: Micros | null; last: Micros | null }>(daysSql, { key });
   if (!found || found.first === null || found.last === null) return undefined;
@@ -108,10 +102,7 @@ function readDays(
 }
 
 /** The series that the names mean. `ambiguous`: names of several series, all of which are found. */
-export function resolveNames(
-  connection: Connection,
-  names: readonly string[],
-): { readonly found: readonly NamedSeries[]; readonly ambiguous: readonly string[] } {
+export function resolveNames(connection: Connection, names: readonly string[]) {
   const known = new KnownNames(connection);
   const all = names.map((name) => ({ name, found: known.find(name).found }));
   return {
@@ -120,12 +111,7 @@ export function resolveNames(
   };
 }
 
-function unknownSeries(
-  name: string,
-  index: NameIndex<KnownSeries>,
-  ofType?: IndexType,
-  whole?: string,
-): Failure {
+function unknownSeries(name: string, index: NameIndex<KnownSeries>, ofType?: IndexType, whole?: string) {
   if (index.isEmpty) {
     return new Failure(`the warehouse has no series yet: ${name} is unknown`, {
       code: "nothing_synced",

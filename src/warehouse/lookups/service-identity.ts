@@ -1,9 +1,6 @@
 import { Failure } from "../../model/failure.ts";
-import { serviceIds, warehouseState } from "../schema/coverage.ts";
 import type { SqlRunner } from "../sqlite/connection.ts";
-import { eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
-import { readWarehouseState } from "../tables/warehouse-state.ts";
 import { lookupTables } from "./lookup-writer.ts";
 
 /** A list that distinguishes a service from another one. Contracts come and go too fast for that. */
@@ -14,8 +11,12 @@ export type IdentifyingStream = "assets" | "markets" | "exchanges";
  * without any the warehouse takes every service.
  */
 export function readServiceIdentity(connection: SqlRunner, stream: IdentifyingStream) {
-  const rows = connection.orm.select().from(serviceIds).where(eq(serviceIds.stream, stream)).all();
-  return { url: readWarehouseState(connection).serviceUrl, ids: new Set(rows.map(({ id }) => id)) };
+  const ids = connection.values<string>("SELECT id FROM service_ids WHERE stream = ?", [stream]);
+  return { url: readServiceUrl(connection), ids: new Set(ids) };
+}
+
+export function readServiceUrl(connection: SqlRunner): string | null {
+  return connection.value<string | null>("SELECT service_url FROM warehouse_state");
 }
 
 export function countShared(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
@@ -69,21 +70,17 @@ export function planService(
   return { url, stream, added, change };
 }
 
-/** Stores which service the warehouse belongs to. */
-export function writeService(
-  transaction: Transaction,
-  { url, stream, added, change }: ServicePlan,
-): ServiceChange {
+export function writeService(transaction: Transaction, { url, stream, added, change }: ServicePlan) {
   if (change === "adopted") forgetService(transaction);
   const insert = transaction.statement("INSERT INTO service_ids (stream, id) VALUES (?, ?)");
   for (const id of added) insert.run([stream, id]);
-  if (change !== "none") transaction.orm.update(warehouseState).set({ serviceUrl: url }).run();
+  if (change !== "none") transaction.run("UPDATE warehouse_state SET service_url = ?", [url]);
   return change;
 }
 
 /** The new service does not list what the old one listed: that is no fault of its lists. */
 function forgetService(transaction: Transaction): void {
-  transaction.orm.delete(serviceIds).run();
+  transaction.run("DELETE FROM service_ids");
   const now = transaction.stamp();
   for (const { entity, table, keys } of lookupTables) {
     transaction.run(

@@ -53,13 +53,9 @@ export function findPlanWarnings(reader: Connection, sql: string, parameters: Qu
 }
 
 /** The statement and the definitions of the views that it names, directly or through other views. */
-function readDefinitions({ database }: Connection, sql: string): string {
-  const views = new Map(
-    database
-      .prepare<[], [string, string]>("SELECT lower(name), sql FROM sqlite_master WHERE type = 'view'")
-      .raw()
-      .all(),
-  );
+function readDefinitions(connection: Connection, sql: string): string {
+  const viewsSql = "SELECT lower(name), sql FROM sqlite_master WHERE type = 'view'";
+  const views = new Map(connection.tuples<readonly [name: string, sql: string]>(viewsSql));
   const wordsOf = (text: string): string[] => text.toLowerCase().match(/\w+/g) ?? [];
   const used = new Set<string>();
   let text = sql;

@@ -81,19 +81,17 @@ function badQuery(error: unknown, remedy: string): Failure {
 }
 
 /** Relations that users added to the file, such as their own views. */
-export function readUserRelations({ database }: Connection): string[] {
-  const found = database
-    .prepare<[], string>("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
-    .pluck()
-    .all();
+export function readUserRelations(connection: Connection): string[] {
+  const found = connection.values<string>(`${namesSql} ORDER BY name`);
   return found.filter((name) => !(name in relationDocs) && !/^(sqlite_|__drizzle)/.test(name));
 }
 
+const namesSql = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')";
+
 /** The columns of a relation without documentation. */
-export function readUndescribedColumns({ database }: Connection, relation: string): ColumnDoc[] {
-  return database
-    .prepare<[string], ColumnDoc>("SELECT name, type, '' AS meaning FROM pragma_table_info(?)")
-    .all(relation);
+export function readUndescribedColumns(connection: Connection, relation: string): ColumnDoc[] {
+  const sql = "SELECT name, type, '' AS meaning FROM pragma_table_info(?)";
+  return connection.rows<ColumnDoc>(sql, [relation]);
 }
 
 /** The relations that people query, in the groups of the dictionary, and those that they added themselves. */
@@ -126,11 +124,7 @@ function isSettingPragma(sql: string): boolean {
 const beforePragma: ReadonlySet<string> = new Set(["pragma", "explain", "query", "plan", ";"]);
 
 /** SQLite ignores a parameter that the statement does not have: a misspelt name would go unnoticed. */
-function assertParametersUsed(
-  sql: string,
-  parameters: QueryParameters,
-  { unused: remedy }: QueryRemedies,
-): void {
+function assertParametersUsed(sql: string, parameters: QueryParameters, { unused: remedy }: QueryRemedies) {
   const used = new Set([...sql.matchAll(/[:@$](\w+)/g)].map(([, name = ""]) => name));
   const unused = Object.keys(parameters).find((name) => !used.has(name));
   if (unused === undefined) return;
@@ -148,12 +142,7 @@ function messageOf(error: unknown): string {
 }
 
 /** A remedy for an unknown name: the most similar relation or column. */
-function suggestRemedy(
-  { database }: Connection,
-  sql: string,
-  error: unknown,
-  remedies: QueryRemedies,
-): string | undefined {
+function suggestRemedy(connection: Connection, sql: string, error: unknown, remedies: QueryRemedies) {
   const [, missing] = /Missing named parameter "(\w+)"/.exec(String(error)) ?? [];
   if (missing !== undefined) return remedies.missing(missing);
   if (/Too few parameter values/.test(String(error))) return "name the parameters: write :from instead of ?";
@@ -161,16 +150,14 @@ function suggestRemedy(
   if (kind === undefined) return undefined;
   if (kind === "table" && given.toLowerCase() in relationDocs)
     return "this file was last written by an older version; `mds-sync run` or `mds-sync backfill` upgrades it";
-  const relations = database
-    .prepare<[], string>("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
-    .pluck()
-    .all();
-  const columnsOf = database.prepare<[string], string>("SELECT name FROM pragma_table_info(?)").pluck();
+  const relations = connection.values<string>(namesSql);
+  const columnsOf = (name: string) =>
+    connection.values<string>("SELECT name FROM pragma_table_info(?)", [name]);
   const words = new Set(sql.toLowerCase().match(/\w+/g));
   const known =
     kind === "table"
       ? relations
-      : relations.filter((name) => words.has(name.toLowerCase())).flatMap((name) => columnsOf.all(name));
+      : relations.filter((name) => words.has(name.toLowerCase())).flatMap(columnsOf);
   const suggestion = findClosestWord(given.slice(given.lastIndexOf(".") + 1), known);
   return suggestion === undefined ? undefined : `did you mean ${suggestion}?`;
 }

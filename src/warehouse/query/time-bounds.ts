@@ -76,48 +76,27 @@ function readCondition(tokens: Tokens, at: number, sql: string, values: ValueSou
 
 type Bound = readonly [operator: "<" | "=" | ">=", ts: Micros | undefined];
 
+/** `value` and `last` differ for BETWEEN alone. */
 function toBounds(operator: string, value: string, last: string): readonly Bound[] {
-  switch (operator) {
-    case "<":
-      return [["<", firstAtOrAfter(value)]];
-    case "<=":
-      return [["<", firstAfter(value)]];
-    case ">":
-      return [[">=", firstAfter(value)]];
-    case ">=":
-      return [[">=", firstAtOrAfter(value)]];
-    case "=":
-    case "==":
-    case "between": {
-      const [from, to] = [firstAtOrAfter(value), firstAfter(last)];
-      if (to === (from ?? 0) + 1) return [["=", from]];
-      return [
-        [">=", from],
-        ["<", to],
-      ];
-    }
-    case "like": {
-      const [, prefix] = /^([-0-9:.TZ]*)%$/.exec(value) ?? [];
-      if (prefix === undefined) return [];
-      // No text of time has a character as large as ~.
-      return [
-        [">=", firstAtOrAfter(prefix)],
-        ["<", firstAtOrAfter(`${prefix}~`)],
-      ];
-    }
-    default:
-      return [];
-  }
+  const [from, to] = [firstAtOrAfter(value), firstAfter(last)];
+  if (operator === "<") return [["<", from]];
+  if (operator === "<=") return [["<", to]];
+  if (operator === ">") return [[">=", to]];
+  if (operator === ">=") return [[">=", from]];
+  const within = (low: Micros | undefined, high: Micros | undefined): readonly Bound[] => [
+    [">=", low],
+    ["<", high],
+  ];
+  if (["=", "==", "between"].includes(operator))
+    return to === (from ?? 0) + 1 ? [["=", from]] : within(from, to);
+  const [, prefix] = operator === "like" ? (/^([-0-9:.TZ]*)%$/.exec(value) ?? []) : [];
+  // No text of time has a character as large as ~.
+  return prefix === undefined ? [] : within(firstAtOrAfter(prefix), firstAtOrAfter(`${prefix}~`));
 }
 
 const constantFunctions: ReadonlySet<string> = new Set(["date", "datetime", "strftime"]);
 
-function readValue(
-  tokens: Tokens,
-  at: number,
-  sql: string,
-  { parameters, evaluate }: ValueSource,
-): { readonly value: string; readonly end: number } | undefined {
+function readValue(tokens: Tokens, at: number, sql: string, { parameters, evaluate }: ValueSource) {
   const token = tokens[at];
   if (token?.kind === "text") return { value: token.text.slice(1, -1).replaceAll("''", "'"), end: at + 1 };
   if (token?.kind === "parameter") {

@@ -11,9 +11,8 @@ import { intersect, normalise, subtract, type TimeRange, type TimeRanges } from 
 import { readSettledIn } from "../coverage/ledger.ts";
 import { readKeyGaps } from "../coverage/series-gaps.ts";
 import { readPresentTs } from "../coverage/targets.ts";
-import { series } from "../schema/lookups.ts";
+import type { SeriesRow } from "../schema/lookups.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { and, eq } from "../sqlite/drizzle.ts";
 import { MAX_AHEAD_MICROS } from "../views/data-views.ts";
 
 /** Which bars of which index to read. The range consists of whole bars. */
@@ -36,8 +35,8 @@ export function readChartBars(
 ): ChartBarsResult | undefined {
   const { indexType, indexId, width, to } = options;
   return connection.database.transaction(() => {
-    const isIndex = and(eq(series.indexType, indexType), eq(series.indexId, indexId));
-    const found = connection.orm.select().from(series).where(isIndex).get();
+    const sql = "SELECT series, name FROM series WHERE index_type = ? AND index_id = ?";
+    const found = connection.findRow<Pick<SeriesRow, "series" | "name">>(sql, [indexType, indexId]);
     if (!found) return undefined;
     const present = readPresentTs(connection);
     const { from, parts: bars } = readNewestFirst(options, hasTime, (range) =>

@@ -121,10 +121,7 @@ export function exportPeriods(
 }
 
 /** The number of stored rows by the writer's own count: an upper bound for the rows of an export. */
-export function storedRows(
-  connection: Connection,
-  streams: readonly string[] = Object.keys(rowTables),
-): number {
+export function storedRows(connection: Connection, streams: readonly string[] = Object.keys(rowTables)) {
   const states = readStreamStates(connection).filter(({ stream }) => streams.includes(stream));
   return states.reduce((sum, { rows }) => sum + rows, 0);
 }

@@ -60,10 +60,7 @@ export const gapsRelation = publicRelation("gaps");
 
 export type RelationRow = readonly (number | string | null)[];
 
-export function readRelation(
-  connection: Connection,
-  { columns, from }: ExportRelation,
-): Iterable<RelationRow> {
+export function readRelation(connection: Connection, { columns, from }: ExportRelation) {
   const names = Object.keys(columns).map((name) => `"${name}"`);
   return connection
     .statement<RelationRow>(`SELECT ${names.join(", ")} FROM ${from}`)

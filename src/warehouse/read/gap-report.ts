@@ -93,11 +93,7 @@ function findUnresolved(connection: Connection, { streams, series }: KeySelectio
 }
 
 /** A key that the caller did not name counts if the settings select it, or if its ledger overlaps the range. */
-function isRelevant(
-  key: LedgerKeySummary,
-  { from = Number.NEGATIVE_INFINITY }: ReportRange,
-  end: Micros,
-): boolean {
+function isRelevant(key: LedgerKeySummary, { from = Number.NEGATIVE_INFINITY }: ReportRange, end: Micros) {
   if (key.isSelected || key.firstTs === null) return true;
   return key.firstTs < end && (key.endTs ?? end) > from;
 }
@@ -139,7 +135,6 @@ function clip(gap: KeyGap, part: TimeRange): KeyGap[] {
   return from < to ? [{ ...gap, from, to, lostAt }] : [];
 }
 
-/** Throws a Failure if an earlier state is shown. */
 function assertIsNewest({ knownAt }: Connection): void {
   if (knownAt === undefined) return;
   throw new Failure("what an earlier state lacked can be shown for a range only", {

@@ -161,11 +161,7 @@ function createHeatmap({ groups, grids, runs, gaps, series }: HeatmapParts, now:
   };
 }
 
-function groupKeys(
-  keys: readonly KnownLedgerKey[],
-  ranks: ReadonlyMap<string, number>,
-  now: Micros,
-): KeyGroup[] {
+function groupKeys(keys: readonly KnownLedgerKey[], ranks: ReadonlyMap<string, number>, now: Micros) {
   const ordered = sortByRank(keys, ranks).sort((a, b) => groupOrder(a) - groupOrder(b));
   const groups = Map.groupBy(ordered, ({ stream, index_type }) => `${stream}:${index_type ?? ""}`);
   return [...groups].map(([key, members]) => ({ key, step: stepOf(members, now), members }));
@@ -228,12 +224,7 @@ function buildGrids(groups: readonly KeyGroup[], now: Micros, firstMonth: Micros
 
 type HistoryRanges = ReadonlyMap<KnownLedgerKey, readonly KeyRange[]>;
 
-/** The ranges of each key of a history stream. */
-function* readHistoryRanges(
-  connection: Connection,
-  keys: readonly KnownLedgerKey[],
-  present: Micros,
-): Generator<void, HistoryRanges> {
+function* readHistoryRanges(connection: Connection, keys: readonly KnownLedgerKey[], present: Micros) {
   const found = new Map<KnownLedgerKey, readonly KeyRange[]>();
   for (const stream of historyStreams) {
     const own = new Map(keys.filter((key) => key.stream === stream).map((key) => [key.series, key]));

@@ -4,7 +4,6 @@ import type {
   ExchangeSummary,
   PairSummary,
   RankedAsset,
-  RankingResult,
   Sparkline,
 } from "../../model/answers/market.ts";
 import { familyOf, nameToSlug, pagePath, type SearchMatch } from "../../model/answers/page-address.ts";
@@ -38,11 +37,7 @@ const MAX_OTHERS = 4;
 const MAX_ASSETS = 2;
 
 /** The pages whose subject contains the text: bars of series, exchanges and pairs on them, derivatives of assets, relations. */
-export function searchPages(
-  text: string,
-  found: readonly SeriesMatch[],
-  pages: SearchedPages,
-): SearchMatch[] {
+export function searchPages(text: string, found: readonly SeriesMatch[], pages: SearchedPages) {
   const relations = pages.schema.flatMap((group) => group.relations);
   const others = [
     ...best(pages.exchanges, text, ({ name }) => name).map(toExchangePage),
@@ -163,15 +158,9 @@ export class SeriesSearch {
       .slice(0, limit);
     if (found.length > 0)
       return found.map(({ one, quality }) => toMatch(one, quality <= EXACT ? "exact" : "part"));
-    const similar = findClosestWords(
-      needle,
-      known.map(({ folded }) => folded),
-    ).slice(0, limit);
-    return known
-      .filter(({ folded }) => similar.includes(folded))
-      .sort((a, b) => similar.indexOf(a.folded) - similar.indexOf(b.folded))
-      .slice(0, limit)
-      .map((one) => toMatch(one, "similar"));
+    const words = findClosestWords(needle, new Set(known.map(({ folded }) => folded)));
+    const similar = words.slice(0, limit).flatMap((word) => known.filter(({ folded }) => folded === word));
+    return similar.slice(0, limit).map((one) => toMatch(one, "similar"));
   }
 }
 
@@ -206,10 +195,7 @@ const newestSql =
   "SELECT asset_id, ts, price FROM latest_market_caps WHERE price > 0 AND ts BETWEEN :from AND :now";
 
 /** The closes of the last 168 hours up to the price of the ranking: hourly where ticks are synced, daily before and elsewhere. */
-export function* readSparklines(
-  reader: Connection,
-  now: Micros,
-): Generator<void, RankingResult["sparklines"]> {
+export function* readSparklines(reader: Connection, now: Micros) {
   const from = now - SPARKLINE_HOURS * MICROS_PER_HOUR;
   const read = (sql: string) =>
     Map.groupBy(reader.tuples<PricePoint>(sql, { from, now }), ([indexId]) => indexId);

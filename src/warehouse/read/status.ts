@@ -15,14 +15,14 @@ import { readReportedWithdrawals } from "../coverage/pending-claims.ts";
 import { readGapsOf, seriesSpans } from "../coverage/series-gaps.ts";
 import { type NamedLedgerKey, namedKeyText } from "../coverage/series-queries.ts";
 import { readPresentTs } from "../coverage/targets.ts";
+import { readServiceUrl } from "../lookups/service-identity.ts";
 import { readStreamStates } from "../rows/stream-stats.ts";
 import type { Connection } from "../sqlite/connection.ts";
 import { readLastCrash } from "../sqlite/crash-marker.ts";
 import { readFreeBytes } from "../sqlite/disk.ts";
 import { readWalBytes, readWarehouseBytes } from "../sqlite/wal.ts";
-import { readJobRuns } from "../tables/job-runs.ts";
 import { estimateDaysUntilFull, readSizeSamples } from "../tables/size-history.ts";
-import { readWarehouseState } from "../tables/warehouse-state.ts";
+import { readClockSkew, readJobRuns } from "../tables/warehouse-state.ts";
 
 /** Streams of which the settings select something: a target that has not ended. */
 const followedSql = "SELECT DISTINCT stream FROM targets WHERE to_ts IS NULL";
@@ -47,7 +47,6 @@ export function* readStatusInSteps(
   const states = new Map(readStreamStates(connection).map((row) => [row.stream, row]));
   const followed = new Set(connection.values<string>(followedSql));
   const ageOf = (ts: Micros) => Math.max(0, toSeconds(now - ts));
-  const { serviceUrl, clockSkew } = readWarehouseState(connection);
   const { sums, claimed } = yield* sumGaps(connection);
   return {
     generated_at: formatTimestamp(now),
@@ -86,8 +85,8 @@ export function* readStatusInSteps(
       .map(({ job, endedAt, outcome }) => ({ job, ended_at: endedAt, outcome })),
     withdrawals: readReportedWithdrawals(connection, now),
     last_crash: readLastCrash(connection.path) ?? null,
-    service_url: serviceUrl,
-    clock_skew_s: toSeconds(clockSkew),
+    service_url: readServiceUrl(connection),
+    clock_skew_s: toSeconds(readClockSkew(connection)),
   };
 }
 

@@ -62,11 +62,7 @@ function isKnownDuplicate(transaction: Transaction, stream: RowStream, raw: stri
 }
 
 /** Whether the row of the record's moment has its figures; undefined: there is no row. */
-export function isStored<S extends RowStream>(
-  transaction: Transaction,
-  stream: S,
-  record: StreamRecords[S],
-): boolean | undefined {
+export function isStored<S extends RowStream>(transaction: Transaction, stream: S, record: StreamRecords[S]) {
   const table: RowTable<StreamRecords[S]> = rowTables[stream];
   const key = table.key(transaction, record);
   const stored = transaction.findTuple<readonly SqlValue[]>(rowSql[stream].selectOne, [key, record.ts]);
@@ -74,12 +70,7 @@ export function isStored<S extends RowStream>(
 }
 
 /** The `details` of a stored row with the remark; undefined: it has it, or there is no row. */
-export function readNotedDetails(
-  transaction: Transaction,
-  stream: RowStream,
-  key: number,
-  ts: Micros,
-): string | undefined {
+export function readNotedDetails(transaction: Transaction, stream: RowStream, key: number, ts: Micros) {
   const { table, keyColumn }: RowTable<never> = rowTables[stream];
   const sql = `SELECT details FROM ${table} WHERE ${keyColumn} = ? AND ts = ?`;
   const details = transaction.findValue<SqlValue>(sql, [key, ts]);

@@ -16,11 +16,7 @@ export interface MovePosition extends PartMove {
  * Moves live rows of closed parts to one part or to the history, key by key, if there are so many parts: the same rows, so neither
  * the journal nor the past has an entry. Returns where to go on; undefined: the move is done, or none is due.
  */
-export function moveLiveRows(
-  transaction: Transaction,
-  from?: MovePosition,
-  maxRows = MAX_ROWS_PER_CALL,
-): MovePosition | undefined {
+export function moveLiveRows(transaction: Transaction, from?: MovePosition, maxRows = MAX_ROWS_PER_CALL) {
   const move: PartMove | undefined = from ?? findPartMove(transaction, transaction.at);
   if (move === undefined) return undefined;
   const { first, last, into } = move;

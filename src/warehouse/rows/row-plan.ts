@@ -196,13 +196,7 @@ class RowPlanner<Row extends Moment> {
   }
 
   /** `isWhole`: the page has all records of the moment; `isNew`: the batch itself has brought the row. */
-  #merge(
-    key: number,
-    record: Row,
-    before: readonly SqlValue[],
-    isWhole: boolean,
-    isNew = false,
-  ): RowStep<Row> | undefined {
+  #merge(key: number, record: Row, before: readonly SqlValue[], isWhole: boolean, isNew = false) {
     const table = this.#table;
     const isLive = this.#source === "live";
     const { ts } = record;
@@ -212,7 +206,7 @@ class RowPlanner<Row extends Moment> {
       values[detailsAt] = noteDuplicateInDetails(values[detailsAt]);
     if (values.every((value, i) => value === before[i] || i === table.sourceAt)) {
       this.unchanged++;
-      return !isLive && before[table.sourceAt] === 1 ? { kind: "confirm", ts } : undefined;
+      return !isLive && before[table.sourceAt] === 1 ? ({ kind: "confirm", ts } as const) : undefined;
     }
     const settled = !isNew && this.#isSettled(key, ts);
     // Streams without a `source` column come from REST only.
@@ -225,7 +219,7 @@ class RowPlanner<Row extends Moment> {
     if (!hasSame && isLive) values[detailsAt] = noteDuplicateInDetails(values[detailsAt]);
     // A bar of an unsettled day is provisional: every poll replaces it, without a revision.
     const isRevision = !hasSame && (settled || !streamTable[table.stream].isProvisional);
-    return { kind: "replace", ts, values, isRevision, hasSame };
+    return { kind: "replace", ts, values, isRevision, hasSame } as const;
   }
 
   #encode(record: Row): SqlValue[] {

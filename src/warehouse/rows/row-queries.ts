@@ -39,15 +39,10 @@ export function hasConflictingRows<S extends HistoryStream>(
   });
 }
 
-/** SQL: the rows of a key. */
 const ofKey = (stream: RowStream) =>
   `FROM ${rowTables[stream].table} WHERE ${rowTables[stream].keyColumn} = ?`;
 
-export function countStoredRows(
-  connection: SqlRunner,
-  { stream, series }: { stream: RowStream; series: number },
-  range: TimeRange,
-): number {
+export function countStoredRows(connection: SqlRunner, { stream, series }: SeriesKey, range: TimeRange) {
   const sql = `SELECT count(*) ${ofKey(stream)} AND ts >= ? AND ts < ?`;
   return connection.value<number>(sql, [series, range.from, range.to]);
 }
@@ -66,7 +61,6 @@ function isOfOrigin(stream: HistoryStream, origin: RowOrigin): string {
         AND g.from_ts <= r.ts AND g.to_ts > r.ts AND g.proof <> 'lost'))`;
 }
 
-/** The newest row of the range. */
 export function findNewestRow(
   connection: SqlRunner,
   { stream, series }: SeriesKey,
@@ -79,12 +73,11 @@ export function findNewestRow(
   return connection.findValue<Micros>(sql, [series, from, to]);
 }
 
-/** The timestamps of the stored rows in the range. */
 export function readStoredTimestamps(
   transaction: Transaction,
-  { stream, series }: { stream: RowStream; series: number },
+  { stream, series }: SeriesKey,
   range: TimeRange,
-): Micros[] {
+) {
   const sql = `SELECT ts ${ofKey(stream)} AND ts >= ? AND ts < ?`;
   return transaction.values<Micros>(sql, [series, range.from, range.to]);
 }
@@ -95,7 +88,6 @@ interface ServedSeries extends Pick<SeriesRow, "indexType" | "indexId"> {
   readonly ts: Micros;
 }
 
-/** The timestamp of the oldest stored row of a series. */
 export function findOldestRow(connection: SqlRunner, { stream, series }: SeriesKey): Micros | undefined {
   return connection.value<Micros | null>(`SELECT min(ts) ${ofKey(stream)}`, [series]) ?? undefined;
 }

@@ -1,39 +1,45 @@
 import type { Stream } from "../../model/streams.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
-import { type StreamStateRow, streamStates } from "../schema/coverage.ts";
+import type { StreamStateRow } from "../schema/coverage.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
-import { eq } from "../sqlite/drizzle.ts";
 import type { Transaction } from "../tables/transaction.ts";
 
 /** Rows further in the future do not count as the newest of a stream. */
 const MAX_FUTURE_MICROS = 300 * MICROS_PER_SECOND;
 
-/** Undefined: nothing of the stream was stored yet. */
-function readStreamState(connection: SqlRunner, stream: Stream) {
-  return connection.orm.select().from(streamStates).where(eq(streamStates.stream, stream)).get();
+/** A stream of which nothing was stored yet is not in it. */
+export function readStreamStates(connection: Connection): StreamStateRow[] {
+  const sql = `SELECT stream, rows, newest_ts AS newestTs, last_error AS lastError, last_error_at AS lastErrorAt,
+      missing_scopes AS missingScopes, ${timing} FROM stream_states`;
+  return connection.rows<StreamStateRow>(sql);
 }
 
-export function readStreamStates({ orm }: Connection): StreamStateRow[] {
-  return orm.select().from(streamStates).all();
-}
+const timingColumns = {
+  lateBy: "late_by",
+  lateAt: "late_at",
+  servesRunningDay: "serves_running_day",
+  liveOffset: "live_offset",
+} as const;
+const timing = Object.entries(timingColumns)
+  .map(([name, column]) => `${column} AS ${name}`)
+  .join(", ");
 
 /** What pages have shown of the times of a stream. */
-export type StreamTiming = Pick<StreamStateRow, "lateBy" | "lateAt" | "servesRunningDay" | "liveOffset">;
+export type StreamTiming = Pick<StreamStateRow, keyof typeof timingColumns>;
 
-/** Every page asks: a query of drizzle would cost more than all others of a page. */
 export function readStreamTiming(connection: SqlRunner, stream: Stream): StreamTiming | undefined {
-  const sql = `SELECT late_by AS lateBy, late_at AS lateAt, serves_running_day AS servesRunningDay, live_offset AS liveOffset
-    FROM stream_states WHERE stream = ?`;
-  return connection.findRow<StreamTiming>(sql, [stream]);
+  return connection.findRow<StreamTiming>(`SELECT ${timing} FROM stream_states WHERE stream = ?`, [stream]);
 }
 
-export function recordStreamState(
-  { orm }: Transaction,
-  stream: Stream,
-  set: Partial<Omit<StreamStateRow, "stream">>,
-): void {
-  const row = { stream, rows: 0, missingScopes: "[]", ...set };
-  orm.insert(streamStates).values(row).onConflictDoUpdate({ target: streamStates.stream, set }).run();
+export function recordStreamTiming(transaction: Transaction, stream: Stream, set: Partial<StreamTiming>) {
+  const sets = (Object.keys(set) as (keyof StreamTiming)[]).map(
+    (name) => `${timingColumns[name]} = @${name}`,
+  );
+  transaction.run(
+    `INSERT INTO stream_states (stream, rows, missing_scopes) VALUES (@stream, 0, '[]') ON CONFLICT DO NOTHING`,
+    { stream },
+  );
+  transaction.run(`UPDATE stream_states SET ${sets.join(", ")} WHERE stream = @stream`, { ...set, stream });
 }
 
 /** Updates a stream's row count and newest timestamp, so that `status` need not scan millions of rows. */
@@ -58,12 +64,13 @@ export interface StreamHealth {
 
 /** Stored for `status`. */
 export function recordStreamHealth(transaction: Transaction, streams: readonly StreamHealth[]): void {
-  for (const { stream, error: lastError, missingScopes: scopes } of streams) {
-    const known = readStreamState(transaction, stream);
-    const lastErrorAt = lastError === null ? null : formatTimestamp(transaction.now);
-    const missingScopes = JSON.stringify([...scopes].sort());
-    if (known?.lastError !== lastError) recordStreamState(transaction, stream, { lastError, lastErrorAt });
-    if (known?.missingScopes !== missingScopes) recordStreamState(transaction, stream, { missingScopes });
+  const sql = `INSERT INTO stream_states (stream, rows, last_error, last_error_at, missing_scopes) VALUES (@stream, 0, @error, @at, @scopes)
+    ON CONFLICT (stream) DO UPDATE SET last_error = @error, missing_scopes = @scopes,
+        last_error_at = CASE WHEN last_error IS @error THEN last_error_at ELSE @at END
+      WHERE last_error IS NOT @error OR missing_scopes <> @scopes`;
+  for (const { stream, error, missingScopes } of streams) {
+    const at = error === null ? null : formatTimestamp(transaction.now);
+    transaction.run(sql, { stream, error, at, scopes: JSON.stringify([...missingScopes].sort()) });
   }
 }
 

@@ -1,7 +1,8 @@
+import { sql } from "drizzle-orm";
+import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import type { RowStream, Stream } from "../../model/streams.ts";
 import type { ClaimKind, Proof } from "../../rule/answer.ts";
 import type { SnapshotState } from "../../rule/snapshot.ts";
-import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 
 const ledgerKey = {
   stream: text("stream").$type<Stream>().notNull(),

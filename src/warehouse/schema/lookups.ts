@@ -1,3 +1,4 @@
+import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import {
   assetColumns,
   derivativeContractColumns,
@@ -6,7 +7,6 @@ import {
   exchangeSymbolColumns,
   marketColumns,
 } from "../../model/stream-columns.ts";
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 import { schemaColumns } from "./stream-schema.ts";
 
 /*
@@ -45,7 +45,6 @@ export const exchanges = sqliteTable("exchanges", {
 });
 export type ExchangeRow = typeof exchanges.$inferSelect;
 
-/** The markets of an exchange. */
 export const exchangeMarkets = sqliteTable(
   "exchange_markets",
   {

@@ -1,4 +1,14 @@
-import type { SQLiteColumnBuilderBase } from "drizzle-orm/sqlite-core";
+import { sql } from "drizzle-orm";
+import {
+  index,
+  integer,
+  primaryKey,
+  real,
+  type SQLiteColumnBuilderBase,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 import {
   derivativeTickColumns,
   exchangeTickColumns,
@@ -6,7 +16,6 @@ import {
   marketCapColumns,
   ohlcvColumns,
 } from "../../model/stream-columns.ts";
-import { index, integer, primaryKey, real, sql, sqliteTable, text, uniqueIndex } from "../sqlite/drizzle.ts";
 import { schemaColumns } from "./stream-schema.ts";
 
 /*

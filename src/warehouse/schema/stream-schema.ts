@@ -1,11 +1,13 @@
 import type { NotNull } from "drizzle-orm";
-import type {
-  SQLiteIntegerBuilderInitial,
-  SQLiteRealBuilderInitial,
-  SQLiteTextBuilderInitial,
+import {
+  integer,
+  real,
+  type SQLiteIntegerBuilderInitial,
+  type SQLiteRealBuilderInitial,
+  type SQLiteTextBuilderInitial,
+  text,
 } from "drizzle-orm/sqlite-core";
 import { type CamelCase, type Column, type ColumnType, camelCase } from "../../model/column.ts";
-import { integer, real, text } from "../sqlite/drizzle.ts";
 
 /** The drizzle column that stores a column of the stream table. All but `source` may be null. */
 type Builder<Name extends string, Type extends ColumnType> = Type extends "text"

@@ -1,18 +1,13 @@
 import { statSync } from "node:fs";
 import Database from "better-sqlite3";
-import type { BetterSQLite3Database } from "drizzle-orm/better-sqlite3";
 import { Failure } from "../../model/failure.ts";
 import type { Micros } from "../../model/time.ts";
-import { drizzle } from "./drizzle.ts";
 import { translateErrors } from "./sqlite-errors.ts";
 
 /**
  * A prepared statement. `Row` is one result row: a row type of the schema, or the columns of a view or an aggregate.
  */
 export type Statement<Row = unknown> = Database.Statement<unknown[], Row>;
-
-/** Queries of the schema's tables. Each costs about 50 µs more than a statement: frequent ones are SQL. */
-export type Orm = BetterSQLite3Database;
 
 /**
  * How long a statement waits for another program's write transaction. Short, so that a shutdown is not delayed; callers
@@ -61,8 +56,6 @@ type SqlParameters = readonly unknown[] | Readonly<Record<string, unknown>>;
 
 /** Runs SQL by its text; `Row` and `Value` must match its columns. */
 export abstract class SqlRunner {
-  abstract readonly orm: Orm;
-
   /** Returns the prepared statement for `sql`, prepared once per connection. */
   abstract statement<Row = unknown>(sql: string): Statement<Row>;
 
@@ -105,21 +98,17 @@ export abstract class SqlRunner {
   }
 }
 
-/** One SQLite connection with its prepared statements. */
 export class Connection extends SqlRunner {
   /** The state that its tables show (tables/known-at.ts); undefined: the newest. */
   knownAt: KnownAt | undefined;
   readonly path: string;
   readonly database: Database.Database;
-  override readonly orm: Orm;
   readonly #statements = new Map<string, Statement>();
 
   constructor(path: string, database: Database.Database) {
     super();
     this.path = path;
     this.database = database;
-    // It calls nothing but `prepare`.
-    this.orm = drizzle({ prepare: (sql: string) => this.statement(sql) } as Database.Database);
   }
 
   override statement<Row = unknown>(sql: string): Statement<Row> {
@@ -142,7 +131,6 @@ export class Connection extends SqlRunner {
     this.database.close();
   }
 
-  /** For `using`. */
   [Symbol.dispose](): void {
     this.close();
   }

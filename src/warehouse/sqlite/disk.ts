@@ -55,7 +55,6 @@ export function readWrittenBytes(): number {
   }
 }
 
-/** Throws `disk_full` when fewer than `needed` bytes are free. */
 export function assertFreeSpace(path: string, needed: number, info: FileSystemInfo = fileSystemInfo): void {
   const free = readFreeBytes(path, info);
   if (free >= needed) return;

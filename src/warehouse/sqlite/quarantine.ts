@@ -17,12 +17,7 @@ const databaseSuffixes = ["", ...walSuffixes] as const;
  * Renames database, WAL and `-shm` file together, so that they still open under the new name; `wal` leaves the database
  * in place. The database goes first: a WAL that a crash leaves behind alone is quarantined by the next start.
  */
-export function quarantine(
-  path: string,
-  reason: string,
-  now: Micros,
-  which: "all" | "wal" = "all",
-): QuarantinedFiles {
+export function quarantine(path: string, reason: string, now: Micros, which: "all" | "wal" = "all") {
   const name = findAsideName(path, now);
   const suffixes = (which === "all" ? databaseSuffixes : walSuffixes).filter((suffix) =>
     fileExists(path + suffix),

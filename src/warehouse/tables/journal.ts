@@ -4,7 +4,6 @@ import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ChangeKind } from "../schema/coverage.ts";
 import type { Connection, SqlRunner } from "../sqlite/connection.ts";
-import { readWarehouseState } from "./warehouse-state.ts";
 
 /*
  * The journal: every range whose rows or coverage a transaction has changed, entered in that transaction. A reader (the shared
@@ -42,7 +41,6 @@ interface JournalState {
   seq: number;
   /** The last entry that was combined with others. */
   combinedTo: number;
-  /** How many entries there are. */
   count: number;
 }
 
@@ -217,23 +215,20 @@ function joinEntries(
   return joined;
 }
 
-export type JournalPosition = Readonly<ReturnType<typeof readJournalPosition>>;
+export type JournalPosition = Readonly<Record<"id" | "seq" | "firstSeq", number>>;
 
 /**
  * `id`: which journal, that of this file. `seq`: the last entry. Entries before `firstSeq` may be deleted: a reader that is further
  * behind has missed some.
  */
-export function readJournalPosition(connection: Connection) {
-  const { changesId: id, changesPruned: firstSeq } = readWarehouseState(connection);
-  const seq = connection.value<number>("SELECT coalesce(max(seq), ?) FROM changes", [firstSeq]);
-  return { id, seq, firstSeq };
+export function readJournalPosition(connection: Connection): JournalPosition {
+  const sql = `SELECT changes_id AS id, coalesce((SELECT max(seq) FROM changes), changes_pruned) AS seq, changes_pruned AS firstSeq
+    FROM warehouse_state`;
+  return connection.findRow<JournalPosition>(sql) as JournalPosition;
 }
 
 /** Whether a reader that has looked up to `seq` of journal `id` finds everything after it. */
-export function canContinue(
-  position: JournalPosition,
-  { id, seq }: Pick<JournalPosition, "id" | "seq">,
-): boolean {
+export function canContinue(position: JournalPosition, { id, seq }: Pick<JournalPosition, "id" | "seq">) {
   return id === position.id && seq >= position.firstSeq && seq <= position.seq;
 }
 
@@ -244,10 +239,7 @@ interface JournalPart {
 }
 
 /** The entries after `after` up to `until`, oldest first. */
-export function readEntries(
-  connection: SqlRunner,
-  { after, until, limit = -1 }: JournalPart,
-): JournalEntry[] {
+export function readEntries(connection: SqlRunner, { after, until, limit = -1 }: JournalPart) {
   return connection.rows<JournalEntry>(
     `SELECT seq, stream, kind, key, from_ts AS "from", to_ts AS "to", keys FROM changes
         WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`,

@@ -100,15 +100,10 @@ function getOrCreate(
   second: string,
   create: () => number,
 ): number {
-  let inner = map.get(first);
-  if (!inner) {
-    inner = new Map();
-    map.set(first, inner);
-  }
-  let key = inner.get(second);
-  if (key === undefined) {
-    key = create();
-    inner.set(second, key);
-  }
+  const inner = map.get(first) ?? new Map<string, number>();
+  const known = inner.get(second);
+  if (known !== undefined) return known;
+  const key = create();
+  map.set(first, inner.set(second, key));
   return key;
 }

@@ -11,7 +11,6 @@ import { targetStartSql } from "../views/gap-parts.ts";
 import { sqliteDialect } from "../views/sqlite-dialect.ts";
 import { isParted, slotOf } from "./row-parts.ts";
 import { rowTables } from "./row-tables.ts";
-import { readWarehouseState } from "./warehouse-state.ts";
 
 /*
  * The state of an earlier commit: of each row and range the version that was written up to it and not replaced by then, of each
@@ -36,11 +35,13 @@ const microsOf = (text: string) =>
   `CAST(strftime('%s', ${text}) AS INTEGER) * 1000000 + CAST(substr(${text}, 21, 6) AS INTEGER)`;
 
 /** The rows of a lookup with the values that their later changes have replaced. */
-function lookupThen({ entity, table, keys, tracked, untracked, timestamps, numbers }: LookupTable): string {
+function lookupThen({ entity, table, keys, tracked, untracked, types }: LookupTable): string {
   const id = keys.map((key) => `t.${key}`).join(" || '/' || ");
   const then = (column: string) => {
     const later = `FROM main.status_changes c WHERE c.entity = '${entity}' AND c.id = ${id} AND c.field = '${column}' AND c.seen_at > ${shownAt}`;
-    const old = timestamps.includes(column) ? microsOf("old") : numbers.includes(column) ? "old + 0" : "old";
+    const type = types.get(column) ?? "text";
+    const numbered = ["decimal", "integer"].includes(type) ? "old + 0" : "old";
+    const old = type === "timestamp" ? microsOf("old") : numbered;
     return `CASE WHEN EXISTS (SELECT 1 ${later}) THEN (SELECT ${old} ${later} ORDER BY c.change LIMIT 1) ELSE t.${column} END AS ${column}`;
   };
   // The key of a contract is in every row of its ticks, whenever it was described.
@@ -259,7 +260,7 @@ function readLastCommit(connection: Connection): number {
 }
 
 function digestCommit(connection: Connection, seq: number): string {
-  const { historyId } = readWarehouseState(connection);
+  const historyId = connection.value<number>("SELECT history_id FROM warehouse_state");
   const at = readCommit(connection, seq)?.at ?? 0;
   return createHash("sha256").update(`${historyId} ${seq} ${at}`).digest("hex").slice(0, 12);
 }

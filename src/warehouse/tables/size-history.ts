@@ -1,13 +1,10 @@
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../model/time.ts";
-import { type SizeSampleRow, sizeSamples } from "../schema/coverage.ts";
+import type { SizeSampleRow } from "../schema/coverage.ts";
 import type { Connection } from "../sqlite/connection.ts";
-import { gt, lt, or } from "../sqlite/drizzle.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** The size of the warehouse at one time. */
 export type SizeSample = Readonly<SizeSampleRow>;
 
-/** Warn if the disk will be full in fewer days than this. */
 export const DISK_FULL_WARNING_DAYS = 14;
 
 /** A shorter history shows the last commit rather than a trend. */
@@ -36,17 +33,16 @@ export function estimateDaysUntilFull(samples: readonly SizeSample[], free: numb
 
 /** The samples of the last two days, oldest first: few enough to compare all pairs. */
 export function readSizeSamples(connection: Connection): SizeSample[] {
-  return connection.orm.select().from(sizeSamples).orderBy(sizeSamples.at).all();
+  return connection.rows<SizeSample>("SELECT at, bytes FROM size_samples ORDER BY at");
 }
 
 /** Stores a sample, unless the last one is younger than ten minutes. Deletes samples from the future (a wrong clock). */
-export function recordSize({ now, orm }: Transaction, bytes: number): void {
-  const isExpired = or(gt(sizeSamples.at, now), lt(sizeSamples.at, Math.floor(now - MAX_HISTORY_MICROS)));
-  orm.delete(sizeSamples).where(isExpired).run();
-  const isRecent = gt(sizeSamples.at, Math.floor(now - SAMPLE_INTERVAL_MICROS));
-  if (orm.select().from(sizeSamples).where(isRecent).limit(1).get()) return;
-  orm
-    .insert(sizeSamples)
-    .values({ at: Math.floor(now), bytes })
-    .run();
+export function recordSize(transaction: Transaction, bytes: number): void {
+  const { now: at } = transaction;
+  transaction.run("DELETE FROM size_samples WHERE at NOT BETWEEN ? AND ?", [at - MAX_HISTORY_MICROS, at]);
+  transaction.run(
+    `INSERT INTO size_samples (at, bytes) SELECT ?, ?
+      WHERE NOT EXISTS (SELECT 1 FROM size_samples WHERE at > ?)`,
+    [at, bytes, at - SAMPLE_INTERVAL_MICROS],
+  );
 }

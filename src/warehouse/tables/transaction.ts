@@ -1,6 +1,6 @@
 import { rowStreams, type Stream } from "../../model/streams.ts";
 import { formatTimestamp, type Micros } from "../../model/time.ts";
-import { type Connection, type Orm, SqlRunner, type Statement } from "../sqlite/connection.ts";
+import { type Connection, SqlRunner, type Statement } from "../sqlite/connection.ts";
 import type { HighWaterMarks } from "./high-water-marks.ts";
 import type { Journal } from "./journal.ts";
 import type { KeyDictionary } from "./key-dictionary.ts";
@@ -21,7 +21,6 @@ export class Transaction extends SqlRunner {
   readonly now: Micros;
   readonly dictionary: KeyDictionary;
   readonly highWaterMarks: HighWaterMarks;
-  /** What this transaction changes is entered here. */
   readonly journal: Journal;
   readonly commits: Commits;
   readonly parts: RowParts;
@@ -62,13 +61,8 @@ export class Transaction extends SqlRunner {
   }
 
   override statement<Row = unknown>(sql: string): Statement<Row> {
-    this.#assertOpen();
+    if (!this.#isOpen) throw new Error("the transaction has ended: it accepts no more statements");
     return this.#connection.statement<Row>(sql);
-  }
-
-  override get orm(): Orm {
-    this.#assertOpen();
-    return this.#connection.orm;
   }
 
   /** Records that this transaction wrote a page of this series, even if no row changed. */
@@ -88,10 +82,6 @@ export class Transaction extends SqlRunner {
   end(): void {
     this.#isOpen = false;
   }
-
-  #assertOpen(): void {
-    if (!this.#isOpen) throw new Error("the transaction has ended: it accepts no more statements");
-  }
 }
 
 /*
@@ -104,7 +94,6 @@ const lastRevisionSql = `SELECT max(${rowStreams
   .map((stream) => `(SELECT coalesce(max(revision), 0) FROM ${pastTable(stream)} WHERE revision > 0)`)
   .join(", ")})`;
 
-/** Numbers the commits of the writer of the file. */
 export class Commits {
   readonly #connection: Connection;
   #last: readonly [seq: number, at: Micros] | undefined;
@@ -123,7 +112,6 @@ export class Commits {
     return this.#readLast()[0] + 1;
   }
 
-  /** The number of one more revision. */
   numberRevision(): number {
     this.#lastRevision ??= this.#connection.value<number>(lastRevisionSql);
     return ++this.#lastRevision;

@@ -94,7 +94,6 @@ function fromTicks(start: string, length: Micros) {
   const endTick = (tick: "first" | "last") =>
     ticks("t.ts", ` ORDER BY ${tickOrders[tick]("t.price", "t.ts")} LIMIT 1`);
   return {
-    /** The timestamp of each tick. */
     ts: { first: endTick("first"), highest: extreme("max"), lowest: extreme("min"), last: endTick("last") },
     count: ticks("count(*)"),
     doubtful: ticks(`count(${fromDetails("t", "quality")})`),

@@ -31,12 +31,7 @@ function computedColumns(dialect: SqlDialect): Readonly<Record<string, string>> 
   };
 }
 
-/** The columns of a stream's view. */
-export function viewColumns(
-  dialect: SqlDialect,
-  stream: RowStream,
-  decimals: SqlDialect["decimals"],
-): readonly string[] {
+export function viewColumns(dialect: SqlDialect, stream: RowStream, decimals: SqlDialect["decimals"]) {
   const computed = computedColumns(dialect);
   const { details, text, moment } = dialect;
   return streamTable[stream].columns.map(({ name, type, source, from }) => {
@@ -71,7 +66,6 @@ FROM ${table(dictionary)} s CROSS JOIN ${table(rows)} r WHERE r.${key} = s.${key
 /** Read by the million: their exact digits take more text than those of the other streams, and half the time. */
 const largeStreams: readonly RowStream[] = ["index_ticks", "exchange_ticks"];
 
-/** Every row of a stream. */
 function allRows(dialect: SqlDialect, stream: RowStream): string {
   const decimals = largeStreams.includes(stream) ? dialect.decimals : dialect.fewDecimals;
   return selectRows(dialect, stream, viewColumns(dialect, stream, decimals));

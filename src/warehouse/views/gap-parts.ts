@@ -18,10 +18,7 @@ const MAX_CLOCK_ERROR = 60 * MICROS_PER_SECOND;
  * Where the target `w` begins. Until REST has proven its oldest part, it begins where the service's window does: the first
  * walk takes time, and what leaves the window meanwhile was never promised.
  */
-export function targetStartSql(
-  { table, largest }: Pick<SqlDialect, "table" | "largest">,
-  now: string,
-): string {
+export function targetStartSql({ table, largest }: Pick<SqlDialect, "table" | "largest">, now: string) {
   const firstSettled = `(SELECT min(f.from_ts) FROM ${table("settled_ranges")} f
     WHERE f.stream = w.stream AND f.series = w.series AND f.from_ts <= ${now} - w.service_window + ${MAX_CLOCK_ERROR})`;
   return `CASE WHEN w.is_snapshot = 1 OR w.service_window IS NULL THEN w.from_ts
@@ -139,6 +136,5 @@ parts AS (
 export const longParts = (part: string) =>
   `parts ${part} CROSS JOIN present n WHERE ${part}.to_ts - ${part}.from_ts >= n.shortest`;
 
-/** The state of a part. */
 export const partStateSql = (part: string) =>
   `CASE WHEN ${part}.kind IN ('lost', 'settled') THEN 'lost' ELSE ${gapStateSql(`${part}.reason`)} END`;

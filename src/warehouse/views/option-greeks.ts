@@ -40,10 +40,7 @@ const chainColumns =
  * The newest ticker of each option that had not expired, with implied volatility and greeks. `chain`: rows of `latest_option_chain`
  * to take instead of all.
  */
-export function optionGreeksView(
-  { real, text, table }: SqlDialect,
-  chain = table("latest_option_chain"),
-): string {
+export function optionGreeksView({ real, text, table }: SqlDialect, chain = table("latest_option_chain")) {
   const own = chainColumns.replaceAll(/\w+/g, "o.$&");
   const next = "(CASE WHEN s.price < s.worth THEN s.low + s.half ELSE s.low END)";
   const given = "s.contract_id, s.forward, s.strike, s.root, s.moneyness_log, s.worth";

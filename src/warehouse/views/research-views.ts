@@ -126,11 +126,7 @@ ${fromExchangeTicks(ticks)}`;
 }
 
 /** Every research view but `returns_1h`, as observed or in its newest state. */
-export function buildResearchViews(
-  dialect: SqlDialect,
-  parts: ResearchParts,
-  prefix: "" | "latest_" = "",
-): Record<string, string> {
+export function buildResearchViews(dialect: SqlDialect, parts: ResearchParts, prefix: "" | "latest_" = "") {
   const ofContracts = ([view, type]: (typeof contractViews)[number]) =>
     [`${prefix}${view}`, contractView(dialect, parts, `${prefix}derivative_ticks`, type)] as const;
   return {

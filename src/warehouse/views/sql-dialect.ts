@@ -31,7 +31,6 @@ export interface SqlDialect {
   readonly no: string;
 }
 
-/** The refresh period of a stream. */
 export function refreshPeriod({ table }: Pick<SqlDialect, "table">, stream: string): string {
   return `(SELECT coalesce(max(w.period), 30000000) FROM ${table("targets")} w WHERE w.stream = '${stream}')`;
 }

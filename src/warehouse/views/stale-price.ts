@@ -33,12 +33,7 @@ type HourStart = Readonly<Record<"last" | "bid" | "ask" | "ts" | "lastMoved", st
  * SQL: whether the ticker `row` has not moved for an hour. Where the service does not say, price and quotes are those of the
  * ticker an hour before, or of a later one whose price had not moved since then.
  */
-export function standsStill(
-  row: string,
-  unmovedMicros: string,
-  hourStart: HourStart,
-  period: string,
-): string {
+export function standsStill(row: string, unmovedMicros: string, hourStart: HourStart, period: string) {
   const { last, bid, ask, ts, lastMoved } = hourStart;
   return `CASE WHEN ${unmovedMicros} IS NOT NULL THEN ${unmovedMicros} > ${MAX_UNMOVED}
     ELSE ${last} = ${row}.last AND ${bid} = ${row}.bid AND ${ask} = ${row}.ask

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { findLateness } from "../../../src/ingest/commit/stored-series.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
 import { readLateness, recordPublication } from "../../../src/warehouse/coverage/publication.ts";
-import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
+import { recordStreamTiming } from "../../../src/warehouse/rows/stream-stats.ts";
 import { makeEmptyWarehouse } from "../../support/ingest/ingest-harness.ts";
 import { at, SECOND } from "../../support/ingest/pages.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
@@ -41,7 +41,7 @@ function seeLateness(ages: readonly number[], more: Case): number | undefined {
     );
     const rules = { period: 30 * SECOND, settleDelay: settleDelay * SECOND };
     const lateness = findLateness(t, key, { timestamps: ages.map(ago), asOf: noon, ...rules });
-    if (lateness) recordStreamState(t, stream, lateness);
+    if (lateness) recordStreamTiming(t, stream, lateness);
   });
   const found = readLateness(warehouse.connection, stream);
   if (found) expect(found.lateAt).toBe(noon);

@@ -9,12 +9,15 @@ import {
   recordRecheck,
 } from "../../../src/warehouse/coverage/rechecks.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
-import { recordRequestRate } from "../../../src/warehouse/coverage/targets.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
 import { recordStreamHealth } from "../../../src/warehouse/rows/stream-stats.ts";
-import { readJobRuns, recordJobRun } from "../../../src/warehouse/tables/job-runs.ts";
 import { readSizeSamples, recordSize } from "../../../src/warehouse/tables/size-history.ts";
-import { readWarehouseState } from "../../../src/warehouse/tables/warehouse-state.ts";
+import {
+  readJobRuns,
+  readRequestRate,
+  recordJobRun,
+  recordRequestRate,
+} from "../../../src/warehouse/tables/warehouse-state.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
@@ -101,7 +104,7 @@ describe("the maintenance by the daemon", () => {
       { job: "nightly", scheduledAt: 5, endedAt: "2026-03-01T12:00:00.000000Z", outcome: "ok" },
     ]);
     warehouse.transaction((t) => recordRequestRate(t, 12.5));
-    expect(readWarehouseState(warehouse.connection).requestRate).toBe(12.5);
+    expect(readRequestRate(warehouse.connection)).toBe(12.5);
     warehouse.transaction((t) => recordSize(t, 4096));
     expect(readSizeSamples(warehouse.connection)).toEqual([{ at: noon, bytes: 4096 }]);
   });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import { type Browser, chromium, type Page, type Route } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { CHROMIUM_PATH, hasChromium, skipWithout } from "../has-tool.ts";
 import { timeLimit } from "../time-limit.ts";
@@ -59,11 +59,6 @@ export async function openPage(address: string, options: OpenOptions = {}): Prom
   return page;
 }
 
-/** How many pixels the page can scroll horizontally; it must be 0 on a phone. */
-export function overflowX(page: Page): Promise<number> {
-  return page.evaluate("document.documentElement.scrollWidth - innerWidth") as Promise<number>;
-}
-
 /** The elements whose content is wider than they are, but for those that scroll, and the frame that a table scrolls out of. */
 export function findCutElements(page: Page): Promise<string[]> {
   return page.evaluate(`[...document.querySelectorAll("body *")]
@@ -73,12 +68,15 @@ export function findCutElements(page: Page): Promise<string[]> {
     .map((one) => one.outerHTML.slice(0, 200))`) as Promise<string[]>;
 }
 
-/** What scrolls sideways, the page itself or a table, folded ones too; a phone must have none. */
-export function findSidewaysScroll(page: Page): Promise<string[]> {
-  return page.evaluate(`for (const fold of document.querySelectorAll("details")) fold.open = true;
-    [document.documentElement, ...document.querySelectorAll(".scroll")]
+/** Expects that nothing scrolls sideways: neither the page itself nor a table, folded ones too. `name`: of a screenshot. */
+export async function expectFits(page: Page, name?: string, boxes = ":root, .scroll"): Promise<void> {
+  const tooWide =
+    await page.evaluate(`for (const fold of document.querySelectorAll("details")) fold.open = true;
+    [...document.querySelectorAll("${boxes}")]
     .filter((box) => box.scrollWidth > box.clientWidth)
-    .map((box) => box.ariaLabel + ": " + box.scrollWidth + " > " + box.clientWidth)`) as Promise<string[]>;
+    .map((box) => box.ariaLabel + ": " + box.scrollWidth + " > " + box.clientWidth)`);
+  expect(tooWide).toEqual([]);
+  if (name !== undefined) await takeScreenshot(page, name);
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -104,4 +102,24 @@ export function itInBrowser(name: string, test: () => Promise<void>): void {
   it(name, async () => {
     if (hasChromium || skipWithout(`${CHROMIUM_PATH} is missing`, name)) await test();
   });
+}
+
+/** Holds back the requests of pages to one path, then lets them fail, then lets them through. */
+export async function blockRequests(page: Page, path: string) {
+  const held: Route[] = [];
+  let failure: string | undefined;
+  const fail = (route: Route, body: string) => route.fulfill({ status: 503, body }).catch(() => {});
+  const isBlocked = (url: URL) => url.pathname === path;
+  await page.route(isBlocked, async (route) => {
+    held.push(route);
+    if (failure !== undefined) await fail(route, failure);
+  });
+  return {
+    isReached: () => held.length > 0,
+    async failWith(body: string): Promise<void> {
+      failure = body;
+      await Promise.all(held.map((route) => fail(route, body)));
+    },
+    letThrough: () => page.unroute(isBlocked),
+  };
 }

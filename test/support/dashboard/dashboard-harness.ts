@@ -1,3 +1,5 @@
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
 import type { DaemonView } from "../../../src/dashboard/daemon-status.ts";
 import { startDashboardServer } from "../../../src/dashboard/dashboard-server.ts";
@@ -11,9 +13,11 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { silentLog } from "../../../src/runtime/log.ts";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../../../src/telemetry/recent-activity.ts";
+import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { processEntry } from "../build-program.ts";
 import { startIngestInProcess } from "../ingest/in-process-ingest.ts";
 import type { AtEnd } from "../temporary-folder.ts";
+import { openFilledWarehouse } from "../warehouse/filled-warehouse.ts";
 import { hostileName } from "./heatmap-content.ts";
 
 interface DaemonStub {
@@ -25,7 +29,7 @@ interface DaemonStub {
   shared: ShareStatus | undefined;
 }
 
-const unlimited: ServiceCondition = {
+export const unlimited: ServiceCondition = {
   ...{ concurrency: 8, per_second: null, reason: "settings", limit: null, limit_since: null },
   ...{ throttled: false, open_breakers: [], recent_failures: {} },
 };
@@ -68,19 +72,12 @@ export async function serveDashboard(
   const queries = new QueryRunner({ path, now, clock: systemClock, processFile });
   const failures: unknown[] = [];
   let queryCount = 0;
-  const counted = () => {
+  const queryBytes = reader.queryBytes.bind(reader);
+  reader.queryBytes = (...asked) => {
     queryCount++;
-    return reader;
+    return queryBytes(...asked);
   };
-  const countingReader: Pick<ReaderThread, "query" | "queryBytes"> = {
-    query: (...asked) => counted().query(...asked),
-    queryBytes: (...asked) => counted().queryBytes(...asked),
-  };
-  const { routes, live } = createRoutes({
-    ...{ view, metrics, clock },
-    reader: countingReader,
-    marketReader: countingReader,
-  });
+  const { routes, live } = createRoutes({ view, metrics, clock, reader, marketReader: reader });
   const server = await startDashboardServer({
     host: "127.0.0.1",
     port: 0,
@@ -102,6 +99,37 @@ export async function serveDashboard(
   const told = { daemon, errors, rate, metrics, failures, countQueries: () => queryCount };
   const notifyCommit = (news: Parameters<typeof live.notify>[0]) => live.notify(news);
   return { address: `${server.origin}/`, fetchPage, ...told, notifyCommit };
+}
+
+/** Serves a warehouse with this content. `query` reads the warehouse itself, to compare a page with. */
+export async function serveFilled(
+  fill: (transaction: Transaction) => void,
+  atEnd: AtEnd = onTestFinished,
+  latestNow?: () => number,
+) {
+  const warehouse = openFilledWarehouse(fill, atEnd);
+  const query = <Row = Record<string, unknown>>(sql: string) =>
+    warehouse.connection.database.prepare<[], Row>(sql).all();
+  return { ...(await serveDashboard(warehouse.path, systemClock, atEnd, latestNow)), warehouse, query };
+}
+
+/** `fetch` sends neither any path nor any Host header. */
+export function sendRequest(
+  port: number,
+  path: string,
+  options: { host?: string; method?: string; headers?: Record<string, string>; body?: string } = {},
+) {
+  const { host = "localhost", method = "GET", headers = {}, body: sent } = options;
+  const target = { host: "127.0.0.1", port, path, method, headers: { host, ...headers } };
+  type Answer = { status: number; body: string; headers: Record<string, unknown> };
+  return new Promise<Answer>((resolve, reject) => {
+    const take = async (response: IncomingMessage): Promise<Answer> => ({
+      ...{ status: response.statusCode ?? 0, headers: response.headers, body: await text(response) },
+    });
+    request(target, (response) => resolve(take(response)))
+      .on("error", reject)
+      .end(sent);
+  });
 }
 
 /** Records errors, some with a hostile text. */

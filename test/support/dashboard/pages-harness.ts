@@ -1,12 +1,11 @@
 import { afterAll, beforeAll } from "vitest";
 import type { CommitNews } from "../../../src/model/answers/ticks.ts";
-import { systemClock } from "../../../src/runtime/clock.ts";
 import type { Transaction } from "../../../src/warehouse/tables/transaction.ts";
 import { fillEverything, ticks } from "../export/sample-data.ts";
 import { present } from "../present.ts";
-import { DAY, openFilledWarehouse, STEP } from "../warehouse/filled-warehouse.ts";
+import { DAY, STEP } from "../warehouse/filled-warehouse.ts";
 import { writeTicks } from "../warehouse/write-records.ts";
-import { serveDashboard } from "./dashboard-harness.ts";
+import { serveFilled } from "./dashboard-harness.ts";
 
 /** Rows of all streams, and the last day of three indices. */
 function fillPages(transaction: Transaction): void {
@@ -17,15 +16,9 @@ function fillPages(transaction: Transaction): void {
 
 /** Serves the pages to all tests of a file as a daemon does that has nothing to do. */
 export function servePages() {
-  let served: Awaited<ReturnType<typeof serveDashboard>>;
-  let write: (work: (transaction: Transaction) => void) => void;
-  let query: <Row>(sql: string) => Row[];
+  let served: Awaited<ReturnType<typeof serveFilled>>;
   beforeAll(async () => {
-    const warehouse = openFilledWarehouse(fillPages, afterAll);
-    const { path, connection } = warehouse;
-    write = (work) => warehouse.transaction(work);
-    query = <Row>(sql: string) => connection.database.prepare<[], Row>(sql).all();
-    served = await serveDashboard(path, systemClock, afterAll);
+    served = await serveFilled(fillPages, afterAll);
   });
   return {
     address: () => served.address,
@@ -35,8 +28,7 @@ export function servePages() {
       served.notifyCommit([{ streams: [], ticks: [], ranges: [] }]);
     },
     notifyCommit: (news: CommitNews) => served.notifyCommit([news]),
-    write: (work: (transaction: Transaction) => void) => write(work),
-    /** The rows of the warehouse itself, to compare a page with. */
-    query: <Row = Record<string, unknown>>(sql: string) => query<Row>(sql),
+    write: (work: (transaction: Transaction) => void) => served.warehouse.transaction(work),
+    query: <Row = Record<string, unknown>>(sql: string) => served.query<Row>(sql),
   };
 }

@@ -1,11 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TimeRange } from "../../../src/model/time-range.ts";
+import { NOT_FOUND } from "../../../src/rule/answer.ts";
 import {
   findEndsAbove,
   findProofAt,
   findTargetStart,
+  readNotFoundSeries,
   readSettledRanges,
+  reopenNotFound,
+  wasNotFound,
 } from "../../../src/warehouse/coverage/ledger.ts";
 import { openTarget } from "../../../src/warehouse/coverage/targets.ts";
 import { readChanges, readJournalPosition } from "../../../src/warehouse/tables/journal.ts";
@@ -251,4 +255,26 @@ describe("a settled range", () => {
     ]);
     expect(recorded((t) => settle(t, key, { from: 12, to: 18 }, "empty"))).toEqual([]);
   });
+});
+
+it("a series that was not found is known by its ranges, until the service has it again", () => {
+  const warehouse = openTestWarehouse();
+  const ticks = { stream: "index_ticks", series: 1 } as const;
+  const other = { stream: "index_ticks", series: 2 } as const;
+  warehouse.transaction((t) => {
+    settle(t, ticks, { from: 10, to: 40 }, "lost", NOT_FOUND);
+    settle(t, ticks, { from: 40, to: 90 }, "empty", NOT_FOUND);
+    settle(t, ticks, { from: 95, to: 99 }, "empty", "no records");
+    settle(t, other, { from: 10, to: 90 }, "empty", "no records");
+  });
+  const { connection } = warehouse;
+  expect(readNotFoundSeries(connection, "index_ticks")).toEqual(new Set([1]));
+  expect(readNotFoundSeries(connection, "ohlcv")).toEqual(new Set());
+  expect([ticks, other].map((key) => wasNotFound(connection, key))).toEqual([true, false]);
+  for (const key of [other, ticks]) warehouse.transaction((t) => reopenNotFound(t, key));
+  expect(wasNotFound(connection, ticks)).toBe(false);
+  expect(readSettledRanges(connection, ticks)).toEqual([
+    { from: 95, to: 99, proof: "empty", reason: "no records" },
+  ]);
+  expect(readSettledRanges(connection, other)).toHaveLength(1);
 });

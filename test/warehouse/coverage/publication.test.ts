@@ -12,7 +12,7 @@ import {
 } from "../../../src/warehouse/coverage/publication.ts";
 import { readGaps } from "../../../src/warehouse/coverage/series-gaps.ts";
 import { recordBlockedReason } from "../../../src/warehouse/coverage/targets.ts";
-import { recordStreamState } from "../../../src/warehouse/rows/stream-stats.ts";
+import { recordStreamTiming } from "../../../src/warehouse/rows/stream-stats.ts";
 import { DELAY, gapsOf, HOUR, key, openTarget, present } from "../../support/warehouse/gaps.ts";
 import { openTestWarehouse } from "../../support/warehouse/open-warehouse.ts";
 import { settle } from "../../support/warehouse/settle.ts";
@@ -62,7 +62,7 @@ describe("the view gaps of a series whose newest records REST lacks", () => {
     const warehouse = openTarget(settled.from);
     warehouse.transaction((t) => {
       settle(t, key, { from: settled.from, to: present - 2 * HOUR }, "empty");
-      recordStreamState(t, "index_ticks", { lateBy: HOUR, lateAt: present });
+      recordStreamTiming(t, "index_ticks", { lateBy: HOUR, lateAt: present });
     });
     expect(gapsOf(warehouse)[1]).toEqual(["unconfirmed", "settling", -180, 0]);
     warehouse.connection.database.exec(`UPDATE stream_states SET late_at = ${present - 6 * HOUR}`);

@@ -1,19 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { IndexTick } from "../../../src/model/records.ts";
 import { MICROS_PER_DAY } from "../../../src/model/time.ts";
 import { readSettledRanges } from "../../../src/warehouse/coverage/ledger.ts";
 import { readStatus } from "../../../src/warehouse/read/status.ts";
-import type { RecordSource } from "../../../src/warehouse/rows/row-plan.ts";
-import type { WarehouseWriter } from "../../../src/warehouse/writer.ts";
 import { openTestWarehouse, queryRows } from "../../support/warehouse/open-warehouse.ts";
 import { bar, decimal, exchangeTick, parseTs, tick } from "../../support/warehouse/records.ts";
 import { settle } from "../../support/warehouse/settle.ts";
-import { storeTicks, writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
+import { storeTicks as write, writeRecords, writeTicks } from "../../support/warehouse/write-records.ts";
 
-const write = (warehouse: WarehouseWriter, ticks: readonly IndexTick[], source: RecordSource = "rest") =>
-  storeTicks(warehouse, ticks, source);
-
+const key = { stream: "index_ticks", series: 1 } as const;
 const T = parseTs("2026-03-01T11:00:00Z");
 const page = (count: number, price = "1.5") =>
   Array.from({ length: count }, (_, i) => tick(T - i * 30_000_000, price));
@@ -124,7 +119,7 @@ describe("index ticks", () => {
     write(warehouse, [tick(T, "1.5")], "live");
     warehouse.transaction((transaction) => {
       expect(writeTicks(transaction, [tick(T, "1.5")]).unchanged).toBe(1);
-      settle(transaction, { stream: "index_ticks", series: 1 }, { from: T - 10, to: T + 10 }, "rows");
+      settle(transaction, key, { from: T - 10, to: T + 10 }, "rows");
     });
     expect(write(warehouse, [tick(T, "9")], "live").outranked).toBe(1);
     expect(queryRows(warehouse, "SELECT price, source, is_settled FROM index_ticks")).toEqual([
@@ -134,8 +129,7 @@ describe("index ticks", () => {
 
   it("H4: add no row for a live tick that REST has at a slightly other moment, proven or not", () => {
     const warehouse = openTestWarehouse();
-    const key = { stream: "index_ticks", series: 1 } as const;
-    const writeLive = (ts: number) => storeTicks(warehouse, [tick(ts, "1.5")], "live", 50);
+    const writeLive = (ts: number) => write(warehouse, [tick(ts, "1.5")], "live", 50);
     warehouse.transaction((transaction) => {
       writeTicks(transaction, [tick(T + 100, "1.5"), tick(T, "1.5")]);
       settle(transaction, key, { from: T - 10, to: T + 100 }, "rows");
@@ -151,7 +145,6 @@ describe("index ticks", () => {
 
   it("H3: reopen the whole range at a live tick where REST had proven that there is none", () => {
     const warehouse = openTestWarehouse();
-    const key = { stream: "index_ticks", series: 1 } as const;
     write(warehouse, [tick(T + 100, "1")]);
     warehouse.transaction((t) => settle(t, key, { from: T - 10, to: T + 10 }, "empty"));
     expect(write(warehouse, [tick(T, "2")], "live").inserted).toBe(1);
@@ -160,7 +153,6 @@ describe("index ticks", () => {
 
   it("are compared with what is stored and settled, not with caches of a failed transaction", () => {
     const warehouse = openTestWarehouse();
-    const key = { stream: "index_ticks", series: 1 } as const;
     write(warehouse, [tick(T, "1")], "live");
     expect(() =>
       warehouse.transaction((transaction) => {

@@ -168,7 +168,6 @@ describe("a journal that is kept small", () => {
 it("has another name in a copy, so that a reader compares everything", () => {
   const { connection } = openTestWarehouse();
   const { id } = readJournalPosition(connection);
-  expect(readJournalPosition(connection).id).toBe(id);
   renameJournal(connection);
   const renamed = readJournalPosition(connection).id;
   expect(renamed).not.toBe(id);

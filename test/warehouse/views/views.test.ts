@@ -1,9 +1,14 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { publicDocs } from "../../../src/warehouse/schema/column-docs.ts";
 import { views } from "../../../src/warehouse/views/views.ts";
 import { openWriter, type WarehouseWriter } from "../../../src/warehouse/writer.ts";
+import { fillDemoWarehouse } from "../../docs/demo-warehouse.ts";
+import { python, skipWithout } from "../../support/has-tool.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { parseTs, tick } from "../../support/warehouse/records.ts";
@@ -105,5 +110,22 @@ describe("index seeks", () => {
       AND t.index_id = s.index_id AND t.ts <= ${T - 77} ORDER BY t.ts DESC LIMIT 1) AS price FROM series s`;
     expect(plan(sql).join()).not.toMatch(/SCAN r|TEMP B-TREE/);
     expect(all(sql)).toHaveLength(SERIES);
+  });
+});
+
+// Before 3.41 SQLite mistakes the directions of the tables after a LEFT JOIN that it omits.
+describe("the order of time in a view", () => {
+  it("is right in an older SQLite, by every key and name, up and down, sorted and with lag()", async () => {
+    if (!existsSync(python)) {
+      skipWithout(`${python} is not installed`, "the order of every view in Debian's SQLite");
+      return;
+    }
+    const { path } = await fillDemoWarehouse(temporaryFolder());
+    const script = join(import.meta.dirname, "check-orders.py");
+    const { stdout } = await promisify(execFile)(python, [script, path], { maxBuffer: 2 ** 24 });
+    const { tried, wrong } = JSON.parse(stdout) as { tried: Record<string, number>; wrong: string[] };
+    expect(wrong).toEqual([]);
+    const timeless = ["derivative_contracts", "markets", "shared_names"];
+    expect(Object.keys(tried).concat(timeless).sort()).toEqual(Object.keys(views).sort());
   });
 });

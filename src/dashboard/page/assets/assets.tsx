@@ -4,14 +4,13 @@ import { pagePath } from "../../../model/answers/page-address.ts";
 import type { CommittedTick } from "../../../model/answers/ticks.ts";
 import type { ApiAnswers, AssetPart, ViewPart } from "../../api-answers.ts";
 import { useAddress } from "../shared/address.ts";
-import { textIn } from "../shared/data-table.tsx";
+import { columnOf, exploreLink, type Row, textIn, ViewTable } from "../shared/data-table.tsx";
 import { cssColour } from "../shared/layout.tsx";
-import { Reading, shownIn, useLivePoll, useNewestTick } from "../shared/live-poll.tsx";
+import { Reading, shownIn, useLivePoll, useNewestTick } from "../shared/live.tsx";
 import { Card, EmptyPage, Facts, mountPage, Sheet } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
 import { count, quote } from "../shared/text-format.ts";
 import { duration, momentText } from "../shared/time-format.ts";
-import { columnOf, exploreLink, type Row, ViewTable } from "../shared/view-table.tsx";
 
 type Parts = ApiAnswers["asset"]["parts"];
 

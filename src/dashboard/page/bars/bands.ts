@@ -13,7 +13,7 @@ const MIN_SOURCE_PX = 60;
 type Pen = CanvasRenderingContext2D;
 type TimeScale = ReturnType<SeriesAttachedParameter<Time>["chart"]["timeScale"]>;
 type Logical = Parameters<TimeScale["logicalToCoordinate"]>[0];
-type Band = SecondsRange & { readonly state: ChartRange["state"] | "covered"; readonly text: string };
+type Band = SecondsRange & { readonly state: ChartRange["state"] | "covered"; readonly reason: string };
 type Box = Readonly<Record<"left" | "right" | "height", number>>;
 type Size = Readonly<Record<"width" | "height", number>>;
 
@@ -40,8 +40,8 @@ export class Bands implements ISeriesPrimitive<Time> {
   show(slots: readonly Slot[], spans: readonly ChartRange[]): void {
     this.#slots = slots;
     this.#bands = [
-      ...listCovered(slots, spans).map((range): Band => ({ ...range, state: "covered", text: "" })),
-      ...spans.filter(({ state }) => state !== "none").map(toBand),
+      ...listCovered(slots, spans).map((range): Band => ({ ...range, state: "covered", reason: "" })),
+      ...spans.filter(({ state }) => state !== "none"),
     ];
     this.#changes = slots.flatMap((slot, i) => (i > 0 && slot.isDaily !== slots[i - 1]?.isDaily ? [i] : []));
     this.#update();
@@ -67,7 +67,10 @@ export class Bands implements ISeriesPrimitive<Time> {
 
   #drawBands(pen: Pen, { width, height }: Size, draw: (pen: Pen, box: Box, band: Band) => void): void {
     for (const band of this.#bands) {
-      const [from, to] = [this.#edge(band.from), this.#edge(band.to)];
+      // Whole pixels: neighbours meet without a seam.
+      const [from = 0, to = 0] = [band.from, band.to].map((time) =>
+        Math.round(slotEdge(this.#scale, positionOf(this.#slots, time))),
+      );
       if (to < 0 || from > width) continue;
       const left = Math.max(0, from);
       const right = Math.min(width, Math.max(to, from + MIN_BAND_PX));
@@ -99,18 +102,7 @@ export class Bands implements ISeriesPrimitive<Time> {
     });
     pen.restore();
   }
-
-  /** Whole pixels: neighbours meet without a seam. */
-  #edge(time: number): number {
-    return Math.round(slotEdge(this.#scale, positionOf(this.#slots, time)));
-  }
 }
-
-const toBand = ({ state, reason, ...range }: ChartRange): Band => ({
-  ...range,
-  state,
-  text: state === "unconfirmed" ? reason : `${state}: ${reason}`,
-});
 
 function drawTint(pen: Pen, { left, right, height }: Box, { state }: Band): void {
   const colour = cssColour(`band-${state}`);
@@ -134,8 +126,9 @@ function drawTint(pen: Pen, { left, right, height }: Box, { state }: Band): void
 }
 
 /** Writes horizontally if the label fits, else vertically, else not at all. */
-function drawReason(pen: Pen, { left, right, height }: Box, { state, text }: Band): void {
-  if (text === "") return;
+function drawReason(pen: Pen, { left, right, height }: Box, { state, reason }: Band): void {
+  if (state === "covered") return;
+  const text = state === "unconfirmed" ? reason : `${state}: ${reason}`;
   pen.save();
   pen.font = `${LABEL_PX}px system-ui, sans-serif`;
   pen.textBaseline = "top";

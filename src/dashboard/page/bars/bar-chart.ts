@@ -54,13 +54,6 @@ class ZonedScale extends defaultHorzScaleBehavior() {
   }
 }
 
-interface ShowOptions {
-  /** The series, width or range has changed: this part is brought into view; without an end, all up to the last bar. */
-  readonly view?: PickedRange | undefined;
-  /** New bars at the end are live ones: a view of the end moves with them. */
-  readonly isLive: boolean;
-}
-
 interface BarChartOptions {
   /** The slot that pointer or keys select. */
   readonly onPoint: (slot: Slot | undefined) => void;
@@ -162,6 +155,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       timeScale: { borderColor: line, minBarSpacing: 0.05 },
       handleScroll: { vertTouchDrag: false },
     });
+    setData();
   };
   const moveTo = (to: number) => {
     const place = Math.min(slots.length - 1, Math.max(0, to));
@@ -275,7 +269,11 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
   applyTheme();
 
   return {
-    show(bars: ShownBars, { view, isLive }: ShowOptions): void {
+    /**
+     * `view`: the series, width or range has changed, and this part is brought into view; without an end, all up to the last bar.
+     * `isLive`: new bars at the end are live ones, and a view of the end moves with them.
+     */
+    show(bars: ShownBars, view: PickedRange | undefined, isLive: boolean): void {
       const { spans, width } = bars;
       const isDay = width === "1d";
       const before = slots[0]?.time;
@@ -332,10 +330,7 @@ export function barChart(container: HTMLElement, { onPoint, onView }: BarChartOp
       const own = isLog ? PriceScaleMode.Logarithmic : PriceScaleMode.Normal;
       chart.priceScale("right").applyOptions({ mode: isRebased ? PriceScaleMode.IndexedTo100 : own });
     },
-    applyTheme(): void {
-      applyTheme();
-      setData();
-    },
+    applyTheme,
   };
 }
 

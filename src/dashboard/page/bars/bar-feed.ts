@@ -53,10 +53,8 @@ export class BarFeed {
 
   /** Loads more until all of a range is loaded, or there is nothing more. */
   async extendTo({ from, to }: SecondsRange): Promise<void> {
-    let hasMore = true;
-    while (hasMore && this.loaded && this.loaded.from > from) hasMore = await this.loadOlder();
-    hasMore = true;
-    while (hasMore && this.loaded && this.loaded.to < to) hasMore = await this.loadNewer();
+    while (this.loaded && this.loaded.from > from && (await this.loadOlder()));
+    while (this.loaded && this.loaded.to < to && (await this.loadNewer()));
   }
 
   /** Loads what is before the loaded range. False if there is nothing, or it is being loaded. */

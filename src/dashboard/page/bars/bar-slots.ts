@@ -177,7 +177,7 @@ export function toPoints(slots: readonly Slot[], closes: ReturnType<typeof close
     while ((closes[next]?.end ?? Number.POSITIVE_INFINITY) <= time + length) next++;
     const last = closes[next - 1];
     if (!candle || !last || (next === closes.length && last.end <= time)) return [];
-    return [{ time, value: last.close }];
+    return [{ time, value: last.close, close: candle.close }];
   });
 }
 
@@ -185,13 +185,6 @@ export function toPoints(slots: readonly Slot[], closes: ReturnType<typeof close
 export const comparisons = { course: "Course", ratio: "Ratio", spread: "Spread" } as const;
 export type Comparison = keyof typeof comparisons;
 
-type Point = ReturnType<typeof toPoints>[number];
-
 /** The figure at the end of each candle. */
-export function comparePoints(slots: readonly Slot[], points: readonly Point[], how: Comparison) {
-  const closes = new Map(slots.map(({ time, candle }) => [time, candle?.close ?? 0]));
-  return points.map(({ time, value }) => {
-    const close = closes.get(time) ?? 0;
-    return { time, value: how === "ratio" ? close / value : close - value };
-  });
-}
+export const comparePoints = (points: ReturnType<typeof toPoints>, how: Comparison) =>
+  points.map(({ time, value, close }) => ({ time, value: how === "ratio" ? close / value : close - value }));

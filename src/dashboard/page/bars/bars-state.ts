@@ -7,7 +7,7 @@ import type { CommitNews } from "../../../model/answers/ticks.ts";
 import { type BarWidth, barWidths, isBarWidth, MICROS_PER_SECOND } from "../../../model/time.ts";
 import { nameInPath, saveAddress, toAddress } from "../shared/address.ts";
 import { describeUnknown } from "../shared/combobox.tsx";
-import { throttle } from "../shared/live.ts";
+import { throttle } from "../shared/live.tsx";
 import { describeError, fetchJson, RETRY_SECONDS, repeatWhileVisible } from "../shared/page-base.ts";
 import { pickExactly, pickedParams, rangeOf, readPicked, toMinute } from "../shared/time-picker.tsx";
 import { barChart } from "./bar-chart.ts";
@@ -60,7 +60,6 @@ export class BarsState {
   /** The daemon's clock minus the browser's clock, in seconds. */
   #clockOffset = 0;
   #viewTimer: number | undefined;
-  /** The keys of a width that is being typed. */
   #typedWidth = "";
   readonly #readChanged = throttle(CHANGED_SECONDS, () => this.#readNow());
 
@@ -235,7 +234,7 @@ export class BarsState {
     this.shown = { ...loaded, slots: buildSlots(loaded), precision: precisionFor(highs) };
     const first = this.shown.slots[0]?.time ?? 0;
     if (view) this.inView = { from: Math.max(view.from, first), to: view.to ?? loaded.to };
-    this.#chart?.show(this.shown, { view, isLive });
+    this.#chart?.show(this.shown, view, isLive);
     const none = loaded.bars.length > 0 ? "" : "No bars in this range.";
     this.remark = loaded.is_cut ? "The read took too long: scroll back for older bars." : none;
     void this.overlays.load(this.shown);

@@ -34,7 +34,6 @@ export class SeriesOverlays {
   how: Comparison = "course";
   #shown: ComparedBars | undefined;
 
-  /** `now`: the daemon's clock in seconds. */
   constructor(now: () => number, onLoad: (lines: readonly OverlayLine[]) => void) {
     this.#now = now;
     this.#onLoad = onLoad;
@@ -75,7 +74,7 @@ export class SeriesOverlays {
       points: toPoints(shown.slots, feed?.loaded ? closesOf(feed.loaded) : []),
     }));
     const { how } = this;
-    const compare = (one: OverlayLine) => ({ ...one, points: comparePoints(shown.slots, one.points, how) });
+    const compare = (line: (typeof lines)[number]) => ({ ...line, points: comparePoints(line.points, how) });
     this.#onLoad(how === "course" ? lines : lines.slice(0, 1).map(compare));
   }
 }

@@ -1,16 +1,16 @@
 import { useLayoutEffect, useMemo } from "preact/hooks";
 import uPlot from "uplot";
 import type { FutureQuote, OptionQuote } from "../../../model/answers/market.ts";
+import type { ViewPart } from "../../api-answers.ts";
 import { isNamed, useAddress } from "../shared/address.ts";
 import { Field } from "../shared/combobox.tsx";
-import { type DataColumn, DataTable } from "../shared/data-table.tsx";
+import { contractColumns, type DataColumn, DataTable, type Row, ViewTable } from "../shared/data-table.tsx";
 import { cssColour } from "../shared/layout.tsx";
-import { Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
+import { Reading, shownIn, useLivePoll } from "../shared/live.tsx";
 import { Card, Choice, mountPage, Sheet, UnknownName } from "../shared/page.tsx";
 import { Plot, type PlotDrawing } from "../shared/plot.tsx";
-import { amount, brief, count, countNoun, quote } from "../shared/text-format.ts";
+import { amount, brief, count, countNoun, quote, title } from "../shared/text-format.ts";
 import { momentText } from "../shared/time-format.ts";
-import { contractColumns, type Row, ViewTable } from "../shared/view-table.tsx";
 
 // Futures, perpetuals and options of one asset, as of any moment that was observed.
 
@@ -135,7 +135,11 @@ function Options({ options, expiry }: { options: readonly OptionQuote[]; expiry:
   );
 }
 
-const ofContract = ({ id }: Row) => ({ key: String(id), "data-contract": String(id) });
+function Contracts({ id, part }: { id: "futures" | "perpetuals"; part: ViewPart }) {
+  const attributes = ({ id }: Row) => ({ key: String(id), "data-contract": String(id) });
+  const empty = `No ${id} were observed.`;
+  return <ViewTable {...{ id, label: title(id), part, own, attributes, empty }} />;
+}
 
 function Derivatives() {
   const [view, go] = useAddress("derivatives", { exchange: "", at: "", expiry: "" });
@@ -214,23 +218,14 @@ function Derivatives() {
             {...{ id: "curve-plot", of: futures, draw: () => drawCurve(futures, observed) }}
             label="Annualised basis by expiry; the table below has the figures"
           />,
-          <ViewTable
-            {...{ id: "futures", label: "Futures", part: parts.futures, own, attributes: ofContract }}
-            empty="No futures were observed."
-            key="table"
-          />,
+          <Contracts key="table" id="futures" part={parts.futures} />,
         ]}
       </Card>
       <Card
         {...{ name: "perpetuals", title: "Perpetuals", of: [contracts], room: "table" }}
         note="the service does not publish the funding period: 8 hours, as most exchanges have it"
       >
-        {({ parts }) => (
-          <ViewTable
-            {...{ id: "perpetuals", label: "Perpetuals", part: parts.perpetuals, own }}
-            {...{ attributes: ofContract, empty: "No perpetuals were observed." }}
-          />
-        )}
+        {({ parts }) => <Contracts id="perpetuals" part={parts.perpetuals} />}
       </Card>
       <Card
         {...{ name: "options", title: "Options" }}

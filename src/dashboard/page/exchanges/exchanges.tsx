@@ -5,10 +5,10 @@ import type { BestPrices, Quote, SpreadPoint } from "../../../model/answers/mark
 import { isNamed, useAddress } from "../shared/address.ts";
 import { Field } from "../shared/combobox.tsx";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
+import { Reading, shownIn, useLivePoll } from "../shared/live.tsx";
 import { Card, Choice, Facts, mountPage, SearchField, Sheet, UnknownName } from "../shared/page.tsx";
+import { useRedraws } from "../shared/page-base.ts";
 import { Plot } from "../shared/plot.tsx";
-import { useRedraws } from "../shared/redraw.ts";
 import { amount, basisPoints, countNoun, direction, quote, signOf } from "../shared/text-format.ts";
 import { duration, momentText } from "../shared/time-format.ts";
 

@@ -3,16 +3,16 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ScreenValue } from "../../../model/answers/query.ts";
 import { Field } from "../shared/combobox.tsx";
-import { useLivePoll } from "../shared/live-poll.tsx";
+import { useLivePoll } from "../shared/live.tsx";
 import { Facts, mountPage, TabList } from "../shared/page.tsx";
-import { useRedraw } from "../shared/redraw.ts";
+import { useRedraw } from "../shared/page-base.ts";
 import { TimePicker } from "../shared/time-picker.tsx";
-import { languages } from "./copy-as.ts";
 import { QueryState, viewNames } from "./query-state.ts";
 import { QueryTabs } from "./query-tabs.tsx";
 import { ResultChart } from "./result-chart.tsx";
 import { ResultGrid } from "./result-grid.tsx";
 import { SidePanel } from "./side-panel.tsx";
+import { languages } from "./statements.ts";
 
 /** One row of so many columns is shown as large figures. */
 const MAX_FIGURES = 6;
@@ -77,11 +77,11 @@ const figureText = (value: ScreenValue) =>
   typeof value === "number" ? value.toLocaleString("en", { maximumFractionDigits: 12 }) : (value ?? "NULL");
 
 function Answer({ state }: { state: QueryState }) {
-  const { answer, answers, view } = state;
+  const { answer, view } = state;
   if (!answer) return null;
   const { columns, rows } = answer;
-  if (view !== "grid") return <ResultChart key={answers} answer={answer} kind={view} />;
-  if (rows.length !== 1 || columns.length > MAX_FIGURES) return <ResultGrid key={answers} {...answer} />;
+  if (view !== "grid") return <ResultChart key={answer} answer={answer} kind={view} />;
+  if (rows.length !== 1 || columns.length > MAX_FIGURES) return <ResultGrid key={answer} {...answer} />;
   const figures = columns.map((label, at) => ({
     label,
     figure: <span class="big">{figureText(rows[0]?.[at] ?? null)}</span>,

@@ -4,12 +4,11 @@ import type { ErrorAnswer, QueryAnswer, QueryProgress } from "../../../model/ans
 import { describeError, fetchJson, RequestError, toError } from "../shared/page-base.ts";
 import { count } from "../shared/text-format.ts";
 import { type PickedTime, pickedParams, rangeOf, readPicked } from "../shared/time-picker.tsx";
-import { findParameters } from "./cookbook.ts";
-import { languages } from "./copy-as.ts";
 import { openLinked, readHistory, readTabs, rememberQuery, saveTabs, wasRun } from "./query-tabs.tsx";
 import { type ChartKind, canDrawCandles } from "./result-chart.tsx";
 import { questions } from "./side-panel.tsx";
 import { sqlEditor } from "./sql-editor.ts";
+import { findParameters, languages } from "./statements.ts";
 
 export type ResultView = ChartKind | "grid";
 const charts = { lines: "Lines", candles: "Candles", bars: "Bars", scatter: "Scatter" };
@@ -35,10 +34,8 @@ export class QueryState {
   picked: PickedTime;
   view: ResultView;
   answer: QueryAnswer | undefined;
-  answers = 0;
   /** The answer is that of an earlier statement: it is dimmed, and called what it is. */
   isEarlier = false;
-  isRunning = false;
   summary = "";
   error = "";
   warnings: readonly string[] = [];
@@ -57,6 +54,10 @@ export class QueryState {
     this.picked = readPicked(hash, "1d", this.now());
     const params = [...hash].filter(([name]) => name.startsWith("p."));
     this.values = Object.fromEntries(params.map(([name, value]) => [name.slice(2), value]));
+  }
+
+  get isRunning(): boolean {
+    return this.#running !== undefined;
   }
 
   readonly now = () => Date.now() / 1000;
@@ -171,7 +172,6 @@ export class QueryState {
     this.#running?.abort();
     const controller = new AbortController();
     this.#running = controller;
-    this.isRunning = true;
     this.error = "";
     this.#onChange();
     try {
@@ -184,10 +184,7 @@ export class QueryState {
       if (!response.ok) throw await toError(response);
       return await take(response);
     } finally {
-      if (this.#running === controller) {
-        this.#running = undefined;
-        this.isRunning = false;
-      }
+      if (this.#running === controller) this.#running = undefined;
     }
   }
 
@@ -210,7 +207,6 @@ export class QueryState {
     try {
       const answer = await this.#ask("rows", (response) => readLines(response, showProgress));
       this.answer = answer;
-      this.answers++;
       this.isEarlier = false;
       this.warnings = answer.warnings;
       if (this.isHidden(this.view)) this.view = "grid";

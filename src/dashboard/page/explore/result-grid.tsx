@@ -2,8 +2,7 @@
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { QueryAnswer, ScreenValue } from "../../../model/answers/query.ts";
-import { compareValues, sortNames } from "../shared/page-base.ts";
-import { useResized } from "../shared/redraw.ts";
+import { compareValues, sortNames, useResized } from "../shared/page-base.ts";
 
 const ROW_PX = 28;
 /** Rows beyond the edge of the view, so that scrolling never shows a blank. */

@@ -4,10 +4,10 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import cookbook from "../../../../docs/cookbook.md";
 import type { ApiAnswers } from "../../api-answers.ts";
-import { type LiveAnswer, Reading } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading } from "../shared/live.tsx";
 import { SearchField, TabList } from "../shared/page.tsx";
-import { parseCookbook } from "./cookbook.ts";
 import { readHistory } from "./query-tabs.tsx";
+import { parseCookbook } from "./statements.ts";
 
 const HISTORY_TITLE_CHARS = 120;
 

@@ -89,7 +89,6 @@ const theme = EditorView.theme({
   ".cm-completionInfo": { padding: "8px 12px", maxWidth: "26em", font: "13px / 1.5 var(--sans)" },
 });
 
-/** A column for the completion, with what the dictionary says about it. */
 const toOption = ({ name, type, meaning }: Relation["columns"][number]): Completion => ({
   ...{ label: name, type: "property", detail: type, info: meaning, boost: 2 },
 });
@@ -118,9 +117,7 @@ function columnSource(relations: readonly Relation[]): CompletionSource {
   };
 }
 
-type SqlEditorOptions = { readonly onRun: () => void; readonly onChange: () => void };
-
-export function sqlEditor(host: HTMLElement, { onRun, onChange }: SqlEditorOptions) {
+export function sqlEditor(host: HTMLElement, { onRun, onChange }: Record<"onRun" | "onChange", () => void>) {
   const root = host.attachShadow({ mode: "open" });
   const language = new Compartment();
   const dialect = (relations: readonly Relation[]) => [

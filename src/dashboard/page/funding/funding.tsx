@@ -2,10 +2,10 @@
 
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { useAddress } from "../shared/address.ts";
-import { useLivePoll } from "../shared/live-poll.tsx";
+import { contractColumns, type Row, ViewTable } from "../shared/data-table.tsx";
+import { useLivePoll } from "../shared/live.tsx";
 import { Card, mountPage, SearchField, Sheet, TrendLine } from "../shared/page.tsx";
 import { countNoun, direction } from "../shared/text-format.ts";
-import { contractColumns, type Row, ViewTable } from "../shared/view-table.tsx";
 
 function RateLine({ row }: { row: Row }) {
   const rates: (number | null)[] = JSON.parse(String(row.last_7_days));

@@ -5,8 +5,7 @@ import type { RankingResult, Sparkline } from "../../../model/answers/market.ts"
 import type { CommitNews } from "../../../model/answers/ticks.ts";
 import { useAddress } from "../shared/address.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { newestTickOf } from "../shared/live.ts";
-import { Reading, useLivePoll, useNewestTick } from "../shared/live-poll.tsx";
+import { newestTickOf, Reading, useLivePoll, useNewestTick } from "../shared/live.tsx";
 import { Card, Checkbox, Dot, EmptyPage, mountPage, SearchField, Sheet, TrendLine } from "../shared/page.tsx";
 import { describeProof } from "../shared/proof.ts";
 import { amount, count, direction, percentChange, quote, signOf } from "../shared/text-format.ts";
@@ -56,8 +55,6 @@ function PriceLine({ line }: { line: Sparkline | undefined }) {
 }
 
 const change = { format: percentChange, tone: signOf, isWide: true };
-
-const searchedText = ({ symbol, name }: MarketAsset) => `${symbol}\n${name ?? ""}`;
 
 const columnsOf = (sparklines: RankingResult["sparklines"]): readonly DataColumn<MarketAsset>[] => [
   { label: "#", key: "rank", field: "rank", className: "rank soft wide", isAscending: true, format: count },
@@ -167,7 +164,11 @@ function Market() {
             columns={columnsOf(sparklines)}
             attributes={({ id }) => ({ key: id, "data-id": id })}
             sort={{ by: view.sort, onSort: (sort) => go({ sort }, "replace") }}
-            search={{ text: view.q, of: searchedText, none: "No asset has this name." }}
+            search={{
+              text: view.q,
+              of: ({ symbol, name }) => `${symbol}\n${name ?? ""}`,
+              none: "No asset has this name.",
+            }}
           />
         )}
       </Card>

@@ -4,7 +4,7 @@ import { hierarchy, treemap } from "d3-hierarchy";
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { RankedAsset } from "../../../model/answers/market.ts";
 import { pagePath } from "../../../model/answers/page-address.ts";
-import { useResized } from "../shared/redraw.ts";
+import { useResized } from "../shared/page-base.ts";
 import { amount, percentChange, quote, signOf } from "../shared/text-format.ts";
 
 export type MarketAsset = ReturnType<typeof toAssets>[number];

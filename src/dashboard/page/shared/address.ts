@@ -4,7 +4,7 @@
 
 import { useLayoutEffect } from "preact/hooks";
 import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
-import { useRedraw } from "./redraw.ts";
+import { useRedraw } from "./page-base.ts";
 
 /** The name in the path; empty if there is none. */
 export function nameInPath(): string {

@@ -5,9 +5,8 @@ import { Fragment, type RenderableProps } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { SeriesMatch } from "../../../model/answers/heatmap.ts";
 import { familyOf, type SearchMatch } from "../../../model/answers/page-address.ts";
-import { TYPING_SECONDS, throttle } from "./live.ts";
-import { byId, describeError, fetchJson } from "./page-base.ts";
-import { useRedraw } from "./redraw.ts";
+import { TYPING_SECONDS, throttle } from "./live.tsx";
+import { byId, describeError, fetchJson, useRedraw } from "./page-base.ts";
 
 export function Field({ id, label, children }: Record<"id" | "label", string> & RenderableProps<object>) {
   return (

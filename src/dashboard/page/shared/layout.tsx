@@ -2,7 +2,7 @@
 
 import { render } from "preact";
 import { SearchDialog } from "./combobox.tsx";
-import "./live.ts";
+import "./live.tsx";
 import { byId, readStored, store } from "./page-base.ts";
 import { setLocalTime, zoneName } from "./time-format.ts";
 

@@ -6,7 +6,7 @@ import { nameToSlug, pagePath } from "../../../model/answers/page-address.ts";
 import { findClosestWords } from "../../../model/did-you-mean.ts";
 import { Field } from "./combobox.tsx";
 import "./layout.tsx";
-import { Reading, type ReadingProps } from "./live-poll.tsx";
+import { Reading, type ReadingProps } from "./live.tsx";
 import { byId } from "./page-base.ts";
 
 const MAX_NEAR_NAMES = 5;
@@ -23,7 +23,6 @@ interface PageProps {
   readonly children?: ComponentChildren;
 }
 
-/** The heading with what is said beside it, and the cards. */
 export function Sheet({ name, title, windowTitle, note, instead, children }: PageProps) {
   useEffect(() => {
     document.title = windowTitle ?? `${title} · mds-sync`;
@@ -81,7 +80,6 @@ interface FactProps {
   readonly name?: string;
 }
 
-/** Figures with their labels above and a note below. */
 export function Facts({ id, of }: { id: string; of: readonly FactProps[] }) {
   return (
     <div class="facts row" id={id}>
@@ -160,7 +158,6 @@ export function TrendLine({ points, range, label, tone = "", hasArea = false }: 
 type ChosenProps<V> = { id: string; label: string; value: V; onChoose: (value: V) => void };
 
 interface ChoiceProps extends ChosenProps<string> {
-  /** By value: what is shown. */
   readonly options: readonly (readonly [value: string, text: string])[];
 }
 

@@ -4,7 +4,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { cssColour } from "./layout.tsx";
-import { useRedraws } from "./redraw.ts";
+import { useRedraws } from "./page-base.ts";
 import { withMinusSign } from "./text-format.ts";
 import { aheadOfUtc, clockText, dayText, offsetOfZone } from "./time-format.ts";
 

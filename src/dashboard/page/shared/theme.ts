@@ -3,10 +3,8 @@
 // No form is sent anywhere. A browser that must block one stops loading the page's script, so this cannot wait for it.
 document.addEventListener("submit", (event) => event.preventDefault());
 
-// A chosen theme must not flash. Without a choice the system's theme applies.
+// A chosen theme must not flash. Without a choice, or if storage is blocked, the system's theme applies.
 try {
   const chosen = localStorage.getItem("theme");
   if (chosen === "light" || chosen === "dark") document.documentElement.style.colorScheme = chosen;
-} catch {
-  // Storage is blocked: the system's theme applies.
-}
+} catch {}

@@ -6,10 +6,16 @@ import { cellStates, type HeatmapGroup, type HeatmapResult } from "../../../mode
 import { pagePath } from "../../../model/answers/page-address.ts";
 import { useAddress } from "../shared/address.ts";
 import { cssColour } from "../shared/layout.tsx";
-import { TYPING_SECONDS } from "../shared/live.ts";
-import { type LiveAnswer, Reading, shownIn, useLivePoll, useThrottled } from "../shared/live-poll.tsx";
+import {
+  type LiveAnswer,
+  Reading,
+  shownIn,
+  TYPING_SECONDS,
+  useLivePoll,
+  useThrottled,
+} from "../shared/live.tsx";
 import { Card, Checkbox, Legend, SearchField } from "../shared/page.tsx";
-import { useRedraws, useResized } from "../shared/redraw.ts";
+import { useRedraws, useResized } from "../shared/page-base.ts";
 import { count, countNoun, title } from "../shared/text-format.ts";
 import { axis, describeCell, expand, type HeatmapCell, stateLabels, summarize } from "./heat-map.ts";
 
@@ -99,7 +105,6 @@ function Strip({ name, runs, labels, isSummary = false, href }: StripProps) {
 interface GroupProps {
   readonly group: HeatmapGroup;
   readonly labels: readonly string[];
-  /** Only a part of the series is shown. */
   readonly isPart: boolean;
   readonly isUnfolded: boolean;
   readonly onUnfold: () => void;

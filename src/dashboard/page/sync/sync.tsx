@@ -6,7 +6,7 @@ import { describeShare, listShareParts } from "../../../model/status/share-statu
 import type { StreamStatus, WarehouseStatus } from "../../../model/status/warehouse-status.ts";
 import type { DaemonAnswer } from "../../api-answers.ts";
 import { type DataColumn, DataTable } from "../shared/data-table.tsx";
-import { type LiveAnswer, Reading, shownIn, useLivePoll } from "../shared/live-poll.tsx";
+import { type LiveAnswer, Reading, shownIn, useLivePoll } from "../shared/live.tsx";
 import { Card, Dot, Mark, mountPage, Sheet, TrendLine } from "../shared/page.tsx";
 import { describeBackfill } from "../shared/proof.ts";
 import { brief, count, countNoun, title } from "../shared/text-format.ts";
@@ -45,7 +45,6 @@ function Figure<T>({ label, name, of, isQuiet = false, children }: FigureProps<T
 
 const joined = (parts: readonly (string | null | undefined)[]) => parts.filter(Boolean).join(" · ");
 
-/** In short; the pointer shows it in full. */
 const Brief = ({ of }: { of: number }) => <span title={count(of)}>{brief(of)}</span>;
 
 function Rates({ rates }: { rates: readonly number[] }) {

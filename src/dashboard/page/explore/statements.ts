@@ -1,7 +1,25 @@
-// The statement as a program that asks the same. Pure functions without access to the page.
+// Statements as texts: those of the cookbook, their parameters, and programs that ask the same. Pure functions without access to the page.
 
 import { parseQueryValue } from "../../../model/answers/query.ts";
 import { MICROS_PER_MS } from "../../../model/time.ts";
+
+/** The questions of docs/cookbook.md as starting points. */
+export function parseCookbook(markdown: string): { readonly title: string; readonly sql: string }[] {
+  return markdown
+    .split(/^## (?=\d+\. )/m)
+    .slice(1)
+    .flatMap((section) => {
+      const title = section.slice(0, section.indexOf("\n")).trim();
+      const sql = /^```sql\n-- SQLite[^\n]*\n(.*?)^```/ms.exec(section)?.[1];
+      return sql === undefined ? [] : [{ title, sql: sql.trim() }];
+    });
+}
+
+/** The names of the parameters of a statement, such as `from` of `:from`, without those in texts and comments. */
+export function findParameters(sql: string): string[] {
+  const bare = sql.replaceAll(/'[^']*(?:'|$)|"[^"]*(?:"|$)|--[^\n]*|\/\*.*?(?:\*\/|$)/gs, " ");
+  return [...new Set([...bare.matchAll(/(?<![:\w]):([a-z_]\w*)/gi)].map(([, name = ""]) => name))];
+}
 
 interface Statement {
   readonly sql: string;
