@@ -15,7 +15,7 @@ const TOO_SLOW = 1013;
 /** Sees messages before they are sent, and may change them. `proceed` sends them. */
 export type InterceptMessages = (session: Session, messages: readonly string[], proceed: () => void) => void;
 
-interface SessionOptions {
+export interface SessionOptions {
   readonly webSocket: WebSocket;
   readonly socket: Socket;
   readonly caller: Caller;
@@ -152,13 +152,5 @@ export class Session {
       callback();
     });
     this.#timers.add(cancel);
-  }
-
-  /** Runs every `ms` until the connection closes. */
-  every(ms: number, callback: () => void): void {
-    this.after(ms, () => {
-      callback();
-      this.every(ms, callback);
-    });
   }
 }

@@ -42,7 +42,7 @@ export interface SourceState {
   /** The key of the listing whose ticker has this id; undefined: none. */
   findListing(tickerId: string): number | undefined;
   /** The newest ticker of each listing, by key. */
-  exchangeTickers(request: ExchangeTickersRequest): readonly ExchangeTicker[];
+  exchangeTickers(request: ExchangeTickersRequest): readonly { readonly id: string; readonly text: string }[];
   marketCaps(assetId: string | undefined, withChanges: boolean): readonly string[];
   /** One that is selected by its id may have been delisted. */
   contracts(type: DerivativeType, include: ContractFilter, filter: ContractsFilter): readonly string[];
@@ -62,11 +62,6 @@ export interface ExchangeTickersRequest {
   /** The smallest key. */
   readonly firstKey: number;
   readonly limit: number;
-}
-
-export interface ExchangeTicker {
-  readonly id: string;
-  readonly text: string;
 }
 
 export interface HistoryRecord {
@@ -102,7 +97,6 @@ export interface CoverageSegment extends TimeRange {
   readonly reason: string | null;
 }
 
-/** The subscribers. */
 export interface Audience {
   /** Everything that someone is subscribed to. */
   readonly topics: ReadonlySet<string>;

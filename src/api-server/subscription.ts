@@ -1,7 +1,7 @@
 import { indexTypes } from "../model/stream-columns.ts";
-import { ApiError } from "./api-error.ts";
 import { assertKnown } from "./endpoints.ts";
 import type { LiveMessage } from "./interceptor.ts";
+import { ApiError } from "./responses.ts";
 import type { SourceState } from "./source.ts";
 
 /*
@@ -12,12 +12,10 @@ const typeTopic = (indexType: string) => `type ${indexType}`;
 const indexTopic = (indexId: string) => `index ${indexId}`;
 const listingTopic = (exchangeId = "*", marketId = "*") => `listing ${exchangeId} ${marketId}`;
 
-/** The topics that a tick of an index belongs to. */
 export function topicsOfIndex(indexType: string, indexId: string): readonly string[] {
   return [typeTopic(indexType), indexTopic(indexId)];
 }
 
-/** The topics that a ticker of a market on an exchange belongs to. */
 export function topicsOfListing(exchangeId: string, marketId: string): readonly string[] {
   return [
     listingTopic(exchangeId, marketId),

@@ -1,26 +1,22 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { Clock } from "../runtime/clock.ts";
-import { ApiError, errorBody } from "./api-error.ts";
 import { encodeFrames } from "./frames.ts";
 import type { Interceptor, LiveMessage } from "./interceptor.ts";
-import { Session } from "./session.ts";
+import { ApiError, errorBody } from "./responses.ts";
+import { Session, type SessionOptions } from "./session.ts";
 import type { Audience, Feed, Source, TickNews } from "./source.ts";
 import { readRequestId, subscriptionReaders } from "./subscription.ts";
 import { type Caller, parseJsonObject } from "./tokens.ts";
 
-interface LiveServerOptions {
+interface LiveServerOptions extends Pick<SessionOptions, "clock" | "maxUnreadBytes" | "onSlow"> {
   readonly source: Source;
-  readonly clock: Clock;
   readonly interceptor: Interceptor;
   /** The caller of an upgrade request; throws an ApiError if it must be refused. */
   readonly identify: (request: IncomingMessage, query: URLSearchParams) => Caller;
   readonly toApiError: (error: unknown) => ApiError;
-  readonly onSlow: (session: Session) => void;
   /** Interval of PINGs. A client that has not replied by the next one is disconnected. 0: no PINGs. */
   readonly pingSeconds: number;
-  readonly maxUnreadBytes: number;
 }
 
 const MAX_CLIENTS = 512;
@@ -63,7 +59,6 @@ export class LiveServer implements Audience {
     return [...this.sessions.keys()].reduce((sum, session) => sum + session.sent, this.#sentBefore);
   }
 
-  /** Handles an upgrade request. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const { interceptor } = this.#options;
     this.#sockets.add(socket);
@@ -152,16 +147,15 @@ export class LiveServer implements Audience {
     const { pingSeconds } = this.#options;
     if (pingSeconds <= 0) return;
     let requestId = 0;
-    session.every(pingSeconds * 1000, () => {
-      if (session.awaitsPong) {
-        session.close(1008, "PING was not answered");
-        return;
-      }
+    const ping = () => {
+      if (session.awaitsPong) return session.close(1008, "PING was not answered");
       session.awaitsPong = true;
       // Every other PING carries a requestId: it is optional, and clients must handle both.
       requestId++;
       session.sendEvent("PING", requestId % 2 === 1 ? { requestId } : {});
-    });
+      session.after(pingSeconds * 1000, ping);
+    };
+    session.after(pingSeconds * 1000, ping);
   }
 
   #receive(session: Session, message: LiveMessage | undefined): void {

@@ -35,7 +35,6 @@ export interface ExportStore {
   publish(manifest: Manifest, onStep: (step: PublishStep) => void): Promise<void>;
   /** Removes the files of older exports, except those that readers may still use. */
   removeOld(current: Manifest, keep: { readonly now: Micros; readonly keep: Micros }): Promise<void>;
-  /** Removes what a failed export has left. */
   removeLeftovers(): Promise<void>;
   close(): Promise<void>;
 }

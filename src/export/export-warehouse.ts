@@ -34,7 +34,7 @@ import {
   gapRow,
   readPreviousClaims,
 } from "./coverage-files.ts";
-import { CheckpointFormat } from "./delta/checkpoint.ts";
+import { createCheckpointFormat } from "./delta/checkpoint.ts";
 import { type CommitOptions, commitTable } from "./delta/delta-log.ts";
 import type { DeltaTable } from "./delta/delta-table.ts";
 import { asExportFailure, describeCleanUpFailure, exportStopped } from "./errors.ts";
@@ -195,7 +195,7 @@ async function exportTo(
       }
     };
     const tables = await commitTables(store, manifest, {
-      checkpoints: new CheckpointFormat(writer, work),
+      checkpoints: createCheckpointFormat(writer, work),
       program: options.program,
       generation: manifest.generation,
       isNewer: store.isNewer,

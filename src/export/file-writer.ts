@@ -8,8 +8,7 @@ import { type FileSystemInfo, MIN_FREE_BYTES, readFreeBytes } from "../warehouse
 import { outOfSpace } from "./errors.ts";
 import type { ExportStore } from "./export-store.ts";
 import { filePath, type Manifest, type ManifestFile } from "./manifest.ts";
-import { tableContent } from "./parquet-table.ts";
-import type { FileContent, ParquetWriter } from "./parquet-writer.ts";
+import { type FileContent, type ParquetWriter, tableContent } from "./parquet-writer.ts";
 import { labelSource, periodSource } from "./stream-files.ts";
 
 /** An estimate for the space check. If it is too low, DuckDB reports the full disk. */
@@ -28,10 +27,6 @@ interface FileWriterOptions {
 }
 
 type FileFacts = Pick<ManifestFile, "relation" | "partition" | "slice" | "fingerprint" | "rows" | "times">;
-
-function digestOfLabels(labels: readonly (readonly (string | null)[])[]): string {
-  return createHash("sha256").update(JSON.stringify(labels)).digest("hex");
-}
 
 /** Writes the files of an export, or reuses those of the previous export whose content has not changed. */
 export class FileWriter {
@@ -68,7 +63,7 @@ export class FileWriter {
     };
     const change = await inSnapshot(connection, async () => {
       const labels = readLabels(connection, period);
-      const fingerprint = digestOfLabels(labels);
+      const fingerprint = createHash("sha256").update(JSON.stringify(labels)).digest("hex");
       const reused = isUnchanged ? this.#reuseUnchanged({ ...place, fingerprint }) : undefined;
       if (reused) {
         onRows(reused.rows);

@@ -46,11 +46,6 @@ const TABLE_LOG = "_delta_log";
 /** Readers that use the file list of a manifest or a table's log hold no lock. */
 const DEFAULT_KEEP = 3600 * MICROS_PER_SECOND;
 
-interface WorkFolder {
-  readonly work: string;
-  release(): void;
-}
-
 /** A folder, locked for one export. */
 export function openFolderStore(target: string): ExportStore {
   const { work, release } = lockForExport(target);
@@ -119,7 +114,7 @@ export function openFolderStore(target: string): ExportStore {
 }
 
 /** Rejects a folder that contains other files. */
-function lockForExport(folder: string): WorkFolder {
+function lockForExport(folder: string) {
   createFolder(folder);
   // An export deletes files, so the folder must belong to it. A manifest.json of another program is no proof.
   const names = readdirSync(folder);
@@ -132,7 +127,7 @@ function lockForExport(folder: string): WorkFolder {
 }
 
 /** Locks a folder of the program's own, and empties the place in it for unfinished files. `place`: what is exported to. */
-export function openWorkFolder(own: string, place: string): WorkFolder {
+export function openWorkFolder(own: string, place: string) {
   mkdirSync(own, { recursive: true });
   const lock = lockExport(join(own, "export"), place);
   const work = join(own, "work");
@@ -184,14 +179,12 @@ function publishFiles(folder: string, { files }: Manifest, relations: readonly s
       if (DATA.test(path) && !listedPaths.has(path)) removeWithFolders(folder, path);
 }
 
-/** Removes the versions that no manifest lists any more. */
 function removeUnlistedVersions(folder: string, listed: ReadonlySet<string>): void {
   for (const path of filesBelow(folder, VERSIONS))
     if (path.endsWith(".parquet") && !listed.has(path) && !path.includes(`/${TABLE_LOG}/`))
       removeWithFolders(folder, path);
 }
 
-/** The log of a relation's Delta table. */
 function tableLog(folder: string, relation: string): LogFiles {
   const place = join(folder, tableFolder(relation), TABLE_LOG);
   mkdirSync(place, { recursive: true });
@@ -291,7 +284,6 @@ export async function digestOf(file: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Removes the files of older exports, except those that readers may still use. */
 async function removeOldGenerations(
   folder: string,
   current: Manifest,

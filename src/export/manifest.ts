@@ -11,7 +11,6 @@ export const FILE_FORMAT = 3;
 export const MANIFEST = "manifest.json";
 export const CATALOGUE = "mds.duckdb";
 
-/** One Parquet file. */
 export interface ManifestFile {
   readonly relation: string;
   /** The names and values of its folders, such as `index_type` and `month` or `year`. */

@@ -18,7 +18,6 @@ export interface FileColumn {
 }
 
 const number = (name: string, type: string) => `CAST(nullif(${name}, 'NaN'::DOUBLE) AS ${type})`;
-const fromDetails = (entry: string) => `json_extract_string(details, '$.${entry}')`;
 
 /** The name of the flag column: whether the ledger covers the row, or whether a ticker repeats the previous price. */
 function flagColumn(stream: RowStream): string | undefined {
@@ -39,7 +38,8 @@ export function decimalsOf(stream: RowStream): readonly string[] {
  * days in the reader's zone, and the same SQL would give each reader different bars.
  */
 export function fileColumns(stream: RowStream, hasDetails = true): FileColumn[] {
-  const details = (entry: string) => (hasDetails ? fromDetails(entry) : "NULL::VARCHAR");
+  const details = (entry: string) =>
+    hasDetails ? `json_extract_string(details, '$.${entry}')` : "NULL::VARCHAR";
   const labels = labelColumns(stream).map(({ name }) => name);
   const timeColumns: FileColumn[] = isDaily(stream)
     ? [{ name: "day", type: "DATE", value: "CAST(make_timestamp(CAST(moment AS BIGINT)) AS DATE)" }]

@@ -4,14 +4,12 @@ import { resolveSiblingModule } from "../runtime/child-process.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import { Thread } from "../runtime/thread.ts";
-import type { ServeSettings } from "./serve-settings.ts";
+import type { ServeSettings } from "./serve-server.ts";
 
-/** What the thread answers. */
 export interface ServeCalls {
   listen(settings: ServeSettings): { readonly baseUrl: string; readonly wsUrl: string };
 }
 
-/** What it reports while it listens. */
 export interface ServeNotices {
   status(status: ServeStatus): void;
 }

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { MICROS_PER_MS, type Micros } from "../model/time.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { Log } from "../runtime/log.ts";
 import { openReader } from "../warehouse/reader.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { readClockSkew } from "../warehouse/tables/warehouse-state.ts";
@@ -9,6 +10,13 @@ import { readClockSkew } from "../warehouse/tables/warehouse-state.ts";
 const FILE_CHECK_INTERVAL_MS = 1_000;
 /** For pages of history: the file system caches the rest. */
 const CACHE_KIB = 32 * 1024;
+
+/** What every feed of a served warehouse needs. */
+export interface ServeContext {
+  readonly warehouse: ServedWarehouse;
+  readonly clock: Clock;
+  readonly log: Log;
+}
 
 /** The warehouse as `serve` reads it: it may appear later, be replaced, and be written by another process. */
 export class ServedWarehouse {

@@ -2,28 +2,14 @@ import { defaultChoices } from "../api-server/choices.ts";
 import type { Source, SourceState } from "../api-server/source.ts";
 import { MAX_PAGE_SIZE } from "../model/streams.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
-import type { Clock } from "../runtime/clock.ts";
-import type { Log } from "../runtime/log.ts";
 import type { Connection } from "../warehouse/sqlite/connection.ts";
 import { parseReplayOptions, Replay } from "./live/replay.ts";
 import { TickPublisher } from "./live/tick-publisher.ts";
 import { findHistorySeries } from "./records/history.ts";
-import { findMarkets, readEntities } from "./records/lookups.ts";
+import { lookupReaders } from "./records/lookups.ts";
 import { findWindowStart } from "./records/page-coverage.ts";
-import {
-  findListing,
-  readContracts,
-  readDerivativeTickers,
-  readExchangeTickers,
-  readMarketCaps,
-} from "./records/snapshots.ts";
-import type { ServedWarehouse } from "./served-warehouse.ts";
-
-interface WarehouseSourceOptions {
-  readonly warehouse: ServedWarehouse;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+import { snapshotReaders } from "./records/snapshots.ts";
+import type { ServeContext } from "./served-warehouse.ts";
 
 const choices = {
   ...defaultChoices,
@@ -36,8 +22,7 @@ const choices = {
 /** Where the oldest intraday history begins. */
 const WINDOW_HEADER = "x-mds-window";
 
-/** A warehouse as the API serves it. */
-export function createWarehouseSource(options: WarehouseSourceOptions): Source {
+export function createWarehouseSource(options: ServeContext): Source {
   const { warehouse } = options;
   let window = { version: "", headers: {} };
   const readWindow = (connection: Connection, version: string) => {
@@ -67,13 +52,8 @@ export function createWarehouseSource(options: WarehouseSourceOptions): Source {
 export function readState(connection: Connection, now: Micros): SourceState {
   return {
     now,
-    entities: (kind, filter) => readEntities(connection, kind, filter),
-    findMarkets: (name) => findMarkets(connection, name),
     findSeries: (stream, filter) => findHistorySeries(connection, stream, filter, now),
-    findListing: (tickerId) => findListing(connection, tickerId),
-    exchangeTickers: (request) => readExchangeTickers(connection, now, request),
-    marketCaps: (assetId, withChanges) => readMarketCaps(connection, now, assetId, withChanges),
-    contracts: (type, include, filter) => readContracts(connection, now, type, include, filter),
-    derivativeTickers: (type, filter) => readDerivativeTickers(connection, now, type, filter),
+    ...lookupReaders(connection),
+    ...snapshotReaders(connection, now),
   };
 }

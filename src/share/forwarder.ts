@@ -143,7 +143,7 @@ export class Forwarder {
     await writer.rows.months.createIndexes();
     if (isDue) {
       await this.#lookForOddities();
-      for (const relation of this.#relations) relations += await relation.update();
+      for (const update of this.#relations) relations += await update();
       await writer.rows.bars.compute(clock);
       await this.#storeClockSkew();
       this.#relationsAt = clock.monotonic();

@@ -37,23 +37,16 @@ export function rangesOf(ledger: readonly SettledRange[], ...proofs: readonly Pr
 /** A leader that sees what this daemon sees forwards a snapshot sooner. */
 const MAX_BEHIND = 15 * 60 * MICROS_PER_SECOND;
 
-/** What a standby may add about the snapshots of a subscription, and take back. */
-interface SnapshotDifference {
-  /** Only this file covers it. */
-  readonly seen: readonly SettledRange[];
-  /** It was entered for this file, which no longer covers it. */
-  readonly takenBack: readonly TimeRange[];
-}
-
 /**
- * Seen: covered here − known there, as far as the leader has forwarded newer ones, or is too far behind. What retention has deleted
- * or someone has detached there stays so. `claim`, the reason of such a range there, names this daemon: it alone can take it back.
+ * What a standby may add about the snapshots of a subscription, and take back. Seen: covered here − known there, as far as the
+ * leader has forwarded newer ones, or is too far behind. What retention has deleted or someone has detached there stays so.
+ * `claim`, the reason of such a range there, names this daemon: it alone can take it back, once it no longer covers it.
  */
 export function compareSnapshots(
   local: readonly SettledRange[],
   shared: readonly SettledRange[],
   claim: string,
-): SnapshotDifference {
+) {
   const covered = local.filter(({ proof }) => proof === "rows" || proof === "empty");
   const isIntended = (reason: string | null) => reason === RETENTION_REASON || reason === DETACHED_REASON;
   const known = normalise(shared.filter(({ proof, reason }) => proof !== "lost" || isIntended(reason)));
@@ -80,20 +73,12 @@ export function cut(ledger: readonly SettledRange[], ranges: readonly TimeRange[
   return parts;
 }
 
-interface LedgerSplice {
-  /** Where the ranges to delete begin. */
-  readonly removed: readonly number[];
-  readonly added: readonly SettledRange[];
-  /** The ledger afterwards. */
-  readonly result: SettledRange[];
-}
-
 /** Replaces the part of a ledger inside `range` by `content`, and merges touching ranges of equal proof and reason. */
 export function spliceLedger(
   ledger: readonly SettledRange[],
   range: TimeRange,
   content: readonly SettledRange[],
-): LedgerSplice {
+) {
   const first = lowerBound(ledger, range.from);
   let end = first;
   while (end < ledger.length && (ledger[end] as SettledRange).from <= range.to) end++;
@@ -115,6 +100,7 @@ export function spliceLedger(
   const kept = new Set(touched.map(toText));
   const stays = new Set(merged.map(toText));
   return {
+    /** Where the ranges to delete begin. */
     removed: touched.filter((each) => !stays.has(toText(each))).map(({ from }) => from),
     added: merged.filter((each) => !kept.has(toText(each))),
     result: [...ledger.slice(0, first), ...merged, ...ledger.slice(end)],

@@ -4,12 +4,11 @@ import { openReader } from "../warehouse/reader.ts";
 import { type Connection, SMALL_CACHE_KIB } from "../warehouse/sqlite/connection.ts";
 import { ALL_TIME, Forwarder, type ForwardResult } from "./forwarder.ts";
 import { migrateShared } from "./schema/migrate.ts";
-import { turnOffCompiling } from "./server/compilation.ts";
 import { Lease } from "./server/lease.ts";
 import { pooledFailure } from "./server/postgres-errors.ts";
 import { createHolder, readPeers } from "./server/read-share-status.ts";
 import { parseServerAddress } from "./server/server-address.ts";
-import { SharedSession } from "./server/session.ts";
+import { SharedSession, turnOffCompiling } from "./server/session.ts";
 import type { ShareReport, ShareThreadSettings } from "./thread/share-messages.ts";
 import { type ComparisonResult, sumUp } from "./verify.ts";
 

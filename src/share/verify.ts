@@ -59,7 +59,6 @@ export async function* compareShared(
   }
 }
 
-/** Compares at once. */
 export async function sumUp(
   comparison: AsyncIterable<ComparisonResult> | undefined,
 ): Promise<ComparisonResult> {

@@ -12,7 +12,6 @@ import { createWorld } from "./world.ts";
 interface SimulatorOptions {
   /** `demo`: a dozen assets; `real`: as many as the real service. */
   readonly size: UniverseSize;
-  /** The refresh period of the service. */
   readonly refreshSeconds: number;
   /** 0: any free port. */
   readonly port: number;

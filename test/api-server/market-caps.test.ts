@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { MarketCapRecord } from "../simulator/oracle.ts";
-import { startRestClient, UNKNOWN_UUID } from "../support/simulator/rest-client.ts";
+import { startRestClient, startSharedRestClient, UNKNOWN_UUID } from "../support/simulator/rest-client.ts";
 import { comparable, itOfSimulator } from "../support/simulator/server-under-test.ts";
+
+const client = await startSharedRestClient();
 
 describe("/market-cap", () => {
   it('"ranked by market capitalisation"', async () => {
-    const client = await startRestClient();
     const { body } = await client.get("/market-cap");
     const ranking: MarketCapRecord[] = body.content;
     expect(comparable(ranking)).toEqual(comparable(client.simulator.oracle.marketCaps(client.now)));
@@ -19,15 +20,14 @@ describe("/market-cap", () => {
   });
 
   itOfSimulator('"the latest ranking at most 5 minutes old"', async () => {
-    const client = await startRestClient({}, "2026-03-01T12:04:59Z");
-    const stamp = async () => (await client.get("/market-cap")).body.content[0].timestamp;
+    const ownClient = await startRestClient({}, "2026-03-01T12:04:59Z");
+    const stamp = async () => (await ownClient.get("/market-cap")).body.content[0].timestamp;
     expect(await stamp()).toBe("2026-03-01T12:00:00.000Z");
-    await client.clock.advance(1000);
+    await ownClient.clock.advance(1000);
     expect(await stamp()).toBe("2026-03-01T12:05:00.000Z");
   });
 
   it('"When percentChange is true, the response also carries the percentage movement over 24h, 7d and 30d"', async () => {
-    const client = await startRestClient();
     const { body } = await client.get("/market-cap", { percentChange: true });
     const percent = expect.stringMatching(/^-?\d+(\.\d{1,4})?$/);
     const change = { change24h: percent, change7d: percent, change30d: percent };
@@ -45,7 +45,6 @@ describe("/market-cap", () => {
   });
 
   it('"assetId (uuid, optional)" selects one asset, with its rank among all', async () => {
-    const client = await startRestClient();
     const ranking: MarketCapRecord[] = (await client.get("/market-cap")).body.content;
     const third = ranking[2];
     const { body } = await client.get("/market-cap", { assetId: third?.assetId });
@@ -54,7 +53,6 @@ describe("/market-cap", () => {
   });
 
   it("ranks no fiat currency, no ended asset, and no asset without a price", async () => {
-    const client = await startRestClient();
     const ranked = new Set(client.simulator.oracle.marketCaps(client.now).map(({ assetId }) => assetId));
     const { assets } = client.simulator.universe;
     const symbols = assets.filter(({ id }) => ranked.has(id)).map(({ symbol }) => symbol);

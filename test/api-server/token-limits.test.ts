@@ -2,8 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Access, Tokens } from "../../src/api-server/tokens.ts";
-import { createClientAccess } from "../../src/serve/client-access.ts";
-import { hashSecret } from "../../src/serve/client-secrets.ts";
+import { createClientAccess, hashSecret } from "../../src/serve/client-access.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 async function request(tokens: Tokens, client_id: string, client_secret: string, address = "192.0.2.2") {

@@ -25,18 +25,14 @@ describe("the token endpoint", () => {
     expect(answer.status).toBe(401);
   });
 
-  it("rejects an audience that is neither address", async () => {
+  it.each([
+    ["rejects an audience that is neither address", "audience", "https://elsewhere.example"],
+    ['"grant_type (string, client_credentials)": rejects any other value', "grant_type", "password"],
+  ])("%s", async (_, field, rejectedValue) => {
     const client = await startRestClient();
-    const { status, body } = await client.requestToken({ audience: "https://elsewhere.example" });
+    const { status, body } = await client.requestToken({ [field]: rejectedValue });
     expect(status).toBe(400);
-    expect(body.errors[0].field).toBe("audience");
-  });
-
-  it('"grant_type (string, client_credentials)": rejects any other value', async () => {
-    const client = await startRestClient();
-    const { status, body } = await client.requestToken({ grant_type: "password" });
-    expect(status).toBe(400);
-    expect(body.errors[0]).toMatchObject({ field: "grant_type", rejectedValue: "password" });
+    expect(body.errors[0]).toMatchObject({ field, rejectedValue });
   });
 
   it("responds to a wrong secret with 401, and to the old secret after a rotation", async () => {

@@ -25,11 +25,9 @@ function filled(): string {
 const exported = shareExport();
 const addTick = (transaction: Transaction) => void writeTicks(transaction, [tick(midnight - 5 * STEP, "7")]);
 
-const command = (folder: string, ...args: string[]) =>
-  runInProcess(["export", "--log-level", "silent", ...args], {
-    cwd: folder,
-    env: { MDS_WAREHOUSE: "mds.sqlite" },
-  });
+const run = (cwd: string, args: readonly string[], onTerminal = false) =>
+  runInProcess(["export", ...args], { cwd, env: { MDS_WAREHOUSE: "mds.sqlite" }, onTerminal });
+const command = (folder: string, ...args: string[]) => run(folder, ["--log-level", "silent", ...args]);
 
 describe("mds-sync export", () => {
   it("F21: refuses to replace the only copy of ticks that 0.2.0 moved out of the warehouse", async () => {
@@ -59,12 +57,7 @@ describe("mds-sync export", () => {
 
   it("reports what it wrote, and writes no unchanged file again", async () => {
     const folder = filled();
-    const onTerminal = (...args: string[]) =>
-      runInProcess(["export", "--to", "out/deep", "--json", ...args], {
-        cwd: folder,
-        env: { MDS_WAREHOUSE: "mds.sqlite" },
-        onTerminal: true,
-      });
+    const onTerminal = (...args: string[]) => run(folder, ["--to", "out/deep", "--json", ...args], true);
     const first = await onTerminal("--log-level", "debug");
     expect(first).toMatchObject({ status: 0, stderr: expect.stringContaining("file exported") });
     const result = JSON.parse(first.stdout);
@@ -154,18 +147,12 @@ describe("mds-sync export", () => {
   it("runs in a separate process, and ends at once when it is stopped", async () => {
     const folder = filled();
     const request = { warehouse: join(folder, "mds.sqlite"), to: join(folder, "out"), program: "0.0.0" };
-    const result = await exportInProcess(request, {
-      clock: systemClock,
-      stopping: new AbortController().signal,
-    });
+    const run = (more: object = {}, stopping = new AbortController().signal) =>
+      exportInProcess({ ...request, ...more }, { clock: systemClock, stopping });
+    const result = await run();
     expect(result.files_written).toBe(result.files);
-    expect(
-      (await failureOf(exportInProcess(request, { clock: systemClock, stopping: AbortSignal.abort() }))).code,
-    ).toBe("stopped");
-    const missing = { ...request, warehouse: join(folder, "nowhere") };
-    const failure = await failureOf(
-      exportInProcess(missing, { clock: systemClock, stopping: new AbortController().signal }),
-    );
+    expect((await failureOf(run({}, AbortSignal.abort()))).code).toBe("stopped");
+    const failure = await failureOf(run({ warehouse: join(folder, "nowhere") }));
     expect(failure).toMatchObject({ code: "no_warehouse", exit: 4 });
     expect(existsSync(join(folder, "out/manifest.json"))).toBe(true);
   });

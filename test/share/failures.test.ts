@@ -1,8 +1,11 @@
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Failure } from "../../src/model/failure.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
+import { silentLog } from "../../src/runtime/log.ts";
 import { runShareLoop } from "../../src/share/thread/share-loop.ts";
 import type { ShareReport } from "../../src/share/thread/share-messages.ts";
+import { ShareThread } from "../../src/share/thread/share-thread.ts";
 import { backUp } from "../../src/warehouse/backup.ts";
 import { openReader } from "../../src/warehouse/reader.ts";
 import { restoreWarehouse } from "../../src/warehouse/restore.ts";
@@ -21,6 +24,7 @@ import {
   shareInto,
 } from "../support/share/share-harness.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { storeTicks } from "../support/warehouse/write-records.ts";
@@ -40,23 +44,16 @@ async function expectEqual(database: string, warehouse: WarehouseWriter): Promis
 
 describe("PostgreSQL that", () => {
   it("I4: refuses the password, has no rights to give, is read-only or of a newer version is left untouched", async () => {
-    const { warehouse, database, forward, query } = await openShared(server, {
-      hours: 1,
-      template: EMPTY_TEMPLATE,
-    });
+    const template = EMPTY_TEMPLATE;
+    const { warehouse, database, forward, query } = await openShared(server, { hours: 1, template });
     const wrong = await failureOf(forward({ readPassword: () => "hunter2" }));
     expect(wrong).toMatchObject({ code: "share_refused", exit: 2 });
     expect(JSON.stringify([wrong.summary, wrong.stack, String(wrong.cause)])).not.toContain("hunter2");
-    expect(await failureOf(forward({ readPassword: () => undefined }))).toMatchObject({
-      code: "share_refused",
-      exit: 2,
-    });
+    const refused = { code: "share_refused", exit: 2 };
+    expect(await failureOf(forward({ readPassword: () => undefined }))).toMatchObject(refused);
     const guest = server.url(database, await server.createUser());
     expect(await failureOf(forward({ url: guest }))).toMatchObject({ code: "share_no_rights", exit: 2 });
-    expect(await failureOf(shareInto(server, "absent", warehouse))).toMatchObject({
-      code: "share_refused",
-      exit: 2,
-    });
+    expect(await failureOf(shareInto(server, "absent", warehouse))).toMatchObject(refused);
     await server.query("postgres", `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
     expect(await failureOf(forward())).toMatchObject({ code: "share_read_only", exit: 75 });
     await server.query("postgres", `ALTER DATABASE ${database} RESET default_transaction_read_only`);
@@ -103,14 +100,9 @@ describe("PostgreSQL that", () => {
     const database = await server.createDatabase();
     await shareInto(server, database, first);
     expect(await shareInto(server, database, second)).toMatchObject({ compared: 480, mended: 1 });
-    const [hours] = await server.query(
-      database,
-      "SELECT count(*)::integer AS rows, min(price) AS price FROM mds.index_tick_rows",
-    );
-    expect(hours).toEqual({ rows: 720, price: 7 });
-    expect(await server.query(database, "SELECT count(*)::integer AS ranges FROM mds.coverage")).toEqual([
-      { ranges: 1 },
-    ]);
+    const sql = `SELECT count(*)::integer AS rows, min(price) AS price, (SELECT count(*)::integer FROM mds.coverage) AS ranges
+      FROM mds.index_tick_rows`;
+    expect(await server.query(database, sql)).toEqual([{ rows: 720, price: 7, ranges: 1 }]);
   });
 });
 
@@ -173,4 +165,29 @@ it("I1: forwards by itself after PostgreSQL was down for an hour, and meanwhile 
   stop.abort();
   await clock.runUntil(loop);
   expect(await query("SELECT holder FROM mds.lease")).toEqual([{ holder: "" }]);
+});
+
+it("names a password that cannot be read as the reason, and goes on asking for it", async () => {
+  const failures: string[] = [];
+  const thread = new ShareThread({
+    warehouse: openTestWarehouse().path,
+    url: "postgres://mds@127.0.0.1:1/market",
+    role: "alone",
+    name: "test",
+    leaseSeconds: 15,
+    clock: systemClock,
+    log: silentLog,
+    readPassword() {
+      throw new Failure("the file cannot be read", { code: "secret_missing", remedy: "check it" });
+    },
+    onFailure: (code) => void failures.push(code),
+  });
+  await thread.start();
+  onTestFinished(() => thread.close());
+  await waitUntil(() => failures.length >= 2);
+  expect(new Set(failures)).toEqual(new Set(["secret_missing"]));
+  expect(thread.status()).toMatchObject({
+    state: "failing",
+    last_error: "the file cannot be read: check it",
+  });
 });

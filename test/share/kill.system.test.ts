@@ -8,9 +8,11 @@ import { ticks } from "../support/export/sample-data.ts";
 import { failureOf } from "../support/failure-of.ts";
 import { usePostgres } from "../support/postgres.ts";
 import { type CutPoint, startCuttingProxy } from "../support/share/cutting-proxy.ts";
-import { openShared } from "../support/share/share-harness.ts";
+import { addHours, openShared, shareInto } from "../support/share/share-harness.ts";
 import { startShare } from "../support/share/start-share.ts";
+import { waitUntil } from "../support/wait-until.ts";
 import { STEP } from "../support/warehouse/filled-warehouse.ts";
+import { openTestWarehouse } from "../support/warehouse/open-warehouse.ts";
 import { tick } from "../support/warehouse/records.ts";
 import { settle } from "../support/warehouse/settle.ts";
 import { storeTicks, writeTicks } from "../support/warehouse/write-records.ts";
@@ -33,6 +35,16 @@ function fill(warehouse: WarehouseWriter): void {
         "rows",
       );
     });
+}
+
+/** The program, which forwards through a proxy that kills it at the point. */
+async function killAt(point: CutPoint, warehouse: WarehouseWriter, database: string): Promise<void> {
+  let kill = () => {};
+  const proxy = await startCuttingProxy(server.port, point, () => kill());
+  const { child, result } = startShare(warehouse, proxy.port, database);
+  kill = () => void child.kill("SIGKILL");
+  expect(await result).toMatchObject({ status: null });
+  expect(proxy.hasCut(), point.at).toBe(true);
 }
 
 interface CoveredRange {
@@ -78,17 +90,13 @@ it("I5: never shows more proof than rows, wherever the forwarder is killed", asy
   const name = hostname();
   // To PostgreSQL a killed program and one that loses its connection are the same: one of the points with a real one.
   for (const point of points) {
-    let kill = () => {};
-    const proxy = await startCuttingProxy(server.port, point, () => kill());
-    if (point.at === "in COMMIT") {
-      const { child, result } = startShare(warehouse, proxy.port, database);
-      kill = () => void child.kill("SIGKILL");
-      expect(await result).toMatchObject({ status: null });
-    } else {
+    if (point.at === "in COMMIT") await killAt(point, warehouse, database);
+    else {
+      const proxy = await startCuttingProxy(server.port, point, () => {});
       const url = server.url(database).replace(String(server.port), String(proxy.port));
       expect(await failureOf(forward({ name, url }))).toMatchObject({ code: "share_unreachable" });
+      expect(proxy.hasCut(), point.at).toBe(true);
     }
-    expect(proxy.hasCut(), point.at).toBe(true);
     await look();
   }
   const { status, stdout } = await startShare(warehouse, server.port, database).result;
@@ -121,12 +129,7 @@ it("I5: loses and doubles nothing where a pass over the journal is killed before
       const series = transaction.dictionary.getSeriesKey("GWA", "btc-id");
       withdrawRows(transaction, { stream: "index_ticks", series }, [START + (10 + i) * STEP]);
     });
-    let kill = () => {};
-    const proxy = await startCuttingProxy(server.port, { at, count: 1 }, () => kill());
-    const { child, result } = startShare(warehouse, proxy.port, database);
-    kill = () => void child.kill("SIGKILL");
-    expect(await result).toMatchObject({ status: null });
-    expect(proxy.hasCut(), at).toBe(true);
+    await killAt({ at, count: 1 }, warehouse, database);
     expect(await readPosition(), at).toBe(stored);
   }
   // It goes on from its position, without a comparison of everything.
@@ -135,3 +138,33 @@ it("I5: loses and doubles nothing where a pass over the journal is killed before
   await expectSame("index_ticks");
   expect(await countRows()).toBe(String(20 + 3 * 2 - 3));
 });
+
+it.each([
+  ["before COMMIT", { at: "before COMMIT", count: 1 }],
+  ["in the middle of a COPY", { at: "in COPY", count: 1 }],
+] as [string, CutPoint][])(
+  "I10: a program stopped %s and woken after the take-over commits nothing",
+  async (_, point) => {
+    const database = await server.createDatabase();
+    // The stopped one would commit more than the one that takes over.
+    const [stopped, next] = [openTestWarehouse(), openTestWarehouse()];
+    addHours(stopped, 0, 60);
+    addHours(next, 0, 2);
+    let stop = () => {};
+    const proxy = await startCuttingProxy(server.port, point, () => stop(), { holds: true });
+    const { child, result } = startShare(stopped, proxy.port, database);
+    stop = () => void child.kill("SIGSTOP");
+    await waitUntil(() => proxy.hasCut(), 20);
+    // Its lease ends by the database's clock.
+    await server.query(database, "UPDATE mds.lease SET until = clock_timestamp() - interval '1 second'");
+    expect(await shareInto(server, database, next)).toMatchObject({ rows: 240 });
+    child.kill("SIGCONT");
+    proxy.release();
+    const { status, stderr } = await result;
+    expect({ status, stderr }).toMatchObject({ status: 75 });
+    expect(await server.query(database, "SELECT count(*)::integer AS rows FROM mds.index_tick_rows")).toEqual(
+      [{ rows: 240 }],
+    );
+    expect(await shareInto(server, database, next, { verify: true })).toMatchObject({ rows: 0, mended: 0 });
+  },
+);

@@ -3,12 +3,10 @@ import type { IndexType } from "../../src/model/stream-columns.ts";
 import type { DerivativeType, HistoryStream } from "../../src/model/streams.ts";
 import { listContracts } from "../../src/simulator/market/contracts.ts";
 import type { IndexSeries } from "../../src/simulator/market/indexes.ts";
-import type { BarHistory } from "../../src/simulator/records/bar-history.ts";
 import { createDerivativeTick } from "../../src/simulator/records/derivatives.ts";
 import type { createExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
-import type { History } from "../../src/simulator/records/history.ts";
+import type { BarHistory, History, TickHistory } from "../../src/simulator/records/history.ts";
 import { rankMarketCaps } from "../../src/simulator/records/market-caps.ts";
-import type { TickHistory } from "../../src/simulator/records/tick-history.ts";
 import type { QuirkyWorld } from "./quirky-world.ts";
 
 type RecordOf<H extends History> = NonNullable<ReturnType<H["record"]>>;

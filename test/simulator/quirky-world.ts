@@ -1,15 +1,19 @@
 import { DAY_MS, formatDecimal, formatUtc } from "../../src/simulator/market/format.ts";
 import { hashFraction } from "../../src/simulator/market/hash.ts";
 import type { DaySummary, IndexSeries } from "../../src/simulator/market/indexes.ts";
+import { createExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
+import {
+  type BarContent,
+  BarHistory,
+  type TickContent,
+  TickHistory,
+} from "../../src/simulator/records/history.ts";
 import {
   createMarketModel,
+  createTickCalendar,
   type MarketModel,
   type MarketModelOptions,
-} from "../../src/simulator/market/market-model.ts";
-import { createTickCalendar } from "../../src/simulator/market/tick-calendar.ts";
-import { type BarContent, BarHistory } from "../../src/simulator/records/bar-history.ts";
-import { createExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
-import { type TickContent, TickHistory } from "../../src/simulator/records/tick-history.ts";
+} from "../../src/simulator/world.ts";
 import type { Quirks } from "./quirks.ts";
 
 export type QuirkyWorld = ReturnType<typeof createQuirkyWorld>;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { usageFailure } from "../../model/failure.ts";
-import { hashSecret } from "../../serve/client-secrets.ts";
+import { hashSecret } from "../../serve/client-access.ts";
 import { startServeServer } from "../../serve/serve-server.ts";
 import { type CommandContext, programVersion } from "../support/context.ts";
 import { addSettingsFlags, loadWithLog, logLevelOption } from "../support/flags.ts";

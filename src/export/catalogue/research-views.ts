@@ -15,14 +15,14 @@ import { duckDbDialect } from "./duckdb-dialect.ts";
 const barBefore = (sql: string) => `CASE WHEN b.p.ts = b.ts - ${barWidths["1h"]} THEN ${sql} END`;
 
 /** The bar before is a struct `p` beside the bar: a join would compute all bars twice. */
-const returns = (present: Micros) =>
-  returnsView(duckDbDialect(present), {
-    names: "b",
-    before: barBefore,
-    digitsBefore: barBefore("p.close_exact"),
-    from: `FROM (SELECT *, lag({ts: ts, close: close, close_exact: close_exact, coverage: coverage, is_complete: is_complete,
-    quality: quality}) OVER (PARTITION BY index_type, index_id, name ORDER BY ts) AS p FROM bars_1h) b`,
-  });
+const hourlyBars = `FROM (SELECT *, lag({ts: ts, close: close, close_exact: close_exact, coverage: coverage, is_complete: is_complete,
+    quality: quality}) OVER (PARTITION BY index_type, index_id, name ORDER BY ts) AS p FROM bars_1h) b`;
+const returnParts = {
+  names: "b",
+  before: barBefore,
+  digitsBefore: barBefore("p.close_exact"),
+  from: hourlyBars,
+};
 
 /**
  * The newest ticks of the market's average (w) and of both assets in USD (b, q) as of `t`. `needed`: the tickers that use
@@ -92,12 +92,11 @@ WHERE t.derivative_type = '${type}'`,
   fromQuotes: (ticks) => `FROM ${ticks} t ${bestQuotes(ticks, tickerPeriod)} ${hourJoin("t")}`,
 });
 
-/** The research views of the warehouse. */
 export function catalogueResearchViews(present: Micros, tickerPeriod: Micros): Record<string, string> {
   const dialect = duckDbDialect(present);
   const parts = researchParts(tickerPeriod);
   return {
-    returns_1h: returns(present),
+    returns_1h: returnsView(dialect, returnParts),
     ...buildResearchViews(dialect, parts),
     ...buildResearchViews(dialect, parts, "latest_"),
     latest_option_greeks: optionGreeksView(dialect),

@@ -21,42 +21,37 @@ const struct = Object.entries(columns)
   .map(([name, type]) => `'${name}': '${type}'`)
   .join(", ");
 
+export type CheckpointFormat = ReturnType<typeof createCheckpointFormat>;
+
 /** Writes and reads checkpoints: the state of a table as a Parquet file, one action a row. */
-export class CheckpointFormat {
-  readonly #writer: ParquetWriter;
-  readonly #work: string;
-
-  constructor(writer: ParquetWriter, work: string) {
-    this.#writer = writer;
-    this.#work = work;
-  }
-
-  /** Returns the path of a new file with the actions, given as lines of JSON. */
-  async write(actions: string): Promise<string> {
-    const file = join(this.#work, "checkpoint.parquet");
-    const source = `read_json(${quoteText(this.writeText(actions))}, format = 'newline_delimited', columns = {${struct}})`;
-    await this.#writer.run(
-      `COPY (FROM ${source}) TO ${quoteText(file)} (FORMAT parquet, COMPRESSION snappy, PARQUET_VERSION v1)`,
-    );
-    return file;
-  }
-
-  writeText(text: string): string {
-    const file = join(this.#work, "checkpoint.json");
+export function createCheckpointFormat(writer: ParquetWriter, work: string) {
+  const writeText = (text: string): string => {
+    const file = join(work, "checkpoint.json");
     writeFileSync(file, text);
     return file;
-  }
-
-  async read(file: string): Promise<Action[]> {
-    const names = Object.keys(columns);
-    const json = names.map((name) => `CAST(to_json("${name}") AS VARCHAR)`).join(", ");
-    const rows = await this.#writer.rows(`SELECT ${json} FROM read_parquet(${quoteText(file)})`);
-    return rows.flatMap((row) =>
-      row.flatMap((value, at) =>
-        value === null || value === "null"
-          ? []
-          : [{ [names[at] ?? ""]: JSON.parse(String(value)) } as unknown as Action],
-      ),
-    );
-  }
+  };
+  return {
+    writeText,
+    /** Returns the path of a new file with the actions, given as lines of JSON. */
+    async write(actions: string): Promise<string> {
+      const file = join(work, "checkpoint.parquet");
+      const source = `read_json(${quoteText(writeText(actions))}, format = 'newline_delimited', columns = {${struct}})`;
+      await writer.run(
+        `COPY (FROM ${source}) TO ${quoteText(file)} (FORMAT parquet, COMPRESSION snappy, PARQUET_VERSION v1)`,
+      );
+      return file;
+    },
+    async read(file: string): Promise<Action[]> {
+      const names = Object.keys(columns);
+      const json = names.map((name) => `CAST(to_json("${name}") AS VARCHAR)`).join(", ");
+      const rows = await writer.rows(`SELECT ${json} FROM read_parquet(${quoteText(file)})`);
+      return rows.flatMap((row) =>
+        row.flatMap((value, at) =>
+          value === null || value === "null"
+            ? []
+            : [{ [names[at] ?? ""]: JSON.parse(String(value)) } as unknown as Action],
+        ),
+      );
+    },
+  };
 }

@@ -10,23 +10,9 @@ export interface DeltaTable {
   readonly files: readonly ManifestFile[];
 }
 
-export interface Protocol {
-  readonly minReaderVersion: number;
-  readonly minWriterVersion: number;
-  readonly readerFeatures?: readonly string[];
-  readonly writerFeatures?: readonly string[];
-}
-
-export type TableMetadata = ReturnType<typeof metadataOf>;
-
-export interface AddFile {
-  readonly path: string;
-  readonly partitionValues: Readonly<Record<string, string>>;
-  readonly size: number;
-  readonly modificationTime: number;
-  readonly dataChange: boolean;
-  readonly stats: string;
-}
+type Protocol = ReturnType<typeof protocolOf>;
+type TableMetadata = ReturnType<typeof metadataOf>;
+type AddFile = ReturnType<typeof addFile>;
 
 /** One line of a log entry; an action that this program does not write has other keys. */
 export type Action =
@@ -99,7 +85,7 @@ export function applyActions(state: TableState, version: number, actions: readon
 }
 
 /** The versions that every reader knows, unless the table has a timestamp without a zone, which is a feature by name. */
-function protocolOf({ columns }: DeltaTable): Protocol {
+function protocolOf({ columns }: DeltaTable) {
   if (!columns.some(({ type }) => type === "TIMESTAMP")) return { minReaderVersion: 1, minWriterVersion: 2 };
   const features = ["timestampNtz"];
   return { minReaderVersion: 3, minWriterVersion: 7, readerFeatures: features, writerFeatures: features };
@@ -131,12 +117,7 @@ function metadataOf({ relation, columns, partitionColumn }: DeltaTable, id: stri
   };
 }
 
-function addFile(
-  path: string,
-  file: ManifestFile,
-  { columns, partitionColumn }: DeltaTable,
-  now: number,
-): AddFile {
+function addFile(path: string, file: ManifestFile, { columns, partitionColumn }: DeltaTable, now: number) {
   const { partition, bytes, rows, times } = file;
   const timeColumn = columns.find(({ name }) => name === "ts" || name === "day")?.name ?? "";
   const bounds = times && {

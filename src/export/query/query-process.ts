@@ -117,7 +117,7 @@ async function writeParquet(
   folder: string,
 ): Promise<void> {
   // Loaded only here: DuckDB takes as long to load as most queries take.
-  const { writeParquetTable } = await import("../parquet-table.ts");
+  const { writeParquetTable } = await import("../parquet-writer.ts");
   const file = join(folder, "result.parquet");
   const table = toParquetTable(columns, rows);
   await writeParquetTable(file, table.columns, table.rows);

@@ -1,8 +1,7 @@
 import type { ScreenValue } from "../../model/answers/query.ts";
 import { Failure } from "../../model/failure.ts";
 import { toCellText } from "../../model/row-text.ts";
-import type { TableColumn } from "../parquet-table.ts";
-import type { SourceRow } from "../parquet-writer.ts";
+import type { SourceRow, TableColumn } from "../parquet-writer.ts";
 
 type ResultRow = readonly unknown[];
 

@@ -11,7 +11,6 @@ import type { QueryMessage, QueryTask } from "./query-process.ts";
 import { parseQueryRequest, type QueryRequest, type ResultFormat, replacedFailure } from "./query-request.ts";
 
 interface QueryRunnerOptions {
-  /** The warehouse file. */
   readonly path: string;
   readonly clock: Pick<Clock, "after" | "beginWork">;
   /** By the service's clock: relative times refer to it. */

@@ -42,7 +42,7 @@ export async function openS3Store(options: S3StoreOptions): Promise<ExportStore>
   const client = new S3Client(target, options);
   try {
     const objects = await client.list("versions/");
-    return await storeOf({ client, url, ...folder, objects, now: () => options.clock.now() });
+    return await storeOf(client, objects, { url, ...folder, now: () => options.clock.now() });
   } catch (error) {
     await client.close();
     folder.release();
@@ -63,16 +63,11 @@ function openFolderBeside(warehouse: string, url: string): ReturnType<typeof ope
   };
 }
 
-interface StoreParts {
-  readonly client: S3Client;
-  readonly url: string;
-  readonly work: string;
-  readonly release: () => void;
-  readonly objects: readonly S3Object[];
-  readonly now: () => number;
-}
-
-async function storeOf({ client, url, work, release, objects, now }: StoreParts): Promise<ExportStore> {
+async function storeOf(
+  client: S3Client,
+  objects: readonly S3Object[],
+  { url, work, release, now }: ReturnType<typeof openWorkFolder> & { url: string; now: () => number },
+): Promise<ExportStore> {
   const sizes = new Map(objects.map(({ key, size }) => [key, size]));
   const generations = objects.filter(({ key }) => /^\d+\.json$/.test(key.slice(GENERATIONS.length)));
   const newest = generations

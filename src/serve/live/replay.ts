@@ -1,7 +1,8 @@
-import { ApiError } from "../../api-server/api-error.ts";
 import { encodeFrames } from "../../api-server/frames.ts";
+import { NOT_AT_SOURCE_REASON } from "../../api-server/history.ts";
+import { ApiError } from "../../api-server/responses.ts";
 import type { Session } from "../../api-server/session.ts";
-import type { Feed, HistoryRecord } from "../../api-server/source.ts";
+import type { CoverageSegment, Feed, HistoryRecord } from "../../api-server/source.ts";
 import {
   formatShort,
   formatTimestamp,
@@ -12,11 +13,15 @@ import {
   parseUserTime,
   USER_TIME_FORMS,
 } from "../../model/time.ts";
-import { type Clock, runAfterPendingMessages } from "../../runtime/clock.ts";
-import type { Log } from "../../runtime/log.ts";
-import type { ServedWarehouse } from "../served-warehouse.ts";
-import { findGapMessages } from "./replay-gaps.ts";
-import { findTickSources, type TickSource } from "./tick-sources.ts";
+import type { TimeRange } from "../../model/time-range.ts";
+import { runAfterPendingMessages } from "../../runtime/clock.ts";
+import type { LedgerKey } from "../../warehouse/coverage/ledger.ts";
+import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
+import type { Connection } from "../../warehouse/sqlite/connection.ts";
+import { NOT_OBSERVED_REASON } from "../../warehouse/views/gap-parts.ts";
+import { readSegments } from "../records/page-coverage.ts";
+import type { ServeContext } from "../served-warehouse.ts";
+import { findTickSources, type Gap, type GapSubject, gapText, type TickSource } from "./tick-sources.ts";
 
 export interface ReplayRange {
   readonly from: Micros;
@@ -27,11 +32,8 @@ export interface ReplayRange {
   readonly wait: number;
 }
 
-interface ReplayOptions extends ReplayRange {
-  readonly warehouse: ServedWarehouse;
+interface ReplayOptions extends ReplayRange, ServeContext {
   readonly session: Session;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 const MAX_SPEED = 1_000_000;
@@ -165,4 +167,62 @@ export class Replay implements Feed {
     }
     await flush();
   }
+}
+
+const subscriptionSql = `SELECT s.series FROM series s WHERE s.index_type = '' AND s.index_id = ? AND EXISTS
+  (SELECT 1 FROM settled_ranges g WHERE g.stream = 'exchange_ticks' AND g.series = s.series)`;
+
+type GapKey = GapSubject & LedgerKey;
+
+/** The ledger key of a source; undefined: none. Markets of an exchange share theirs. */
+function findGapKey(connection: Connection, { stream, key, labels }: TickSource): GapKey | undefined {
+  if (stream === "index_ticks") return { stream, series: key, labels };
+  const { exchangeId = "" } = labels;
+  const find = (id: string) => connection.findValue<number>(subscriptionSql, [id]);
+  const ofExchange = find(exchangeId);
+  if (ofExchange !== undefined) return { stream, series: ofExchange, labels: { exchangeId } };
+  const series = find("");
+  return series === undefined ? undefined : { stream, series, labels: {} };
+}
+
+/** The messages about ranges of the replay in which ticks may be missing. */
+function findGapMessages(
+  connection: Connection,
+  sources: readonly TickSource[],
+  range: TimeRange,
+  now: Micros,
+): HistoryRecord[] {
+  const keys = new Map<string, GapKey>();
+  for (const source of sources) {
+    const key = findGapKey(connection, source);
+    if (key) keys.set(`${key.stream} ${key.series}`, key);
+  }
+  return [...keys.values()].flatMap((key) => {
+    const segments = readSegments(connection, key, range.to, now);
+    return describeGaps(key, segments, range.from).map((gap) => ({ ts: gap.from, text: gapText(key, gap) }));
+  });
+}
+
+/** `segments`: newest first. */
+function describeGaps({ stream }: GapSubject, segments: Iterable<CoverageSegment>, start: Micros): Gap[] {
+  const gaps: Gap[] = [];
+  for (const { from, to, state, reason } of segments) {
+    if (to <= start) break;
+    if (state === "covered" || state === "empty") continue;
+    const gap: Gap = { from: Math.max(from, start), to, ...describe(stream, state === "lost", reason) };
+    const above = gaps.at(-1);
+    if (above?.from === to && above.state === gap.state && above.reason === gap.reason)
+      gaps[gaps.length - 1] = { ...gap, to: above.to };
+    else gaps.push(gap);
+  }
+  return gaps;
+}
+
+/** Nothing of a snapshot stream can be fetched later; history before the first target was never followed. */
+function describe(stream: string, isLost: boolean, reason: string | null): Pick<Gap, "state" | "reason"> {
+  const isBefore = reason === NOT_AT_SOURCE_REASON;
+  if (stream !== "index_ticks" && (!isLost || isBefore))
+    return { state: "lost", reason: NOT_OBSERVED_REASON };
+  if (!isLost) return { state: "open", reason: "not covered" };
+  return { state: "lost", reason: isBefore ? NOT_FOLLOWED_REASON : (reason ?? "lost") };
 }

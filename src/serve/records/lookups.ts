@@ -1,4 +1,4 @@
-import type { EntityKind } from "../../api-server/source.ts";
+import type { EntityKind, SourceState } from "../../api-server/source.ts";
 import type { Column } from "../../model/column.ts";
 import {
   assetColumns,
@@ -39,26 +39,24 @@ function writeEntity(connection: Connection, kind: EntityKind, row: Row): string
   return `{${properties},${lists}}`;
 }
 
-/** What the service listed last; by its id also what it no longer lists. */
-export function readEntities(
-  connection: Connection,
-  kind: EntityKind,
-  filter: Readonly<Record<string, string | undefined>>,
-): string[] {
-  const { table, columns } = lookups[kind];
-  const given = columns.filter(({ field }) => filter[field] !== undefined);
-  const conditions = given.map(({ name }) => `${name} = ?`);
-  if (filter.id === undefined) conditions.push("delisted_at IS NULL");
-  const rows = connection.rows<Row>(
-    `SELECT * FROM ${table} WHERE ${conditions.join(" AND ")} ORDER BY first_seen, id`,
-    given.map(({ field }) => filter[field]),
-  );
-  return rows.map((row) => writeEntity(connection, kind, row));
-}
-
-/** The markets of a pair joined by an underscore; several if they share their symbols. */
-export function findMarkets(connection: Connection, name: string): readonly string[] {
-  const sql = `SELECT m.id FROM market_rows m JOIN assets b ON b.id = m.base_asset_id JOIN assets q ON q.id = m.quote_asset_id
-    WHERE b.symbol || '_' || q.symbol = ? AND m.delisted_at IS NULL`;
-  return connection.values<string>(sql, [name]);
+/** The lists of a warehouse as the API serves them. */
+export function lookupReaders(connection: Connection): Pick<SourceState, "entities" | "findMarkets"> {
+  return {
+    entities(kind, filter) {
+      const { table, columns } = lookups[kind];
+      const given = columns.filter(({ field }) => filter[field] !== undefined);
+      const conditions = given.map(({ name }) => `${name} = ?`);
+      if (filter.id === undefined) conditions.push("delisted_at IS NULL");
+      const rows = connection.rows<Row>(
+        `SELECT * FROM ${table} WHERE ${conditions.join(" AND ")} ORDER BY first_seen, id`,
+        given.map(({ field }) => filter[field]),
+      );
+      return rows.map((row) => writeEntity(connection, kind, row));
+    },
+    findMarkets(name) {
+      const sql = `SELECT m.id FROM market_rows m JOIN assets b ON b.id = m.base_asset_id JOIN assets q ON q.id = m.quote_asset_id
+        WHERE b.symbol || '_' || q.symbol = ? AND m.delisted_at IS NULL`;
+      return connection.values<string>(sql, [name]);
+    },
+  };
 }

@@ -1,10 +1,5 @@
 import { createRowIds, parseRecordId } from "../../api-server/record-ids.ts";
-import type {
-  ContractFilter,
-  ContractsFilter,
-  ExchangeTicker,
-  ExchangeTickersRequest,
-} from "../../api-server/source.ts";
+import type { ContractFilter, ContractsFilter, SourceState } from "../../api-server/source.ts";
 import type { Column } from "../../model/column.ts";
 import {
   derivativeContractColumns,
@@ -35,6 +30,9 @@ function writeProperties(
   return `"id":"${idAt(row.ts)}",${writer.properties(row, details)}${nested},"timestamp":"${formatShort(row.ts)}"${extra}`;
 }
 
+const capWriter = new RecordWriter(marketCapColumns);
+const contractWriter = without(derivativeContractColumns, "derivative_type");
+const derivativeTickWriter = without(derivativeTickColumns, "derivative_type");
 const tickerWriter = new RecordWriter(exchangeTickColumns);
 const liveTickerWriter = without(exchangeTickColumns, "last_moved");
 
@@ -49,60 +47,10 @@ function exchangeTickIds({ key, exchange_id, market_id }: ListingRow) {
   return createRowIds(key, "exchange_ticks", String(exchange_id), String(market_id));
 }
 
-export function readExchangeTickers(
-  connection: Connection,
-  now: Micros,
-  { exchangeId, marketIds, firstKey, limit }: ExchangeTickersRequest,
-): ExchangeTicker[] {
-  const selected = conditionsOf([
-    ["s.exchange_id = ?", exchangeId],
-    ...marketIds.map((id) => ["s.market_id = ?", id] as const),
-    ["s.listing >= ?", firstKey],
-  ]);
-  return readLatestRows(connection, "exchange_ticks", { now, ...selected, limit }).map((row) => ({
-    id: exchangeTickIds(row)(row.ts),
-    text: `{${exchangeTickText(row)}}`,
-  }));
-}
-
-/** The listing whose ticker has this id; undefined if this warehouse has none. */
-export function findListing(connection: Connection, id: string): number | undefined {
-  const sql = "SELECT listing AS key, exchange_id, market_id FROM listings WHERE listing = ?";
-  return parseRecordId(id, ({ key, number }) => {
-    const row = connection.findRow<ListingRow>(sql, [key]);
-    return row && exchangeTickIds(row)(number);
-  })?.key;
-}
-
-const capWriter = new RecordWriter(marketCapColumns);
-
-export function readMarketCaps(
-  connection: Connection,
-  now: Micros,
-  assetId: string | undefined,
-  withChanges: boolean,
-): string[] {
-  const selected = conditionsOf([
-    ["s.index_type = ?", "GWA"],
-    ["s.index_id = ?", assetId],
-  ]);
-  const rows = readLatestRows(connection, "market_caps", { now, ...selected });
-  const rankOf = ({ rank }: LatestRow) => (typeof rank === "number" ? rank : Number.MAX_SAFE_INTEGER);
-  return rows
-    .toSorted((a, b) => rankOf(a) - rankOf(b) || Number(b.market_cap ?? 0) - Number(a.market_cap ?? 0))
-    .map((row) => {
-      const ids = createRowIds(row.key, "market_caps", String(row.asset_id));
-      return `{${writeProperties(ids, capWriter, row, withChanges)}}`;
-    });
-}
-
 type ContractRow = Readonly<Record<string, unknown>> & {
   readonly details: string | null;
   readonly extra: string | null;
 };
-
-const contractWriter = without(derivativeContractColumns, "derivative_type");
-const derivativeTickWriter = without(derivativeTickColumns, "derivative_type");
 
 const isIncluded: Readonly<Record<ContractFilter, string>> = {
   ACTIVE: "coalesce(s.expiration > ?, 1)",
@@ -126,33 +74,58 @@ function selectContracts(
   ]);
 }
 
-export function readContracts(
-  connection: Connection,
-  now: Micros,
-  type: DerivativeType,
-  include: ContractFilter,
-  filter: ContractsFilter,
-): string[] {
-  const { condition, values } = selectContracts(now, type, include, filter);
-  const isListed = filter.contractId === undefined ? "s.delisted_at IS NULL" : "1";
-  const sql = `SELECT * FROM contracts s WHERE s.is_described = 1 AND ${isListed} AND ${condition} ORDER BY s.contract`;
-  return connection
-    .rows<ContractRow>(sql, values)
-    .map(
-      (row) =>
-        `{${contractWriter.properties(row, parseRowDetails(row.details))}${extraProperties(row.extra)}}`,
-    );
-}
+type Snapshots = "findListing" | "exchangeTickers" | "marketCaps" | "contracts" | "derivativeTickers";
 
-export function readDerivativeTickers(
-  connection: Connection,
-  now: Micros,
-  type: DerivativeType,
-  filter: ContractsFilter,
-): string[] {
-  const selected = selectContracts(now, type, "ACTIVE", filter);
-  return readLatestRows(connection, "derivative_ticks", { now, ...selected }).map((row) => {
-    const ids = createRowIds(row.key, "derivative_ticks", type, String(row.contract_id));
-    return `{${writeProperties(ids, derivativeTickWriter, row)}}`;
-  });
+/** The newest rows of a warehouse as the API serves them. */
+export function snapshotReaders(connection: Connection, now: Micros): Pick<SourceState, Snapshots> {
+  return {
+    findListing(id) {
+      const sql = "SELECT listing AS key, exchange_id, market_id FROM listings WHERE listing = ?";
+      return parseRecordId(id, ({ key, number }) => {
+        const row = connection.findRow<ListingRow>(sql, [key]);
+        return row && exchangeTickIds(row)(number);
+      })?.key;
+    },
+    exchangeTickers({ exchangeId, marketIds, firstKey, limit }) {
+      const selected = conditionsOf([
+        ["s.exchange_id = ?", exchangeId],
+        ...marketIds.map((id) => ["s.market_id = ?", id] as const),
+        ["s.listing >= ?", firstKey],
+      ]);
+      return readLatestRows(connection, "exchange_ticks", { now, ...selected, limit }).map((row) => ({
+        id: exchangeTickIds(row)(row.ts),
+        text: `{${exchangeTickText(row)}}`,
+      }));
+    },
+    marketCaps(assetId, withChanges) {
+      const selected = conditionsOf([
+        ["s.index_type = ?", "GWA"],
+        ["s.index_id = ?", assetId],
+      ]);
+      const rows = readLatestRows(connection, "market_caps", { now, ...selected });
+      const rankOf = ({ rank }: LatestRow) => (typeof rank === "number" ? rank : Number.MAX_SAFE_INTEGER);
+      return rows
+        .toSorted((a, b) => rankOf(a) - rankOf(b) || Number(b.market_cap ?? 0) - Number(a.market_cap ?? 0))
+        .map((row) => {
+          const ids = createRowIds(row.key, "market_caps", String(row.asset_id));
+          return `{${writeProperties(ids, capWriter, row, withChanges)}}`;
+        });
+    },
+    contracts(type, include, filter) {
+      const { condition, values } = selectContracts(now, type, include, filter);
+      const isListed = filter.contractId === undefined ? "s.delisted_at IS NULL" : "1";
+      const sql = `SELECT * FROM contracts s WHERE s.is_described = 1 AND ${isListed} AND ${condition} ORDER BY s.contract`;
+      return connection.rows<ContractRow>(sql, values).map((row) => {
+        const properties = contractWriter.properties(row, parseRowDetails(row.details));
+        return `{${properties}${extraProperties(row.extra)}}`;
+      });
+    },
+    derivativeTickers(type, filter) {
+      const selected = selectContracts(now, type, "ACTIVE", filter);
+      return readLatestRows(connection, "derivative_ticks", { now, ...selected }).map((row) => {
+        const ids = createRowIds(row.key, "derivative_ticks", type, String(row.contract_id));
+        return `{${writeProperties(ids, derivativeTickWriter, row)}}`;
+      });
+    },
+  };
 }

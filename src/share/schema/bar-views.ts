@@ -27,7 +27,7 @@ export function enterStaleSql(month: string): string {
     CROSS JOIN LATERAL generate_series(x.first / l.length * l.length, x.last, l.length) g(ts) ON CONFLICT DO NOTHING`;
 }
 
-/** For a schema of an earlier version, which has ticks and no kept bars. Impossible years have few ticks, far apart. */
+/** Where someone has dropped the kept bars, and not the ticks. Impossible years have few ticks, far apart. */
 export const enterAllStaleSql = `DO $$ DECLARE t text; BEGIN
     IF EXISTS (SELECT FROM mds.kept_bars) THEN RETURN; END IF;
     FOR t IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'mds.index_tick_rows'::regclass LOOP

@@ -20,8 +20,8 @@ import { sharedViews } from "./views.ts";
 
 /** Raise it with every change of tables or views: an older program then refuses the schema. A test holds the digest. */
 export const SCHEMA_VERSION = 8;
-/** The version of 0.2.0: older ones are refused. */
-const MIN_SCHEMA_VERSION = 6;
+/** The version of 0.2.0, the only earlier release that can be upgraded. */
+const EARLIER_VERSION = 6;
 export const MIN_SERVER_VERSION = 140_000;
 /** An upgrade that a reader blocks is tried again, a second later each time. */
 const BLOCKED_RETRIES = 10;
@@ -94,16 +94,15 @@ export const schemaDigest = createHash("sha256")
   .update(JSON.stringify([statements, sharedViews, comments, functionStatements]))
   .digest("hex");
 
-/** Version 6 had months and ranges that were moved elsewhere, with the place as the reason. */
-const fromVersion6 = `ALTER TABLE mds.months RENAME COLUMN is_moved TO is_detached;
+/** 0.2.0 had months and ranges that were moved elsewhere, with the place as the reason; the key of daily bars was their day. */
+const fromEarlier = `ALTER TABLE mds.months RENAME COLUMN is_moved TO is_detached;
   ALTER TABLE mds.months DROP COLUMN is_by_hand;
   WITH moved AS (DELETE FROM mds.${LEDGER_TABLE} WHERE proof = 'moved'
       RETURNING *, CASE WHEN reason LIKE 'moved to table mds.%' THEN '${DETACHED_REASON}' ELSE 'moved' END AS why)
     INSERT INTO mds.${LEDGER_TABLE} (stream, series, from_ts, to_ts, proof, reason)
     SELECT stream, series, lower(r), upper(r), 'lost', why FROM (SELECT stream, series, why,
-      unnest(range_agg(int8range(from_ts, to_ts))) AS r FROM moved GROUP BY 1, 2, 3) x`;
-/** Before version 8, the key of daily bars was their day. */
-const fromDays = `ALTER TABLE mds.daily_bar_rows ADD COLUMN ts bigint GENERATED ALWAYS AS ((day - date '1970-01-01')::bigint * 86400000000) STORED;
+      unnest(range_agg(int8range(from_ts, to_ts))) AS r FROM moved GROUP BY 1, 2, 3) x;
+  ALTER TABLE mds.daily_bar_rows ADD COLUMN ts bigint GENERATED ALWAYS AS ((day - date '1970-01-01')::bigint * 86400000000) STORED;
   ALTER TABLE mds.daily_bar_rows ALTER COLUMN ts DROP EXPRESSION, DROP CONSTRAINT daily_bar_rows_pkey;
   ALTER TABLE mds.daily_bar_rows ADD PRIMARY KEY (series, ts)`;
 /** Once no view reads it: an earlier view cannot be dropped, because users' own views may read it. */
@@ -120,7 +119,7 @@ interface SchemaState {
  */
 export async function migrateShared(session: SharedSession, clock: Pick<Clock, "sleep">): Promise<void> {
   await assertServerVersion(session);
-  if (isCurrent(session, await readState(session)) && (await findDropped(session)).length === 0) return;
+  if (isCurrent(session, await readSchemaState(session)) && (await findDropped(session)).length === 0) return;
   for (let retries = 0; ; retries++) {
     try {
       return await session.transaction(() => upgrade(session));
@@ -133,7 +132,7 @@ export async function migrateShared(session: SharedSession, clock: Pick<Clock, "
 
 async function upgrade(session: SharedSession): Promise<void> {
   await session.query(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
-  const state = await readState(session);
+  const state = await readSchemaState(session);
   // A schema of an older version lacks what it never had.
   const dropped = isCurrent(session, state) ? await findDropped(session) : undefined;
   if (dropped?.length === 0) return;
@@ -149,15 +148,14 @@ async function upgrade(session: SharedSession): Promise<void> {
       `lacks ${dictionaries.join(", ")}, which gives rows their names: someone has dropped it`,
       "restore it from a backup, or DROP SCHEMA mds CASCADE: everything is created and forwarded again",
     ]);
-  const { version = SCHEMA_VERSION } = state ?? {};
+  const isEarlier = state?.version === EARLIER_VERSION;
   const all = [
     WITHOUT_WAITING,
     "CREATE SCHEMA IF NOT EXISTS mds",
-    ...(version === 6 ? [fromVersion6] : []),
-    ...(version < 8 ? [fromDays] : []),
+    ...(isEarlier ? [fromEarlier] : []),
     ...statements,
     ...views,
-    ...(version < 8 ? [withoutDays] : []),
+    ...(isEarlier ? [withoutDays] : []),
     comments,
     ...functionStatements,
   ];
@@ -184,7 +182,6 @@ function forgetDroppedSql(dropped: readonly string[]): string {
   ].join("; ");
 }
 
-/** The relations of ours that someone has dropped. */
 async function findDropped(session: SharedSession): Promise<string[]> {
   const found = new Set(await findOurRelations(session));
   return ourRelations.filter((name) => !found.has(name));
@@ -202,11 +199,6 @@ async function assertServerVersion(session: SharedSession): Promise<void> {
     ]);
 }
 
-/** The version of schema `mds`; undefined if it has none. */
-export async function readSchemaVersion(session: SharedSession): Promise<number | undefined> {
-  return (await readState(session))?.version;
-}
-
 /** The relations of this program, without the partitions. */
 export const ourRelations: readonly string[] = ["schema_version", ...tableNames, ...Object.keys(sharedViews)];
 
@@ -219,7 +211,8 @@ export async function findOurRelations(session: SharedSession): Promise<string[]
   return found.map(({ name }) => name);
 }
 
-async function readState(session: SharedSession): Promise<SchemaState | undefined> {
+/** Undefined if schema `mds` has no version of this program. */
+export async function readSchemaState(session: SharedSession): Promise<SchemaState | undefined> {
   const [table] = await session.query<{ columns: number }>(
     `SELECT count(*)::integer AS columns FROM pg_attribute
     WHERE attrelid = to_regclass('mds.schema_version') AND attname IN ('one', 'version', 'digest')`,
@@ -236,7 +229,7 @@ function isCurrent(session: SharedSession, state: SchemaState | undefined): bool
       `has version ${state.version}, and this program knows ${SCHEMA_VERSION}: a newer mds-sync wrote it`,
       "install that version here too; nothing was changed there",
     ]);
-  if (state && state.version < MIN_SCHEMA_VERSION)
+  if (state && state.version < EARLIER_VERSION)
     throw schemaFailure(session.server, [
       "share_older",
       `has version ${state.version}, from before mds-sync 0.2.0`,

@@ -47,7 +47,6 @@ function columns(text: string): PgColumn[] {
   });
 }
 
-/** The rows of a stream. */
 interface RowTableLayout {
   readonly stream: RowStream;
   readonly table: string;
@@ -278,7 +277,6 @@ export function timeIndexSql(partition: string, key: string): string {
   return `CREATE INDEX IF NOT EXISTS ${partition}_time ON mds.${partition} (${key}, ${moment("ts")})`;
 }
 
-/** The statements that create every table that does not exist. */
 export function tableStatements(): readonly string[] {
   const statements: string[] = [];
   const create = (table: string, body: readonly string[], suffix = "") =>

@@ -3,14 +3,12 @@ import {
   findOurRelations,
   MIN_SERVER_VERSION,
   ourRelations,
-  readSchemaVersion,
+  readSchemaState,
   SCHEMA_VERSION,
 } from "../schema/migrate.ts";
-import { isCompiling } from "./compilation.ts";
 import { parseServerAddress } from "./server-address.ts";
-import { SharedSession } from "./session.ts";
+import { isCompiling, SharedSession } from "./session.ts";
 
-/** The result of one statement. */
 interface FoundSettings {
   readonly version: string;
   readonly number: number;
@@ -50,7 +48,8 @@ export async function inspectServer(options: {
     );
     if (!row) throw new Error("the server returned no settings");
     const { number, canCreate, canRead, canWrite, ...settings } = row;
-    const schemaVersion = canRead ? await readSchemaVersion(session).catch(() => undefined) : undefined;
+    const schema = canRead ? await readSchemaState(session).catch(() => undefined) : undefined;
+    const schemaVersion = schema?.version;
     return {
       ...settings,
       address,

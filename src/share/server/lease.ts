@@ -38,7 +38,6 @@ const HELD_RETRY_INTERVAL_MS = 300;
 export class Lease {
   readonly session: SharedSession;
   readonly #options: LeaseOptions;
-  /** Transactions that were committed. */
   commits = 0;
   /** The name of the holder when this session tried to take the lease. */
   heldBy = "";

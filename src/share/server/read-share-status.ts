@@ -40,11 +40,7 @@ async function readState({ warehouse, url, readPassword, name, clock }: ReadShar
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
   });
   try {
-    const [row] = await session.query<{
-      holder: string | null;
-      seq: string | null;
-      age: number | null;
-    }>(
+    const [row] = await session.query<{ holder: string | null; seq: string | null; age: number | null }>(
       `SELECT (SELECT name FROM mds.lease WHERE holder <> '' AND until > clock_timestamp()) AS holder, p.seq,
         extract(epoch FROM clock_timestamp() - p.moved_at)::double precision AS age
       FROM (SELECT 1) one LEFT JOIN mds.positions p ON p.changes_id = $1`,
@@ -57,12 +53,8 @@ async function readState({ warehouse, url, readPassword, name, clock }: ReadShar
       return { state: "standby", forwarded_by: holder, lag_seconds: lag, peers } as const;
     if (lag === 0) return { state: "current", lag_seconds: lag, last_error: null, peers } as const;
     const last_error = holder === null ? "nobody forwards: start mds-sync run, or run mds-sync share" : null;
-    return {
-      state: holder === null ? "failing" : "forwarding",
-      lag_seconds: lag,
-      last_error,
-      peers,
-    } as const;
+    const state = holder === null ? "failing" : "forwarding";
+    return { state, lag_seconds: lag, last_error, peers } as const;
   } finally {
     await session.close();
   }

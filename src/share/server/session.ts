@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import pg from "pg";
 import { from as copyFrom, to as copyTo } from "pg-copy-streams";
-import { failureCode } from "../../model/failure.ts";
+import { Failure, failureCode } from "../../model/failure.ts";
 import { quoteName } from "../../model/sql-text.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import {
@@ -77,7 +77,6 @@ interface SessionOptions {
 
 /** One connection to PostgreSQL. Statements run one after the other; a failed one throws a Failure. */
 export class SharedSession {
-  /** The server of this session. */
   readonly server: ServerName;
   readonly #client: pg.Client;
   readonly #options: SessionOptions;
@@ -229,7 +228,6 @@ export class SharedSession {
     return this.query(sql, undefined, TABLE_TIMEOUT_MS);
   }
 
-  /** Sends the bytes of a binary COPY. */
   async copyIn(sql: string, bytes: Buffer): Promise<void> {
     await this.#guard(TABLE_TIMEOUT_MS, async () => {
       const stream = this.#client.query(copyFrom(sql));
@@ -247,7 +245,6 @@ export class SharedSession {
     await this.copyIn("COPY pg_temp.incoming FROM STDIN (FORMAT binary)", bytes);
   }
 
-  /** Reads a binary COPY. */
   async copyOut(sql: string): Promise<Buffer> {
     return this.#guard(TABLE_TIMEOUT_MS, async () => {
       const chunks: Buffer[] = [];
@@ -329,4 +326,30 @@ async function readTimeline(session: SharedSession): Promise<number> {
   const sql = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline";
   const rows = await session.query<{ timeline: string }>(sql).catch(() => []);
   return Number.parseInt(rows[0]?.timeline ?? "0", 16);
+}
+
+/*
+ * Where PostgreSQL is built with LLVM, it compiles a query that it expects to be expensive. It expects that of views that
+ * compute bars from ticks: to compile one takes seconds, to run it milliseconds. No view can turn that off, a database can.
+ */
+
+/** Whether a new session of this database compiles its queries. */
+export async function isCompiling(session: SharedSession): Promise<boolean> {
+  const [row] = await session.query<{ found: boolean }>(
+    "SET LOCAL jit = DEFAULT; SELECT pg_jit_available() AS found",
+  );
+  return row?.found === true;
+}
+
+/** Turns compiling off for whoever connects to the database, if it is ours and nobody has set this. */
+export async function turnOffCompiling(session: SharedSession): Promise<void> {
+  const sql = `DO $$ BEGIN
+    IF EXISTS (SELECT FROM pg_settings s JOIN pg_database d ON d.datname = current_database() WHERE s.name = 'jit'
+      AND s.reset_val = 'on' AND pg_has_role(d.datdba, 'USAGE') AND NOT EXISTS (SELECT FROM pg_db_role_setting r
+        WHERE r.setdatabase = d.oid AND r.setrole = 0 AND array_to_string(r.setconfig, ' ') ~ '(^| )jit='))
+    THEN EXECUTE format('ALTER DATABASE %I SET jit = off', current_database()); END IF; END $$`;
+  await session.query(sql).catch((error: unknown) => {
+    // Some services refuse it; `doctor` reports it.
+    if (!(error instanceof Failure)) throw error;
+  });
 }

@@ -23,7 +23,6 @@ import { BUILD_TIMEOUT_MS, type SharedSession, WITHOUT_WAITING } from "../server
 
 const partitioned = Object.values(rowLayouts).filter(({ isPartitioned }) => isPartitioned);
 
-/** A month of a stream. */
 interface MonthTable extends TimeRange {
   readonly stream: RowStream;
   /** `index_tick_rows_2026_11`. */
@@ -102,7 +101,6 @@ export class SharedMonths {
     );
   }
 
-  /** The months of a stream that are detached. */
   detachedOf(stream: RowStream): TimeRanges {
     return normalise(this.#detached.filter((month) => month.stream === stream));
   }
@@ -184,7 +182,8 @@ export class SharedMonths {
           enterSql(name, false),
         ];
       }
-      const bars = month.stream === "index_ticks" ? [deleteBarsSql(month)] : [];
+      const deletion = `DELETE FROM mds.kept_bars WHERE ts >= ${month.from} AND ts < ${month.to}`;
+      const bars = month.stream === "index_ticks" ? [deletion] : [];
       if (exists)
         return [
           ...bars,
@@ -231,10 +230,6 @@ function parseName(name: string): MonthTable {
 
 function attachSql({ stream, name, from, to }: MonthTable): string {
   return `ALTER TABLE mds.${rowLayouts[stream].table} ATTACH PARTITION mds.${name} FOR VALUES FROM (${from}) TO (${to})`;
-}
-
-function deleteBarsSql({ from, to }: TimeRange): string {
-  return `DELETE FROM mds.kept_bars WHERE ts >= ${from} AND ts < ${to}`;
 }
 
 function enterSql(name: string, isDetached: boolean): string {

@@ -1,91 +1,70 @@
 import { quoteName } from "../../model/sql-text.ts";
-import type { ShareRole } from "../../model/status/share-status.ts";
 import { historyStreams, type RowStream, streamTable } from "../../model/streams.ts";
 import { readSmallRelation } from "../../warehouse/read/forwarded-rows.ts";
-import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readJournalPosition } from "../../warehouse/tables/journal.ts";
 import type { SqlValue } from "../../warehouse/tables/row-tables.ts";
 import { type RelationLayout, relationLayouts, upsertSql } from "../schema/tables.ts";
-import type { Lease } from "../server/lease.ts";
-import { type SharedSession, TABLE_TIMEOUT_MS } from "../server/session.ts";
+import { TABLE_TIMEOUT_MS } from "../server/session.ts";
+import type { ShareWriterOptions } from "../share-writer.ts";
 import { encodeRows } from "./copy-format.ts";
 import type { SharedDictionaries } from "./dictionaries.ts";
 
 /** A log may be long: it is read in parts. */
 const MAX_ROWS_PER_PART = 20_000;
 
-interface RelationOptions {
-  readonly connection: Connection;
-  readonly lease: Lease;
+interface RelationOptions extends Pick<ShareWriterOptions, "connection" | "lease" | "role"> {
   readonly dictionaries: SharedDictionaries;
-  readonly role: ShareRole;
 }
 
+/** Brings one relation up to date. Returns how many rows were written or deleted. */
+type UpdateRelation = () => Promise<number>;
+
 /** Lookups, logs and the small tables that `gaps` reads. Rows that differ are replaced, in one transaction each. */
-export function createRelations(options: RelationOptions): readonly SharedRelation[] {
+export function createRelations(options: RelationOptions): readonly UpdateRelation[] {
   return relationLayouts.map((layout) =>
-    layout.momentColumn ? new SharedLog(options, layout) : new SharedTable(options, layout),
+    layout.momentColumn ? followLog(options, layout) : compareTable(options, layout),
   );
 }
 
-abstract class SharedRelation {
-  protected readonly options: RelationOptions;
-  protected readonly session: SharedSession;
-  protected readonly layout: RelationLayout;
-  protected readonly table: string;
-  protected readonly columns: readonly string[];
-  /** The columns as a list in SQL. */
-  protected readonly names: string;
-
-  constructor(options: RelationOptions, layout: RelationLayout) {
-    this.options = options;
-    this.session = options.lease.session;
-    this.layout = layout;
-    this.table = `mds.${layout.name}`;
-    this.columns = layout.columns.map(({ name }) => name);
-    this.names = this.columns.map(quoteName).join(", ");
-  }
-
-  /** Returns how many rows were written or deleted. */
-  abstract update(): Promise<number>;
-
-  /** Rows with the keys of PostgreSQL; undefined: a row whose key is too new. */
-  protected read(options: { after?: number; limit?: number } = {}): (SqlValue[] | undefined)[] {
-    const { connection } = this.options;
-    const { from, momentColumn } = this.layout;
-    if (!momentColumn)
-      return readSmallRelation(connection, from, this.columns).map((row) => this.#translate(row));
-    const { id } = readJournalPosition(connection);
-    const rows = readSmallRelation(connection, from, this.columns.slice(1), options);
-    return rows.map((row) => this.#translate([id, ...row]));
-  }
-
-  protected encode(rows: Iterable<SqlValue[]>): Buffer {
-    return encodeRows(this.layout.columns, rows);
-  }
-
-  #translate(row: SqlValue[]): SqlValue[] | undefined {
-    const { keyColumn } = this.layout;
+/** A relation in PostgreSQL, and its rows in the SQLite file. */
+function openRelation({ connection, lease, dictionaries }: RelationOptions, layout: RelationLayout) {
+  const { name, from, keyColumn, momentColumn } = layout;
+  const columns = layout.columns.map((column) => column.name);
+  const toSharedKey = (row: SqlValue[]): SqlValue[] | undefined => {
     if (keyColumn === undefined) return row;
-    const at = this.columns.indexOf(keyColumn);
-    const stream = row[this.columns.indexOf("stream")] as RowStream;
+    const at = columns.indexOf(keyColumn);
+    const stream = row[columns.indexOf("stream")] as RowStream;
     const dictionary = keyColumn === "key" ? streamTable[stream].dictionary : "series";
-    const key = this.options.dictionaries.find(dictionary, Number(row[at]));
+    const key = dictionaries.find(dictionary, Number(row[at]));
     return key === undefined ? undefined : row.with(at, key);
-  }
+  };
+  return {
+    session: lease.session,
+    table: `mds.${name}`,
+    columns,
+    /** The columns as a list in SQL. */
+    names: columns.map(quoteName).join(", "),
+    encode: (rows: Iterable<SqlValue[]>) => encodeRows(layout.columns, rows),
+    /** Rows with the keys of PostgreSQL; undefined: a row whose key is too new. */
+    read(part: { after?: number; limit?: number } = {}): (SqlValue[] | undefined)[] {
+      if (!momentColumn) return readSmallRelation(connection, from, columns).map(toSharedKey);
+      const { id } = readJournalPosition(connection);
+      const rows = readSmallRelation(connection, from, columns.slice(1), part);
+      return rows.map((row) => toSharedKey([id, ...row]));
+    },
+  };
 }
 
 /** A relation whose rows may change, so all of them are compared. */
-class SharedTable extends SharedRelation {
+function compareTable(options: RelationOptions, layout: RelationLayout): UpdateRelation {
+  const { lease, role } = options;
+  const { name, primaryKey } = layout;
+  const { session, table, columns, names, encode, read } = openRelation(options, layout);
   /** The rows as they were compared last. */
-  #compared: Buffer | undefined;
-
-  async update(): Promise<number> {
-    const { session, table, columns, names } = this;
-    const { lease, role } = this.options;
-    const { name, primaryKey } = this.layout;
-    const bytes = this.encode(this.read().filter((row) => row !== undefined));
-    if (this.#compared?.equals(bytes)) return 0;
+  let compared: Buffer | undefined;
+  return async () => {
+    const bytes = encode(read().filter((row) => row !== undefined));
+    if (compared?.equals(bytes)) return 0;
     await session.stage(table, columns, bytes);
     const isUnion = name === "targets" && role === "pair";
     if (isUnion) await session.queryTable(joinOlderTargets);
@@ -106,9 +85,9 @@ class SharedTable extends SharedRelation {
       );
       count = written?.count ?? 0;
     }
-    this.#compared = bytes;
+    compared = bytes;
     return count;
-  }
+  };
 }
 
 /*
@@ -137,82 +116,84 @@ const isNoTarget = `(${isDeselected("t")} OR EXISTS (SELECT FROM pg_temp.incomin
   WHERE ${ofSeries("i", "t")} AND i.from_ts <= t.from_ts AND t.from_ts <= ${endOf("i")}))`;
 
 /** A relation that only grows, by ascending numbers. PostgreSQL has a log of each file. */
-class SharedLog extends SharedRelation {
+function followLog(options: RelationOptions, layout: RelationLayout): UpdateRelation {
+  const { connection, lease, role } = options;
+  const { session, table, columns, names, encode, read } = openRelation(options, layout);
+  const { from, momentColumn = "" } = layout;
   /** The column of the numbers. */
-  readonly #number = `"${this.columns[1]}"`;
+  const number = `"${columns[1]}"`;
   /** The last number that PostgreSQL has; undefined: the logs are not compared yet. */
-  #last: number | undefined;
+  let last: number | undefined;
 
-  async update(): Promise<number> {
+  async function update(): Promise<number> {
     let changed = 0;
-    if (this.#last === undefined) changed += await this.#compare();
+    if (last === undefined) changed += await compare();
     for (;;) {
       const rows: SqlValue[][] = [];
       // The rows after one whose key is too new come with the next update.
-      for (const row of this.read({ after: this.#last ?? 0, limit: MAX_ROWS_PER_PART })) {
+      for (const row of read({ after: last ?? 0, limit: MAX_ROWS_PER_PART })) {
         if (!row) break;
         rows.push(row);
       }
-      const last = rows.at(-1);
-      if (!last) return changed;
-      const sql = `COPY ${this.table} (${this.names}) FROM STDIN (FORMAT binary)`;
-      await this.options.lease.transaction(() => this.session.copyIn(sql, this.encode(rows)));
+      const newest = rows.at(-1);
+      if (!newest) return changed;
+      const sql = `COPY ${table} (${names}) FROM STDIN (FORMAT binary)`;
+      await lease.transaction(() => session.copyIn(sql, encode(rows)));
       changed += rows.length;
-      this.#last = Number(last[1]);
+      last = Number(newest[1]);
     }
   }
 
   /** Deletes what this file does not have, and finds out where its own part goes on. Returns how many rows it deleted. */
-  async #compare(): Promise<number> {
-    const { connection, lease, role } = this.options;
+  async function compare(): Promise<number> {
     const { id } = readJournalPosition(connection);
     const isAlone = role === "alone";
-    const [stored] = await this.session.queryTable<{ count: string; last: string | null; others: string }>(
-      `SELECT count(*) FILTER (WHERE source = ${id}) AS count, max(${this.#number}) FILTER (WHERE source = ${id}) AS last,
-        count(*) FILTER (WHERE source <> ${id}) AS others FROM ${this.table}`,
+    const [stored] = await session.queryTable<{ count: string; newest: string | null; others: string }>(
+      `SELECT count(*) FILTER (WHERE source = ${id}) AS count, max(${number}) FILTER (WHERE source = ${id}) AS newest,
+        count(*) FILTER (WHERE source <> ${id}) AS others FROM ${table}`,
     );
-    const [count, last] = [Number(stored?.count), Number(stored?.last ?? 0)];
+    const [count, newest] = [Number(stored?.count), Number(stored?.newest ?? 0)];
     const others = isAlone ? Number(stored?.others) : 0;
-    const isPrefix = last === 0 || (this.#hasAsMany(last, count) && (await this.#hasSame(id, last)));
-    this.#last = isPrefix ? last : 0;
+    const isPrefix = newest === 0 || (hasAsMany(newest, count) && (await hasSame(id, newest)));
     const conditions = [
       ...(isPrefix ? [] : [`source = ${id}`]),
       ...(others === 0 ? [] : [`source <> ${id}`]),
     ];
+    last = isPrefix ? newest : 0;
     if (conditions.length > 0)
-      await lease.run(`DELETE FROM ${this.table} WHERE ${conditions.join(" OR ")}`, TABLE_TIMEOUT_MS);
-    if (!isAlone) this.#last = Math.max(this.#last, await this.#findLastTold(id));
+      await lease.run(`DELETE FROM ${table} WHERE ${conditions.join(" OR ")}`, TABLE_TIMEOUT_MS);
+    if (!isAlone) last = Math.max(last, await findLastTold(id));
     return (isPrefix ? 0 : count) + others;
   }
 
   /** A daemon of a pair leaves out what the other one has logged. */
-  #hasAsMany(last: number, count: number): boolean {
-    const { connection, role } = this.options;
-    const sql = `SELECT count(*) FROM ${this.layout.from} WHERE ${this.#number} <= ?`;
-    return role === "pair" || connection.value<number>(sql, [last]) === count;
+  function hasAsMany(newest: number, count: number): boolean {
+    const sql = `SELECT count(*) FROM ${from} WHERE ${number} <= ?`;
+    return role === "pair" || connection.value<number>(sql, [newest]) === count;
   }
 
   /** Whether both have the same row of this number. */
-  async #hasSame(source: number, last: number): Promise<boolean> {
-    const [row] = this.read({ after: last - 1, limit: 1 });
-    const stored = await this.session.copyOut(
-      `COPY (SELECT ${this.names} FROM ${this.table} WHERE source = ${source} AND ${this.#number} = ${last}) TO STDOUT (FORMAT binary)`,
+  async function hasSame(source: number, newest: number): Promise<boolean> {
+    const [row] = read({ after: newest - 1, limit: 1 });
+    const stored = await session.copyOut(
+      `COPY (SELECT ${names} FROM ${table} WHERE source = ${source} AND ${number} = ${newest}) TO STDOUT (FORMAT binary)`,
     );
-    return row !== undefined && stored.equals(this.encode([row]));
+    return row !== undefined && stored.equals(encode([row]));
   }
 
   /** Both daemons of a pair see the same events; each event is logged once. */
-  async #findLastTold(source: number): Promise<number> {
-    const { from, columns, momentColumn = "" } = this.layout;
-    const isText = columns.find((each) => each.name === momentColumn)?.type === "moment";
-    const newest = isText
+  async function findLastTold(source: number): Promise<number> {
+    const isText = layout.columns.find(({ name }) => name === momentColumn)?.type === "moment";
+    const moment = isText
       ? `to_char(max(${momentColumn}) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
       : `max(${momentColumn})::double precision`;
-    const [row] = await this.session.query<{ newest: string | number | null }>(
-      `SELECT ${newest} AS newest FROM ${this.table} WHERE source <> ${source}`,
+    const [row] = await session.query<{ newest: string | number | null }>(
+      `SELECT ${moment} AS newest FROM ${table} WHERE source <> ${source}`,
     );
     if (row === undefined || row.newest === null) return 0;
-    const sql = `SELECT coalesce(max(${this.#number}), 0) FROM ${from} WHERE ${momentColumn} <= ?`;
-    return this.options.connection.value<number>(sql, [row.newest]);
+    const sql = `SELECT coalesce(max(${number}), 0) FROM ${from} WHERE ${momentColumn} <= ?`;
+    return connection.value<number>(sql, [row.newest]);
   }
+
+  return update;
 }

@@ -4,7 +4,6 @@ import type { WaitingReport } from "../server/session.ts";
 
 /** What the thread needs to begin. The password travels separately, at each connection. */
 export interface ShareThreadSettings {
-  /** The SQLite file. */
   readonly warehouse: string;
   readonly url: string;
   readonly role: ShareRole;
@@ -13,7 +12,6 @@ export interface ShareThreadSettings {
   readonly leaseSeconds: number;
 }
 
-/** What the thread answers. */
 export interface ShareCalls {
   /** Answered when the lease is given back. */
   stop(args: undefined): void;

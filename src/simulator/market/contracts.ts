@@ -1,8 +1,8 @@
 import type { ContractFilter } from "../../api-server/source.ts";
 import { type DerivativeType, derivativeTypes } from "../../model/streams.ts";
+import type { MarketModel } from "../world.ts";
 import { DAY_MS, formatUtc } from "./format.ts";
 import type { IndexSeries } from "./indexes.ts";
-import type { MarketModel } from "./market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";
 
 /** A contract, with the inputs of its price. */
@@ -135,7 +135,8 @@ function createContract(
 
 /** A contract is listed when as many expiries as are upcoming are left until its own. */
 function listTerms({ weeks, upcoming, past }: (typeof EXPIRIES)["futures"], nowMs: number): ContractTerm[] {
-  const next = Math.ceil(firstWeekAfter(nowMs) / weeks) * weeks;
+  const nextWeek = Math.floor((nowMs - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
+  const next = QUARTER_END + Math.ceil((nextWeek - QUARTER_END) / weeks) * weeks;
   return Array.from({ length: past + upcoming }, (_, at) => {
     const week = next + (at - past) * weeks;
     return { week, listingMs: fridayMs(week - upcoming * weeks), expirationMs: fridayMs(week) };
@@ -150,17 +151,13 @@ function roundToStrikeDistance(value: number): number {
 }
 
 const WEEK_MS = 7 * DAY_MS;
-/** Contracts expire on Fridays at 08:00 UTC. From here every thirteenth is the last of a quarter, from 2023 to 2027. */
-const FIRST_FRIDAY_MS = Date.UTC(1970, 2, 6, 8);
+/** Contracts expire on Fridays at 08:00 UTC. */
+const FIRST_FRIDAY_MS = Date.UTC(1970, 0, 2, 8);
+/** From this week on every thirteenth is the last of a quarter, from 2023 to 2027. */
+const QUARTER_END = 9;
 
-/** The Friday of week `week`. */
 function fridayMs(week: number): number {
   return FIRST_FRIDAY_MS + week * WEEK_MS;
-}
-
-/** The first week whose Friday is after `ms`. */
-function firstWeekAfter(ms: number): number {
-  return Math.floor((ms - FIRST_FRIDAY_MS) / WEEK_MS) + 1;
 }
 
 /** For example 27MAR26, as exchanges name their expiries. */

@@ -1,4 +1,3 @@
-/** A well-known asset: its name, price and supply. */
 export interface KnownAsset {
   readonly symbol: string;
   readonly name: string;

@@ -1,6 +1,5 @@
 import { hashNumbers, mixBits } from "./hash.ts";
 
-/** The parameters of the price path of one asset. */
 export interface PriceParameters {
   /** Typical USD price at the beginning of 2026. */
   readonly usd: number;
@@ -74,7 +73,6 @@ export function createPriceModel(seed: number, tickMs: number, parameters: reado
   };
 }
 
-/** The first price of a day. */
 function computeOpen({ salt, baseLog, logGrowthPerDay, deviation }: PricePath, day: number): number {
   let log = baseLog + logGrowthPerDay * day;
   for (let level = MAX_DAY_LEVEL; level <= MAX_DAY_LEVEL + MAX_PERIOD_LEVEL; level++) {

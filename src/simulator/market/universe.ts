@@ -9,7 +9,9 @@ import {
   knownExchanges,
 } from "./names.ts";
 import type { PriceParameters } from "./price-model.ts";
-import { createEntityUuid, type FormatId } from "./record-ids.ts";
+
+/** The id of an entity or a record, which contains its UUID. */
+export type FormatId = (uuid: string) => string;
 
 export type UniverseSize = "demo" | "real" | { assets: number; markets: number; exchanges: number };
 
@@ -185,4 +187,12 @@ function createExchange(
 
 function parseDay(text: string): number {
   return Date.parse(`${text}T00:00:00Z`) / DAY_MS;
+}
+
+/** A random-looking UUID that is always the same for one entity; `kind` is 1 asset, 2 market, 3 exchange, 4 liquid index, 5 contract address. */
+function createEntityUuid(seed: number, kind: number, ordinal: number): string {
+  const word = (part: number) => hashNumbers(seed, kind, ordinal, part).toString(16).padStart(8, "0");
+  const second = word(2);
+  const third = word(3);
+  return `${word(1)}-${second.slice(0, 4)}-4${second.slice(5)}-a${third.slice(1, 4)}-${third.slice(4)}${word(4)}`;
 }

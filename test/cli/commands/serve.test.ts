@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
-import { matchesSecretHash } from "../../../src/serve/client-secrets.ts";
+import { matchesSecretHash } from "../../../src/serve/client-access.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import { runInProcess } from "../../support/cli/run-command.ts";
 import { hasTool } from "../../support/has-tool.ts";

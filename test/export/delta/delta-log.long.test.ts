@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { CheckpointFormat } from "../../../src/export/delta/checkpoint.ts";
+import { createCheckpointFormat } from "../../../src/export/delta/checkpoint.ts";
 import { commitTable, type LogFiles } from "../../../src/export/delta/delta-log.ts";
 import { openFolderStore } from "../../../src/export/folder-store.ts";
 import { type Manifest, readManifest } from "../../../src/export/manifest.ts";
@@ -48,12 +48,10 @@ describe("the Delta tables of an export", () => {
       BOOLEAN: "boolean",
     };
     const { files, tables } = readManifest(join(folder, "export")) as Manifest;
-    for (const relation of readdirSync(join(folder, "export/versions")).filter(
-      (name) => name !== "generations",
-    )) {
-      const { adds, fields, partitionColumns, protocol, version } = await readSnapshot(
-        table(folder, relation),
-      );
+    const relations = readdirSync(join(folder, "export/versions")).filter((name) => name !== "generations");
+    for (const relation of relations) {
+      const snapshot = await readSnapshot(table(folder, relation));
+      const { adds, fields, partitionColumns, protocol, version } = snapshot;
       expect([version, tables?.[relation]], relation).toEqual([0, 0]);
       expect(adds.map(({ path }) => decodeURIComponent(path)).sort()).toEqual(
         files
@@ -77,9 +75,8 @@ describe("the Delta tables of an export", () => {
         const own = fields.filter(({ name }) => !partitionColumns.includes(name));
         expect(own.map(({ name, type }) => ({ name, type }))).toEqual(real);
         const { numRecords, minValues, maxValues } = JSON.parse(stats);
-        expect(numRecords).toBe(
-          files.find(({ version }) => version.endsWith(decodeURIComponent(path)))?.rows,
-        );
+        const file = files.find(({ version }) => version.endsWith(decodeURIComponent(path)));
+        expect(numRecords).toBe(file?.rows);
         if (relation === "index_ticks") expect(minValues.ts <= maxValues.ts).toBe(true);
         if (relation === "ohlcv") expect(minValues.day < maxValues.day).toBe(true);
       }
@@ -116,7 +113,7 @@ async function syntheticTable() {
       log,
       { relation: "t", columns, partitionColumn: "kind", files: [file(i, "a b%"), file(7, "c")] },
       {
-        checkpoints: new CheckpointFormat(writer, work),
+        checkpoints: createCheckpointFormat(writer, work),
         program: "0",
         generation: String(i),
         isNewer: () => false,

@@ -7,13 +7,18 @@ import { systemClock } from "../../../src/runtime/clock.ts";
 import { S3Server, testKeys } from "../../support/export/s3-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
+async function openBucket(url = "s3://lake", more: NodeJS.ProcessEnv = {}) {
+  const server = await new S3Server().start();
+  onTestFinished(() => server.stop());
+  const clock = { ...systemClock, sleep: async () => {} };
+  const client = new S3Client(readS3Target(url, { ...server.env, ...more }), { clock });
+  onTestFinished(() => client.close());
+  return { server, client };
+}
+
 describe("S3Client", () => {
   it("signs every key and prefix, and the session token", async () => {
-    const server = await new S3Server().start();
-    onTestFinished(() => server.stop());
-    const env = { ...server.env, AWS_SESSION_TOKEN: "token" };
-    const client = new S3Client(readS3Target("s3://lake/a dir", env), { clock: systemClock });
-    onTestFinished(() => client.close());
+    const { server, client } = await openBucket("s3://lake/a dir", { AWS_SESSION_TOKEN: "token" });
     for (const key of ["month=2026-01/part.parquet", "a b+c%2B(1)!'*~.txt", "é/ü&?#.json"]) {
       await client.write(key, key);
       expect(await client.read(key)).toBe(key);
@@ -24,11 +29,7 @@ describe("S3Client", () => {
   });
 
   it("F20: says in one line what is wrong and what to do, and not what the answer has of the key", async () => {
-    const server = await new S3Server().start();
-    onTestFinished(() => server.stop());
-    const clock = { ...systemClock, sleep: async () => {} };
-    const client = new S3Client(readS3Target("s3://lake", server.env), { clock });
-    onTestFinished(() => client.close());
+    const { server, client } = await openBucket();
     const [list, remove] = [() => client.list(""), () => client.remove("a")];
     const [write, create] = [() => client.write("a", "text"), () => client.create("a", "text")];
     const cases: [
@@ -58,11 +59,7 @@ describe("S3Client", () => {
   });
 
   it("F20: sends a file as it is, again after a cut, and takes no page of a proxy for an answer", async () => {
-    const server = await new S3Server().start();
-    onTestFinished(() => server.stop());
-    const clock = { ...systemClock, sleep: async () => {} };
-    const client = new S3Client(readS3Target("s3://lake", server.env), { clock });
-    onTestFinished(() => client.close());
+    const { server, client } = await openBucket();
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "x".repeat(1_000_000));
     server.fault = () => (server.requests.length === 1 ? { cut: "during" } : undefined);

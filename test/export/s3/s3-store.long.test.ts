@@ -63,6 +63,8 @@ function copyOf({ folder, server }: { folder: string; server: S3Server }): strin
   return copy;
 }
 
+const relationsIn = (place: string) =>
+  readdirSync(join(place, "versions")).filter((name) => name !== "generations");
 const ticksIn = async (of: { folder: string; server: S3Server }) =>
   (await readTableRows(join(copyOf(of), "versions/index_ticks"))).length;
 const stored = (folder: string) =>
@@ -83,9 +85,7 @@ describe("an export to a bucket", () => {
     expect(first).toMatchObject({ folder: to, files_written: first.files });
     await exportIn(folder);
     const copy = copyOf(of);
-    for (const relation of readdirSync(join(folder, "export/versions")).filter(
-      (name) => name !== "generations",
-    )) {
+    for (const relation of relationsIn(join(folder, "export"))) {
       const local = await readTableRows(join(folder, "export/versions", relation));
       if (relation !== "gaps") expect(await readTableRows(join(copy, "versions", relation))).toEqual(local);
     }
@@ -143,7 +143,7 @@ describe("an export to a bucket", () => {
     expect(waits.length).toBe(failed.size);
     expect(await ticksIn(of)).toBe(stored(folder));
     const copy = copyOf(of);
-    for (const relation of readdirSync(join(copy, "versions")).filter((name) => name !== "generations"))
+    for (const relation of relationsIn(copy))
       expect((await readSnapshot(join(copy, "versions", relation))).version, relation).toBe(0);
   });
 

@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { beforeAll, describe, expect, it } from "vitest";
 import { TickServer } from "../../support/serve/tick-server.ts";
 import { sendRequest } from "../../support/simulator/rest-client.ts";
+import type { WebSocketClient } from "../../support/simulator/websocket-client.ts";
 import { STEP } from "../../support/warehouse/filled-warehouse.ts";
 import { parseTs } from "../../support/warehouse/records.ts";
 
@@ -25,6 +26,8 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
+const times = (client: WebSocketClient) =>
+  client.messagesOf("INDEX_TICKER").map(({ timestamp }) => timestamp);
 const ids = (messages: readonly Record<string, unknown>[]) => messages.map(({ indexId }) => indexId);
 
 describe("a list of the latest state", () => {
@@ -89,9 +92,7 @@ describe("the live feed", () => {
     fixture.writeTicks(["a"], [noon + 3 * STEP]);
     await fixture.clock.advance(100);
     await fixture.settle(next);
-    expect(next.messagesOf("INDEX_TICKER").map(({ timestamp }) => timestamp)).toEqual([
-      "2026-03-01T12:01:30.000Z",
-    ]);
+    expect(times(next)).toEqual(["2026-03-01T12:01:30.000Z"]);
   });
 
   it("J2: drops a client that does not read, with a reason, and counts it", async () => {
@@ -154,10 +155,7 @@ describe("the live feed", () => {
     fixture.writeTicks(["a"], [at(-90), at(20)]);
     await fixture.clock.advance(100);
     await fixture.settle(client);
-    expect(client.messagesOf("INDEX_TICKER").map(({ timestamp }) => timestamp)).toEqual([
-      "2026-03-01T12:10:00.000Z",
-      "2026-03-01T12:11:30.000Z",
-    ]);
+    expect(times(client)).toEqual(["2026-03-01T12:10:00.000Z", "2026-03-01T12:11:30.000Z"]);
     expect(client.messagesOf("GAP")).toEqual([
       expect.objectContaining({
         stream: "index_ticks",
@@ -186,7 +184,7 @@ describe("the live feed", () => {
     // Ticks of the last five minutes are news.
     const text = (n: number) => new Date(step(n) / 1000).toISOString();
     const isNews = Array.from({ length: 10 }, (_, n) => text(n + 11));
-    expect(client.messagesOf("INDEX_TICKER").map(({ timestamp }) => timestamp)).toEqual([text(0), ...isNews]);
+    expect(times(client)).toEqual([text(0), ...isNews]);
     expect(client.messagesOf("GAP").map(({ from, to, state }) => [from, to, state])).toEqual([
       ["2026-03-01T12:20:30.000000Z", "2026-03-01T12:25:00.000001Z", "filled"],
     ]);

@@ -161,13 +161,9 @@ it("forwards every digit whatever the role has set", async () => {
   await forward({ url });
   expect(await forward({ url, verify: true })).toMatchObject({ rows: 0, ranges: 0, mended: 0 });
   for (const relation of ["index_ticks", "coverage"]) await expectSame(relation);
-  const readPassword = () => PASSWORD;
-  const session = await SharedSession.connect({
-    address: parseServerAddress(url),
-    readPassword,
-    holder: "test",
-    clock: systemClock,
-  });
+  const address = parseServerAddress(url);
+  const access = { readPassword: () => PASSWORD, holder: "test", clock: systemClock };
+  const session = await SharedSession.connect({ address, ...access });
   const list = timeouts.map((name) => `'${name}_timeout'`).join(", ");
   const left = await session.query(`SELECT name FROM pg_settings WHERE name IN (${list}) AND setting <> '0'`);
   await session.close();

@@ -105,7 +105,11 @@ export const halfOpen = (options: ConnectionOptions = {}): Fault =>
 export function pingStorm(everyMs: number, options: ConnectionOptions = {}): Fault {
   return connectionFault("pingStorm", options, (session) => {
     let requestId = 1_000_000;
-    session.every(everyMs, () => session.sendEvent("PING", { requestId: requestId++ }));
+    const ping = () => {
+      session.sendEvent("PING", { requestId: requestId++ });
+      session.after(everyMs, ping);
+    };
+    session.after(everyMs, ping);
   });
 }
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll } from "vitest";
 import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { serviceScopes } from "../../../src/model/streams.ts";
-import { hashSecret } from "../../../src/serve/client-secrets.ts";
+import { hashSecret } from "../../../src/serve/client-access.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";
 import type { Fault } from "../../simulator/fault.ts";
 import type { Simulator, SimulatorOptions } from "../../simulator/simulator.ts";

@@ -70,7 +70,7 @@ export async function writeData<Row>(
       if (format !== "parquet")
         return writeTextFile(unfinished, rowRenderers[format](names, cells), context.clock);
       // Loaded lazily, so that other formats do not load DuckDB.
-      const { writeParquetTable } = await import("../../../export/parquet-table.ts");
+      const { writeParquetTable } = await import("../../../export/parquet-writer.ts");
       return writeParquetTable(unfinished, columns, cells);
     };
     const readCounts = () => ({ rows: count, done: count, planned });

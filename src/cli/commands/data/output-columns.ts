@@ -1,4 +1,4 @@
-import type { TableColumn } from "../../../export/parquet-table.ts";
+import type { TableColumn } from "../../../export/parquet-writer.ts";
 import type { AsOfRow, BarRow, TickRow } from "../../../library/rows.ts";
 import { suggestWord } from "../../../model/did-you-mean.ts";
 import { usageFailure } from "../../../model/failure.ts";
