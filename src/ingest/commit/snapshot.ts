@@ -17,7 +17,6 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { MAX_CLOCK_SKEW_MICROS, type Page } from "../decode/read-page.ts";
 import { chooseRecords } from "./write-page.ts";
 
-/** A list of a snapshot stream. */
 export interface SnapshotList {
   readonly stream: SnapshotStream;
   /** For exchange ticks: the markets to store; absent: all. */

@@ -77,7 +77,6 @@ export function readPageRows(
   };
 }
 
-/** Writes the rows of a page. */
 export function writePageRows(
   transaction: Transaction,
   { stream, series }: SeriesKey,

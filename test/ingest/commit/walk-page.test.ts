@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commitLostRanges } from "../../../src/ingest/commit/maintenance.ts";
+import { commitLostRanges } from "../../../src/ingest/commit/targets.ts";
 import { commitNotFound } from "../../../src/ingest/commit/walk-page.ts";
 import { coverageSql, gap, onlyPage, wholeCoverage } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
