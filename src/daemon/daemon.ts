@@ -40,7 +40,6 @@ import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts"
 import { isCorruption, toFailure } from "../warehouse/sqlite/sqlite-errors.ts";
 import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
 import { readJobRuns } from "../warehouse/tables/job-runs.ts";
-import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { scheduledJobs } from "./nightly-jobs.ts";
@@ -259,12 +258,7 @@ class Daemon {
     const supervisor = this.#createSupervisor(context, onFilled);
     this.#supervisor = supervisor;
     const jobs = scheduledJobs(context, { settings: loaded.settings, supervisor, telemetry, version });
-    this.#controlServer = await startControlServer({
-      warehousePath: path,
-      backfill: (request, caller, onProgress) =>
-        backfillNow(context, telemetry, supervisor, request, caller, onProgress),
-      onError: (error) => log.error({ error: String(error) }, "control request failed"),
-    });
+    this.#controlServer = await startControlServer(path, { context, telemetry, supervisor });
     const previousRuns = readJobRuns(reader);
     telemetry.registerJobs(jobs, previousRuns);
     metrics.onCollect(() => {

@@ -4,7 +4,7 @@ import { exportInProcess } from "../export/run-export.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { type SyncContext, serviceNow } from "../sync/context/context.ts";
-import { checkNight, NIGHTLY_JOB } from "../sync/history/nightly-check.ts";
+import { checkNight, NIGHTLY_JOB } from "../sync/history/verify.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { DaemonTelemetry } from "./daemon-telemetry.ts";
 import type { ScheduledJob } from "./scheduler.ts";

@@ -4,14 +4,13 @@ import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { nextAskAt } from "../rule/confirm.ts";
 import { type LoopOptions, runLoop, WakeSignal } from "../runtime/clock.ts";
 import { HOUR_MS, MINUTE_MS, TEN_MINUTES_MS } from "../service/limits.ts";
-import type { FeedEvent } from "../service/live/feed.ts";
-import { type FeedMessage, SubscriptionStates } from "../service/live/subscription-states.ts";
+import { SubscriptionStates } from "../service/live/subscription-states.ts";
 import { readPendingClaims } from "../warehouse/coverage/pending-claims.ts";
 import { type Problem, type SyncContext, serviceNow } from "./context/context.ts";
 import { confirmService } from "./fetch/lookups.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
-import { followLiveFeed } from "./live/follower.ts";
+import { followLiveFeed, type LiveFollowerOptions } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
 import { SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { createExchangePoller } from "./polling/exchange-poller.ts";
@@ -20,8 +19,7 @@ import { refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
 import { findNotices, noticesToProblems } from "./selection/selectors.ts";
 import { type Directory, endDeselectedSnapshots, exchangeName } from "./selection/targets.ts";
 
-interface SupervisorOptions {
-  readonly wsUrl: string;
+interface SupervisorOptions extends Pick<LiveFollowerOptions, "wsUrl" | "onFeedEvent" | "onFeedMessage"> {
   /** Whether the operator lets the warehouse change to another service. */
   readonly mayAdopt?: boolean;
   /** A part of the work failed and is retried. If this callback throws, the supervisor ends. */
@@ -34,9 +32,6 @@ interface SupervisorOptions {
   readonly onFilled: () => void;
   /** `lagMs`: from receiving the first message of the batch to its commit. */
   readonly onLiveCommit: (commit: LiveCommitResult, lagMs: number) => void;
-  /** Messages of the live feed other than ticks. */
-  readonly onFeedMessage: (message: FeedMessage) => void;
-  readonly onFeedEvent: (event: FeedEvent) => void;
 }
 
 /** A part of the work that runs at intervals. */
@@ -202,7 +197,6 @@ export class SyncSupervisor {
   }
 
   #followLive(): Promise<void> {
-    const { wsUrl, onLiveCommit, onFeedMessage, onFeedEvent } = this.#options;
     const { signal } = this.#context;
     return this.#repeat({
       part: "live feed",
@@ -211,15 +205,13 @@ export class SyncSupervisor {
         while (this.subscriptions.current.length === 0 && !signal.aborted)
           await this.#subscriptionsChanged.wait(signal);
         await followLiveFeed(this.#context, {
-          wsUrl,
+          ...this.#options,
           subscriptions: this.subscriptions,
           coverage: this.#liveCoverage,
-          onEvent: onFeedEvent,
           onCommit: (commit, lagMs) => {
             this.#headPoller.recordSkips(commit.skippedTicks);
-            onLiveCommit(commit, lagMs);
+            this.#options.onLiveCommit(commit, lagMs);
           },
-          onMessage: onFeedMessage,
           onCoverageChange: () => {
             this.#headPoller.requestReload();
             this.#exchangePoller.checkNow();
@@ -237,7 +229,6 @@ export class SyncSupervisor {
     return unfinished === 0 ? defaultMs : Math.min(defaultMs, MINUTE_MS * 2 ** (unfinished - 1));
   }
 
-  /** Runs one part of the work until the signal aborts. */
   async #repeat({ part, startDelayMs = 0, ...task }: PeriodicTask): Promise<void> {
     const { clock, signal } = this.#context;
     if (startDelayMs > 0) await clock.sleep(startDelayMs, signal).catch(() => {});

@@ -82,12 +82,12 @@ async function startLivePath(path: string) {
     wsUrl: `ws://127.0.0.1:${port}/`,
     subscriptions: new SubscriptionStates(coverage.subscriptions),
     coverage,
-    onEvent: () => {},
+    onFeedEvent: () => {},
     onCommit: ({ indexTicks, exchangeTicks }) => {
       ticks += indexTicks.inserted + exchangeTicks.inserted;
       committed.push({ ticks, at: sharedNow() });
     },
-    onMessage: ({ kind }) => {
+    onFeedMessage: ({ kind }) => {
       if (kind === "gap") overflows++;
     },
     onCoverageChange: () => {

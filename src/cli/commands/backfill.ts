@@ -3,7 +3,7 @@ import { exitCode, Failure, usageFailure } from "../../model/failure.ts";
 import { describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { type BackfillReport, backfill } from "../../sync/history/backfill.ts";
-import type { NightlyResult } from "../../sync/history/nightly-check.ts";
+import type { NightlyResult } from "../../sync/history/verify.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { printReport, problemsPart, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
 import { formatDuration, formatNumber, pluralize, wrapText } from "../output/text.ts";

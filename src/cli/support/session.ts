@@ -67,15 +67,8 @@ export async function withSyncSession<T>(
     });
     const { path } = loaded.settings.warehouse;
     const signal = AbortSignal.any([stopping, silenceTimeout.signal]);
-    ingest = new IngestThread({
-      path,
-      clock,
-      serviceNow: client.serverNow,
-      log,
-      secrets: client.secrets,
-      signal,
-      startWorker,
-    });
+    const { serverNow: serviceNow, secrets } = client;
+    ingest = new IngestThread({ path, clock, serviceNow, log, secrets, signal, startWorker });
     await ingest.start();
     reader = openReader(path, SMALL_CACHE_KIB);
     const settings = toSyncSettings(loaded);

@@ -21,14 +21,10 @@ const noStats = {
   plannedRequests: 0,
 };
 
-/** What a run has done for one stream so far. */
 export type StreamStats = typeof noStats;
 
 /** Counts of one commit of records from REST. */
-interface CommitStats {
-  readonly inserted: number;
-  readonly changed: number;
-  readonly unchanged: number;
+interface CommitStats extends Pick<WriteRecordsResult, "inserted" | "changed" | "unchanged"> {
   readonly rejected: number;
   readonly withdrawn: number;
   /** Records of other series. */
@@ -47,7 +43,6 @@ export class RunStats {
   /** Responses of data endpoints with status 200, readable or not. */
   successCount = 0;
 
-  /** `onCommit`: called after every commit. */
   constructor(onCommit?: (stream: Stream, counts: CommitStats) => void) {
     this.#onCommit = onCommit;
   }
@@ -68,10 +63,9 @@ export class RunStats {
 
   addRows(
     stream: Stream,
-    written: Pick<WriteRecordsResult, "inserted" | "changed" | "unchanged">,
+    { inserted, changed, unchanged }: Pick<CommitStats, "inserted" | "changed" | "unchanged">,
     counts: Partial<CommitStats> = {},
   ): void {
-    const { inserted, changed, unchanged } = written;
     const { rejected = 0, withdrawn = 0, foreign = 0, alarm } = counts;
     const stats = this.forStream(stream);
     stats.inserted += inserted;

@@ -3,13 +3,12 @@ import { resolveSelector } from "../../model/selector.ts";
 import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import type { ListWalkOptions } from "../../service/pagination/list-walk.ts";
+import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { hasNoContracts } from "../../warehouse/coverage/rechecks.ts";
 import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
 import {
   affectsWholeEndpoint,
   describeRequest,
-  fetchListPages,
   type SyncContext,
   type SyncStreamSettings,
   serviceNow,
@@ -29,22 +28,23 @@ async function refreshContracts(
   exchangeId: string,
   derivativeType: DerivativeType,
 ): Promise<boolean> {
-  const { ingest, stats, signal } = context;
+  const { client, ingest, stats, signal } = context;
   const contractCheck = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
   if (hasNoContracts(context.reader, contractCheck)) return false;
   const filters = { exchangeId, include: "ALL" };
-  const list: ListWalkOptions = {
+  const list = {
     endpoint: contractEndpoint,
     params: { derivativeType },
     filters,
     priority: requestPriority.head,
     mayBeMissing: true,
+    signal,
   };
   const stream = "derivative_contracts";
   const pages = ingest.openPages({ stream, derivativeType });
   let rows = 0;
   try {
-    for await (const page of fetchListPages(context, list, pages)) rows += page.rows;
+    for await (const page of walkListPages(client, list, pages.read)) rows += page.rows;
     const request = describeRequest(`/derivatives/contract/${derivativeType}`, filters);
     const lookup = { stream, derivativeType, exchangeId, reader: pages.id, request } as const;
     stats.addLookup(stream, await ingest.call("commitLookup", lookup, signal));

@@ -1,3 +1,4 @@
+import type { SeriesTiming } from "../../ingest/commit/stored-series.ts";
 import {
   cadenceOf,
   computeTargetEnd,
@@ -56,20 +57,13 @@ export interface Slice {
 }
 
 /** A series of which a walk fetches a part. */
-export interface WalkedSeries {
+export interface WalkedSeries extends SeriesTiming {
   readonly key: SeriesKey;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
-  /** Length of the history that the service serves; null: unlimited. */
-  readonly serviceWindow: Micros | null;
-  /** The time between two records, by the settings. */
-  readonly period: Micros;
-  /** The same as far as the rows of the series have shown it. */
+  /** The `period` of the settings as far as the rows of the series have shown it. */
   readonly cadence: Micros;
-  readonly settleDelay: Micros;
-  /** A quiet series is covered up to this long before now. */
-  readonly quietMargin: Micros;
   /** The record at which the history begins, by an unconfirmed answer. */
   readonly knownEnd: Micros | undefined;
   /** Why earlier runs could not fill the series; null: nothing blocked them. */
@@ -86,7 +80,6 @@ export interface SliceWalk extends Slice {
 interface SliceOptions extends Pick<StreamTiming, "stream" | "targetEnd" | "cadence"> {
   /** Ascending, disjoint. */
   readonly open: readonly TimeRange[];
-  /** Start of the service's window. */
   readonly windowStart: Micros;
 }
 
@@ -163,7 +156,6 @@ export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter)
     .filter(({ open }) => open.length > 0);
 }
 
-/** The walks of one round. */
 export type WalkPlan = Readonly<ReturnType<typeof planGaps>>;
 
 /** What is settled already is at no head, and nothing blocks it. */

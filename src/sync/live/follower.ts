@@ -18,14 +18,15 @@ import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 const BATCH_INTERVAL_MS = 40;
 const MAX_COMMITS_IN_FLIGHT = 3;
 
-interface LiveFollowerOptions {
+export interface LiveFollowerOptions {
   readonly wsUrl: string;
   readonly subscriptions: SubscriptionStates;
   readonly coverage: SubscriptionCoverage;
-  readonly onEvent: (event: FeedEvent) => void;
+  readonly onFeedEvent: (event: FeedEvent) => void;
   /** `lagMs`: from the batch's first message to its commit, at most. */
   readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
-  readonly onMessage: (message: FeedMessage) => void;
+  /** Messages other than ticks. */
+  readonly onFeedMessage: (message: FeedMessage) => void;
   /** Called after live spans changed: the schedule of REST polls depends on them. */
   readonly onCoverageChange: () => void;
 }
@@ -50,7 +51,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
     clock,
     random,
     log,
-    onEvent: options.onEvent,
+    onEvent: options.onFeedEvent,
     onUnknown: unknown.add,
     refreshSeconds: settings.refreshSeconds,
     isMarketQuiet: (subscription, lastTickTs) => checkQuietMarket(context, subscription, lastTickTs),
@@ -71,7 +72,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
           await clock.sleep(BATCH_INTERVAL_MS, signal).catch(() => {});
         continue;
       }
-      options.onMessage(message);
+      options.onFeedMessage(message);
       logMessage(message, log);
       coverage.apply(message, serviceNow(context));
       if (await coverage.commit(flush)) options.onCoverageChange();
