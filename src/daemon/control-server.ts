@@ -42,10 +42,7 @@ interface ControlledDaemon {
  * Lets `backfill --now` use the running daemon, on a loopback port of its own. The token is in a file that only the daemon's
  * user can read, so that neither another user nor a web page can send a request.
  */
-export async function startControlServer(
-  warehousePath: string,
-  daemon: ControlledDaemon,
-): Promise<{ close(): Promise<void> }> {
+export async function startControlServer(warehousePath: string, daemon: ControlledDaemon) {
   const token = randomBytes(32).toString("hex");
   const file = controlFileOf(warehousePath);
   const server = await startHttpServer({

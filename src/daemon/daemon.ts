@@ -56,9 +56,7 @@ interface DaemonOptions extends Pick<IngestThreadOptions, "startWorker"> {
   readonly log: Log;
   /** Aborts when the operator stops the daemon. */
   readonly stopping: AbortSignal;
-  /** Whether the operator lets the warehouse change to another service. */
   readonly mayAdopt?: boolean;
-  /** Called with the dashboard's address once it is served. */
   readonly onServing?: (address: string) => void;
   readonly startProgress?: (context: SyncContext) => () => void;
   /** Called once, when all gaps that existed at the start are filled. */

@@ -56,17 +56,8 @@ async function backfillAndAudit(context: SyncContext, options: JobOptions): Prom
   const { sliceCount, rows, extraChanged, differences, problems } = comparison;
   telemetry.streamErrors.setProblems("audit", problems);
   telemetry.recordDifferences(differences);
-  context.log.info(
-    {
-      slices: sliceCount,
-      rows,
-      extraChanged,
-      differences: differences.length,
-      ends: ends.asked,
-      reopened: ends.reopened,
-    },
-    "audit done",
-  );
+  const compared = { slices: sliceCount, rows, extraChanged, differences: differences.length };
+  context.log.info({ ...compared, ends: ends.asked, reopened: ends.reopened }, "audit done");
   for (const { stream, indexType, name, missing, changed, withdrawn, unconfirmed } of differences) {
     context.log.warn(
       { stream, indexType, name, missing, changed, withdrawn, unconfirmed },

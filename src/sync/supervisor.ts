@@ -20,7 +20,6 @@ import { findNotices, noticesToProblems } from "./selection/selectors.ts";
 import { type Directory, endDeselectedSnapshots, exchangeName } from "./selection/targets.ts";
 
 interface SupervisorOptions extends Pick<LiveFollowerOptions, "wsUrl" | "onFeedEvent" | "onFeedMessage"> {
-  /** Whether the operator lets the warehouse change to another service. */
   readonly mayAdopt?: boolean;
   /** A part of the work failed and is retried. If this callback throws, the supervisor ends. */
   readonly onFailure: (part: string, error: unknown) => void;
@@ -85,7 +84,6 @@ export class SyncSupervisor {
     context.signal.addEventListener("abort", () => this.#headsCaughtUp.resolve(), { once: true });
   }
 
-  /** Whether it knows what to sync. */
   get hasSelection(): boolean {
     return this.#directory !== undefined;
   }
@@ -145,7 +143,6 @@ export class SyncSupervisor {
     await this.#applySelection(directory);
   }
 
-  /** Applies a new selection to the subscriptions, the ledger and the pollers. */
   async #applySelection(directory: Directory): Promise<void> {
     const desired = selectDesiredSubscriptions(this.#context, directory);
     this.#directory = directory;

@@ -46,7 +46,6 @@ export function commitLookup(
   });
 }
 
-/** Compares the list with what is stored. */
 function planAll(
   transaction: Transaction,
   path: string,

@@ -29,7 +29,6 @@ import {
   writePageRows,
 } from "./write-page.ts";
 
-/** The position of a page in its walk. */
 export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "isContinued" | "anchor"> {
   /** When the service made the earliest response of the walk; undefined: it did not say. */
   readonly madeAt?: Micros | undefined;

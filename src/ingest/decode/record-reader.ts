@@ -167,8 +167,8 @@ export class RecordReader {
 
   /** Adds a problem of a field to `quality`. Equal records must give equal texts, or rows would change. */
   noteProblem(name: string, problem: string, raw?: string): void {
-    const words = `${this.#prefix}${name} ${problem}${raw === undefined ? "" : `: ${raw.slice(0, MAX_RAW_LENGTH)}`}`;
-    this.addQuality(words);
+    const value = raw === undefined ? "" : `: ${raw.slice(0, MAX_RAW_LENGTH)}`;
+    this.addQuality(`${this.#prefix}${name} ${problem}${value}`);
   }
 
   /** Adds the problems that a nested reader found. */
@@ -179,7 +179,6 @@ export class RecordReader {
     else if (!this.#quality.endsWith("; …")) this.#quality += "; …";
   }
 
-  /** Stores a JSON text in `extra`. */
   addExtra(name: string, json: string): void {
     this.#extras.push([name, json]);
   }

@@ -36,7 +36,6 @@ interface CommitStats extends Pick<WriteRecordsResult, "inserted" | "changed" | 
 /** Problem code of a list that lacks too many known entries. */
 export const SHRUNKEN_LIST_CODE = "shrunken_list";
 
-/** Counts what a run does, for progress and reports. */
 export class RunStats {
   readonly #onCommit: ((stream: Stream, counts: CommitStats) => void) | undefined;
   readonly #streams = new Map<Stream, StreamStats>();
@@ -96,10 +95,7 @@ export function countsOf(stats: RunStats, stream: Stream): ProgressCounts {
   return { rows: inserted, done: doneMicros, planned: plannedMicros };
 }
 
-export function computeProgress(
-  { rows, done, planned }: ProgressCounts,
-  ms: number,
-): { rowsPerSecond: number; percent: number; secondsLeft: number | null } {
+export function computeProgress({ rows, done, planned }: ProgressCounts, ms: number) {
   // A range that is walked twice counts twice, so `done` can exceed `planned`.
   const fraction = planned === 0 ? 1 : Math.min(1, done / planned);
   const percent = fraction === 1 ? 100 : Math.min(99, Math.floor(fraction * 100));

@@ -23,11 +23,7 @@ const { endpoint: tickerEndpoint } = streamTable.derivative_ticks;
  * Refreshes the contracts of one type on one exchange, including expired ones. Returns whether there are any. Most
  * exchanges have none: these are requested once per UTC day, and the warehouse stores the day.
  */
-async function refreshContracts(
-  context: SyncContext,
-  exchangeId: string,
-  derivativeType: DerivativeType,
-): Promise<boolean> {
+async function refreshContracts(context: SyncContext, exchangeId: string, derivativeType: DerivativeType) {
   const { client, ingest, stats, signal } = context;
   const contractCheck = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
   if (hasNoContracts(context.reader, contractCheck)) return false;

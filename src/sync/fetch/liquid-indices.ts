@@ -90,7 +90,6 @@ const MAX_PERIODS_OLD = 2;
 
 interface NameLiquidOptions {
   readonly indices: readonly LiquidIndex[];
-  /** Names that are known already. */
   readonly knownNames: ReadonlySet<string>;
   readonly assets: readonly SelectorCandidate[];
   /** Of the index ticks. */

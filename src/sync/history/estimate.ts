@@ -63,12 +63,9 @@ export async function estimateBackfill(options: EstimateOptions) {
   for (const stream of targets.filter(isIncluded))
     if (settings.streams[streamTable[stream.stream].setting] !== false)
       historyEstimates.push(await estimateHistory(options, stream, toGapFilter(filter, named)));
+  const snapshotEstimates = estimateSnapshots(options).filter(isIncluded);
   return {
-    streams: [
-      ...estimateLookups(options),
-      ...historyEstimates,
-      ...estimateSnapshots(options).filter(isIncluded),
-    ],
+    streams: [...estimateLookups(options), ...historyEstimates, ...snapshotEstimates],
     /** Named series that the settings do not select for some streams of the run. */
     notSelected: findUnselectedSeries(named ?? [], selectNameableStreams(targets, filter, settings)),
     notices: findNotices(settings, directory),

@@ -1,6 +1,7 @@
 import { Failure, failureCode } from "../../model/failure.ts";
 import { computeWindowStart, historyStreams } from "../../model/streams.ts";
 import { MICROS_PER_DAY, type Micros } from "../../model/time.ts";
+import type { PendingClaim } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { Random } from "../../runtime/clock.ts";
 import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
@@ -50,10 +51,8 @@ export async function verify(context: SyncContext, { sample, acceptsWithdrawals 
   const { reader, random, settings } = context;
   // The start of the window depends on the service's time.
   await ensureServiceTime(context);
-  const slices = planComparison(reader, settings.refreshSeconds, serviceNow(context), {
-    includesEnds: true,
-    includesClaim: ({ kind }) => acceptsWithdrawals || isIncident(kind),
-  });
+  const includesClaim = ({ kind }: PendingClaim) => acceptsWithdrawals || isIncident(kind);
+  const slices = planComparison(reader, settings.refreshSeconds, serviceNow(context), includesClaim);
   const sampled = sample === undefined ? slices : pickRandom(slices, sample, random);
   const selected = new Set([...sampled, ...slices.filter(({ isClaimed }) => isClaimed)]);
   const withdrawals = acceptsWithdrawals ? { answers: 1, over: 0 } : settings.withdrawals;

@@ -70,24 +70,21 @@ export interface WalkedSeries extends SeriesTiming {
   readonly blockedReason: string | null;
 }
 
-/** A slice and its series. */
 export interface SliceWalk extends Slice {
   readonly series: WalkedSeries;
   /** The range reaches the end of the target: newer records are fetched too, but not covered. */
   readonly isHead: boolean;
 }
 
-interface SliceOptions extends Pick<StreamTiming, "stream" | "targetEnd" | "cadence"> {
-  /** Ascending, disjoint. */
-  readonly open: readonly TimeRange[];
-  readonly windowStart: Micros;
-}
-
 /**
  * Cuts the gaps of one series by urgency, newest first: the head, what expires soon, and the rest. Idle workers split
  * long slices further (see WalkQueue). Daily bars are not cut: their whole history is a few pages.
  */
-export function cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }: SliceOptions): Slice[] {
+export function cutIntoSlices(
+  { stream, targetEnd, cadence }: Pick<StreamTiming, "stream" | "targetEnd" | "cadence">,
+  open: TimeRanges,
+  windowStart: Micros,
+): Slice[] {
   if (isDaily(stream)) return open.toReversed().map((range) => ({ range, urgency: "bars" }));
   const length = sliceLength(cadence);
   return open.toReversed().flatMap((range): Slice[] => {
@@ -128,7 +125,6 @@ export function addPlanned(stats: RunStats, { series: { key, cadence }, range }:
 /** Limits which gaps are filled. `includesRecent`: also the last two hours, which the same page fetches again. An absent member means no limit. */
 export interface GapFilter {
   readonly streams?: ReadonlySet<string> | undefined;
-  /** Ids of indices. */
   readonly indexIds?: ReadonlySet<string> | undefined;
   readonly range?: TimeRange | undefined;
   /** `excluded`: no head that one page fills, and no daily recheck: the head poller does both, one series at a time. */
@@ -223,7 +219,7 @@ export function planGaps(reader: Connection, now: Micros, settings: SyncSettings
     for (const series of found.values()) {
       const windowStart = fetchableFrom(series.serviceWindow, now);
       const open = dropExpired(series.open, windowStart);
-      const slices = cutIntoSlices({ stream, open, targetEnd, windowStart, cadence });
+      const slices = cutIntoSlices(timing, open, windowStart);
       const knownEnd = findKnownEnd(series.claims);
       const known = { period: cadence, cadence, settleDelay, quietMargin, knownEnd };
       walks.push(...toWalks({ ...series, ...known }, slices, targetEnd));

@@ -1,4 +1,5 @@
 import type { LiveCommitResult } from "../../ingest/commit/live.ts";
+import { MAX_FRESH_AGE_MS } from "../../ingest/decode/read-page.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { Micros } from "../../model/time.ts";
@@ -143,9 +144,6 @@ function createUnknownMessageStore({ clock, ingest, log, signal }: SyncContext) 
   };
 }
 
-/** An older response comes from a cache and may lack the newest ticks. */
-const MAX_RESPONSE_AGE_MS = 5_000;
-
 /**
  * True if REST has no tick newer than the last one received: then the market is quiet. Throws if the response
  * is inconclusive.
@@ -169,7 +167,7 @@ export async function checkQuietMarket(
   const newest = records.reduce((latest, { ts }) => Math.max(latest, ts), 0);
   if (newest > (lastTickTs ?? Number.POSITIVE_INFINITY)) return false;
   // A cached response may lack newer ticks. If the feed received ticks before, REST must have some too.
-  if (ageMs > MAX_RESPONSE_AGE_MS) throw inconclusiveFailure("the response comes from a cache");
+  if (ageMs > MAX_FRESH_AGE_MS) throw inconclusiveFailure("the response comes from a cache");
   if (newest > 0) return lastTickTs !== undefined;
   if (rawCount > 0 || lastTickTs !== undefined) throw inconclusiveFailure("the response has no tick at all");
   return true;

@@ -11,7 +11,6 @@ import { delayToNextPeriod } from "./snapshot-poller.ts";
 interface ExchangePollerOptions {
   readonly liveCoverage: SubscriptionCoverage;
   readonly subscriptions: Pick<SubscriptionStates, "get">;
-  /** The current selection. */
   readonly selection: () => DesiredSubscriptions["selection"] | undefined;
   readonly nameOf: (exchangeId: string) => string;
   readonly onProblems: (problems: readonly Problem[]) => void;
@@ -35,7 +34,6 @@ export function createExchangePoller(context: SyncContext, options: ExchangePoll
   /** The period that the last successful poll was made in and has shown; key null: all exchanges. */
   const polledPeriods = new Map<string | null, Micros>();
   const inFlight = new Map<string | null, Promise<void>>();
-  /** Start of the service's current period. */
   const currentPeriod = () => Math.floor(serviceNow(context) / cadence) * cadence;
 
   const pollDue = () => {

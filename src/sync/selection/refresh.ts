@@ -37,10 +37,7 @@ import { type Directory, readStoredDirectory, resolveTargets, type StreamTargets
  * Declares the targets from the stored lookups, so that the live feed can start before the lookups are refreshed. Exchange
  * tickers missed until then would be lost. Returns undefined if the stored lookups are not enough.
  */
-export async function selectFromWarehouse(
-  context: SyncContext,
-  wsUrl: string,
-): Promise<Directory | undefined> {
+export async function selectFromWarehouse(context: SyncContext, wsUrl: string) {
   const { client, reader, settings, signal } = context;
   const { marketCap } = settings.streams;
   const directory: Directory = {

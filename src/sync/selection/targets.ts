@@ -37,9 +37,8 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
     /** Index types whose selector cannot be resolved now. */
     const unresolved: IndexType[] = [];
     const targets: SeriesTarget[] = [];
-    for (const indexType of selectors === false ? [] : indexTypes) {
-      const selector = selectors === false ? undefined : selectors[indexType];
-      if (selector === undefined) continue;
+    for (const indexType of indexTypes) {
+      const selector = selectors ? selectors[indexType] : ({ kind: "none" } as const);
       const selection = resolveSelector(selector, directory[indexType], directory.ranking);
       if (selection.missing) unresolved.push(indexType);
       for (const indexId of selection.ids)
@@ -110,7 +109,6 @@ export function toExchangeCandidate({ id, name }: { readonly id: string; readonl
   return { id, labels: nonEmptyLabels(name) };
 }
 
-/** Reads the stored lookups as selector candidates. */
 export function readStoredDirectory(reader: Connection): Omit<Directory, "LX" | "ranking"> {
   return {
     GWA: readListedAssets(reader).map(toAssetCandidate),
@@ -125,7 +123,6 @@ function nonEmptyLabels(...texts: readonly (string | null)[]): string[] {
   return texts.filter((text) => text !== null && text !== "") as string[];
 }
 
-/** The selected exchange tickers. */
 export interface ExchangeSelection {
   /** One id per ledger key; a single null means one key for all exchanges together. */
   readonly exchangeIds: readonly (string | null)[];
