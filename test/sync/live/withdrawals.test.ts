@@ -50,6 +50,5 @@ describe("a mass withdrawal while the daemon runs", () => {
     await harness.advance(1200);
     expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
     expect([...harness.problems.values()].flat()).toEqual([]);
-    expect(harness.failures).toEqual([]);
   });
 });
