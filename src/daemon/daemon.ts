@@ -166,7 +166,9 @@ class Daemon {
       log,
       startWorker,
     });
-    const [shared, onFailure] = [findSharedSettings(loaded), telemetry.recordShareFailure];
+    const shared = findSharedSettings(loaded);
+    const onFailure = (code: string, message: string) =>
+      telemetry.recentErrors.record({ where: "shared warehouse", code, message });
     this.#shareThread = shared && new ShareThread({ ...shared, warehouse: path, clock, log, onFailure });
     const { heartbeatUrl } = loaded.settings.telemetry;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
@@ -333,7 +335,7 @@ class Daemon {
       },
       onFeedMessage: (message) => {
         this.#hasFeedConnected ||= message.kind === "connected";
-        this.#telemetry.onFeedMessage(message);
+        if (message.kind === "gap") metrics.increment("feed_dropped_ticks_total", message.dropped);
       },
       onFeedEvent: (event) => metrics.observe(event),
     });

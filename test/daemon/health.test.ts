@@ -31,11 +31,7 @@ ${onlyTicks("[BTC]", { marketCap: "{ every: 30s }" })}`,
   answer.status = 200;
   await running.runUntil(() => heartbeatLogs().length === 2);
   expect(heartbeatLogs()).toEqual([
-    {
-      level: "warn",
-      message: "heartbeat failed",
-      fields: { host: new URL(origin).host, code: "http_500" },
-    },
+    { level: "warn", message: "heartbeat failed", fields: { host: new URL(origin).host, code: "http_500" } },
     { level: "info", message: "heartbeat recovered", fields: { host: new URL(origin).host } },
   ]);
 

@@ -35,10 +35,7 @@ it("B17: a daemon whose feed is refused keeps heads and snapshots current under 
 ${onlyTicks("none", { LX: "all", exchangeTickers: "{ exchanges: all, markets: { top: 5 } }", ...every })}`,
     // Two hours of records: what is filled before shows nothing about limits.
     start: "2026-03-01T02:00:07Z",
-    simulator: {
-      refreshSeconds: PERIOD_MS / 1000,
-      quirks: { listed: { perMille: 1000, on: "2026-03-01" } },
-    },
+    simulator: { refreshSeconds: PERIOD_MS / 1000, quirks: { listed: { perMille: 1000, on: "2026-03-01" } } },
   });
   const { clock, simulator } = daemon;
   const running = await daemon.startFilled();

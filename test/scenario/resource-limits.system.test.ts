@@ -180,9 +180,7 @@ describe("G6: few descriptors and few threads", () => {
 it("G10: on a core shared with a busy process every PING is answered within five seconds, and no second of the live feed counts as lost", async () => {
   if (!hasTool("taskset", "a core shared with a busy process")) return;
   const core = /Cpus_allowed_list:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
-  const neighbour = spawn("taskset", ["-c", core, process.execPath, "-e", "for (;;);"], {
-    stdio: "ignore",
-  });
+  const neighbour = spawn("taskset", ["-c", core, process.execPath, "-e", "for (;;);"], { stdio: "ignore" });
   onTestFinished(() => void neighbour.kill("SIGKILL"));
   const installation = await installDaemon({
     refreshSeconds: 2,

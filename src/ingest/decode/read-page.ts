@@ -29,7 +29,6 @@ export interface ReadPageOptions {
   readonly cadence?: Micros;
 }
 
-/** How and when a page was received. */
 interface PageOrigin {
   /** When the page was made, by the service's clock; undefined if unknown. */
   readonly asOf: Micros | undefined;
@@ -69,7 +68,6 @@ export interface Page<S extends Stream = Stream>
   readonly columns: TickColumns | undefined;
 }
 
-/** A page as the scan thread sends it. */
 export type SentPage = ScannedPage | Page;
 
 type PageTimestamps = ReturnType<typeof collectTimestamps>;

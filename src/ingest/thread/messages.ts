@@ -14,7 +14,6 @@ export interface IngestWorkerData {
   readonly pages: MessagePort;
 }
 
-/** A call from the main thread. */
 export interface IngestCall {
   readonly operation: string;
   readonly args: unknown;

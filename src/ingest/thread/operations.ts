@@ -81,7 +81,6 @@ const operations = {
     }),
   commitLiveFeedChange: ({ warehouse, live }: OperationRunner, change: LiveFeedChange) =>
     commitLiveFeedChange(warehouse, live, change),
-  /** The newest live tick of each index since the start. */
   listNewestTicks: ({ live }: OperationRunner, _: undefined) => live.skips.listNewestTicks(),
   /** Commits the pages that the reader has read since the last commit. */
   commitSnapshot(
@@ -219,7 +218,6 @@ export class OperationRunner {
     }
   }
 
-  /** What was committed since the last call. */
   takeNews(): readonly CommitNews[] {
     const news = this.#news;
     this.#news = [];

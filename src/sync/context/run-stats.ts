@@ -5,7 +5,6 @@ import type { ClientEvent } from "../../service/http/client-events.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 
 const noStats = {
-  /** New rows. */
   inserted: 0,
   /** Rows whose values the service has changed. */
   changed: 0,
@@ -30,11 +29,8 @@ interface CommitStats extends Pick<WriteRecordsResult, "inserted" | "changed" | 
   /** Records of other series. */
   readonly foreign: number;
   /** Why the page proved nothing, or why the lookup delisted nothing. */
-  readonly alarm?: PageAlarm | "mass_withdrawal" | typeof SHRUNKEN_LIST_CODE | undefined;
+  readonly alarm?: PageAlarm | "mass_withdrawal" | "shrunken_list" | undefined;
 }
-
-/** Problem code of a list that lacks too many known entries. */
-export const SHRUNKEN_LIST_CODE = "shrunken_list";
 
 export class RunStats {
   readonly #onCommit: ((stream: Stream, counts: CommitStats) => void) | undefined;
@@ -77,7 +73,7 @@ export class RunStats {
   addLookup(stream: Stream, lookup: LookupCommitResult): void {
     const { added, changed, listed, rejected, incident } = lookup;
     const unchanged = Math.max(0, listed - added - changed);
-    const alarm = incident ? SHRUNKEN_LIST_CODE : undefined;
+    const alarm = incident ? "shrunken_list" : undefined;
     this.addRows(stream, { inserted: added, changed, unchanged }, { rejected, alarm });
   }
 }

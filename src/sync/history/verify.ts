@@ -203,16 +203,14 @@ function countReopened(reader: Connection, ends: readonly SliceWalk[]): number {
 
 /** Ends a walk after its first page, and before it if the service has nothing there. */
 function firstPageOnly(start: Micros): WalkProgress {
-  let from = start;
-  return {
-    get from() {
-      return from;
-    },
+  const progress = {
+    from: start,
     isExploring: true,
     pageSize: 1,
     extend: () => {},
-    onPage() {
-      from = Number.POSITIVE_INFINITY;
+    onPage(): void {
+      progress.from = Number.POSITIVE_INFINITY;
     },
   };
+  return progress;
 }

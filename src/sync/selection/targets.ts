@@ -1,4 +1,5 @@
 import type { SeriesTarget } from "../../ingest/commit/targets.ts";
+import type { Asset } from "../../model/records.ts";
 import { resolveSelector, type SelectorCandidate } from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
@@ -91,12 +92,7 @@ export function exchangeName(directory: Directory | undefined, id: string): stri
   return directory?.exchanges.find((exchange) => exchange.id === id)?.labels[0] ?? id;
 }
 
-export function toAssetCandidate(asset: {
-  readonly id: string;
-  readonly symbol: string | null;
-  readonly name: string | null;
-}): SelectorCandidate {
-  const { id, symbol, name } = asset;
+export function toAssetCandidate({ id, symbol, name }: Pick<Asset, "id" | "symbol" | "name">) {
   return { id, labels: nonEmptyLabels(symbol, name), rankingAssetId: id };
 }
 
@@ -132,10 +128,7 @@ export interface ExchangeSelection {
   readonly isResolved: boolean;
 }
 
-export function selectExchanges(
-  settings: SyncSettings,
-  directory: Pick<Directory, "exchanges" | "MWA" | "ranking">,
-): ExchangeSelection {
+export function selectExchanges(settings: SyncSettings, directory: Directory): ExchangeSelection {
   const { exchangeTickers: selectors } = settings.streams;
   if (selectors === false) return { exchangeIds: [], markets: undefined, isResolved: true };
   const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);

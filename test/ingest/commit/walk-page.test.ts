@@ -19,11 +19,7 @@ it("H11: a page with records from the future proves its range, even if most of i
   const { commit, query } = openPages();
   const ahead = makeTicks(at("13:00:00"), at("16:00:00"));
   const page = { ...tickPage([...ahead, ...makeTicks(gap.from, gap.to)]), asOf: at("12:02:00") / 1000 };
-  expect(commit(page)).toMatchObject({
-    rejected: ahead.length,
-    alarm: undefined,
-    isComplete: true,
-  });
+  expect(commit(page)).toMatchObject({ rejected: ahead.length, alarm: undefined, isComplete: true });
   expect(query(coverageSql)).toEqual(wholeCoverage);
   expect(query("SELECT max(time) AS newest FROM index_ticks")).toEqual([
     { newest: "2026-03-01T11:59:30.000000Z" },
@@ -79,15 +75,7 @@ it("H5: a pending withdrawal ends when its range leaves the window, or the index
     const key = { stream: "index_ticks", series: 1 } as const;
     if (end === "aged out") {
       const lost = {
-        ...{
-          key,
-          indexType: "GWA",
-          indexId: "btc-id",
-          name: "BTC",
-          open: [],
-          missing: [],
-          unpublished: [],
-        },
+        ...{ key, indexType: "GWA", indexId: "btc-id", name: "BTC", open: [], missing: [], unpublished: [] },
         ...{ unconfirmed: [], unconfirmedReason: "", claims: [], blockedReason: null },
         ...{ agedOut: [gap], serviceWindow: 1 },
       };

@@ -114,9 +114,7 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
 it("H3: a range proven empty beside rows is fetched again when rows appear in it", async () => {
   const engine = await startDenseHarness({ settings, mustRepeatClaims: true });
   // A later record shows that the service has published past the hole.
-  await engine.run({
-    range: { from: parseTs("2026-03-01T11:00:00Z"), to: parseTs("2026-03-01T11:30:00Z") },
-  });
+  await engine.run({ range: { from: parseTs("2026-03-01T11:00:00Z"), to: parseTs("2026-03-01T11:30:00Z") } });
   engine.simulator.setFaults(
     Fault.withdraw("2026-03-01T08:50:00Z", "2026-03-01T11:00:00Z", { on: "/index-ticker" }),
   );
