@@ -5,11 +5,9 @@ import { hasHistory } from "../model/streams.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Log } from "../runtime/log.ts";
 import type { ClientEvent, ClientEventListener } from "../service/http/client-events.ts";
-import type { FeedMessage } from "../service/live/subscription-states.ts";
 import { type Problem, problemText } from "../sync/context/context.ts";
 import { StreamErrors } from "../sync/context/problem-log.ts";
 import { RunStats } from "../sync/context/run-stats.ts";
-import type { SliceDifference } from "../sync/history/verify.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { RecentErrors, RequestRate } from "../telemetry/recent-activity.ts";
 import { isRecentCrash } from "../warehouse/sqlite/crash-marker.ts";
@@ -73,10 +71,6 @@ export class DaemonTelemetry {
     }
   }
 
-  onFeedMessage(message: FeedMessage): void {
-    if (message.kind === "gap") this.metrics.increment("feed_dropped_ticks_total", message.dropped);
-  }
-
   onLiveCommit({ indexTicks, exchangeTicks, unknownEvents }: LiveCommitResult, lagMs: number): void {
     this.metrics.observeLiveLag(lagMs);
     this.metrics.countCommit("index_ticks", "live", indexTicks);
@@ -117,14 +111,6 @@ export class DaemonTelemetry {
       Date.parse(at),
     );
     this.#log.warn({ at, code, line }, "last run ended unexpectedly");
-  }
-
-  readonly recordShareFailure = (code: string, message: string): void => {
-    this.recentErrors.record({ where: "shared warehouse", code, message });
-  };
-
-  recordDifferences(differences: readonly SliceDifference[]): void {
-    for (const { stream } of differences) this.metrics.increment("audit_differences_total", 1, { stream });
   }
 
   registerJobs(jobs: readonly { readonly name: string }[], runs: ReturnType<typeof readJobRuns>): void {

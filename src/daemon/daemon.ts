@@ -41,7 +41,6 @@ import { readLastCrash, recordCrash } from "../warehouse/sqlite/crash-marker.ts"
 import { isCorruption, toFailure } from "../warehouse/sqlite/sqlite-errors.ts";
 import { assertNoWriter } from "../warehouse/sqlite/writer-lock.ts";
 import { readJobRuns } from "../warehouse/tables/warehouse-state.ts";
-import { backfillNow } from "./backfill-now.ts";
 import { startControlServer } from "./control-server.ts";
 import { DaemonTelemetry } from "./daemon-telemetry.ts";
 import { scheduledJobs } from "./nightly-jobs.ts";
@@ -58,9 +57,7 @@ interface DaemonOptions extends Pick<IngestThreadOptions, "startWorker"> {
   readonly log: Log;
   /** Aborts when the operator stops the daemon. */
   readonly stopping: AbortSignal;
-  /** Whether the operator lets the warehouse change to another service. */
   readonly mayAdopt?: boolean;
-  /** Called with the dashboard's address once it is served. */
   readonly onServing?: (address: string) => void;
   readonly startProgress?: (context: SyncContext) => () => void;
   /** Called once, when all gaps that existed at the start are filled. */
@@ -170,7 +167,9 @@ class Daemon {
       log,
       startWorker,
     });
-    const [shared, onFailure] = [findSharedSettings(loaded), telemetry.recordShareFailure];
+    const shared = findSharedSettings(loaded);
+    const onFailure = (code: string, message: string) =>
+      telemetry.recentErrors.record({ where: "shared warehouse", code, message });
     this.#shareThread = shared && new ShareThread({ ...shared, warehouse: path, clock, log, onFailure });
     const { heartbeatUrl } = loaded.settings.telemetry;
     this.#heartbeat = heartbeatUrl ? createHeartbeat(heartbeatUrl, { clock, log }) : undefined;
@@ -260,12 +259,7 @@ class Daemon {
     const supervisor = this.#createSupervisor(context, onFilled);
     this.#supervisor = supervisor;
     const jobs = scheduledJobs(context, { settings: loaded.settings, supervisor, telemetry, version });
-    this.#controlServer = await startControlServer({
-      warehousePath: path,
-      backfill: (request, caller, onProgress) =>
-        backfillNow(context, telemetry, supervisor, request, caller, onProgress),
-      onError: (error) => log.error({ error: String(error) }, "control request failed"),
-    });
+    this.#controlServer = await startControlServer(path, { context, telemetry, supervisor });
     const previousRuns = readJobRuns(reader);
     telemetry.registerJobs(jobs, previousRuns);
     metrics.onCollect(() => {
@@ -313,7 +307,7 @@ class Daemon {
 
   #createSupervisor(context: SyncContext, onFilled: () => void): SyncSupervisor {
     const options = this.#options;
-    const { stats } = this.#telemetry;
+    const { metrics, stats } = this.#telemetry;
     return new SyncSupervisor(context, {
       wsUrl: this.#service.wsUrl,
       mayAdopt: options.mayAdopt ?? false,
@@ -342,7 +336,7 @@ class Daemon {
       },
       onFeedMessage: (message) => {
         this.#hasFeedConnected ||= message.kind === "connected";
-        this.#telemetry.onFeedMessage(message);
+        if (message.kind === "gap") metrics.increment("feed_dropped_ticks_total", message.dropped);
       },
     });
   }

@@ -4,7 +4,7 @@ import { exportInProcess } from "../export/run-export.ts";
 import { Failure } from "../model/failure.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { type SyncContext, serviceNow } from "../sync/context/context.ts";
-import { checkNight, NIGHTLY_JOB } from "../sync/history/nightly-check.ts";
+import { checkNight, NIGHTLY_JOB } from "../sync/history/verify.ts";
 import type { SyncSupervisor } from "../sync/supervisor.ts";
 import type { DaemonTelemetry } from "./daemon-telemetry.ts";
 import type { ScheduledJob } from "./scheduler.ts";
@@ -12,7 +12,7 @@ import type { ScheduledJob } from "./scheduler.ts";
 interface JobOptions {
   readonly settings: Pick<Settings, "schedule" | "retention" | "warehouse">;
   readonly supervisor: Pick<SyncSupervisor, "refresh" | "checkNow">;
-  readonly telemetry: Pick<DaemonTelemetry, "streamErrors" | "recordDifferences">;
+  readonly telemetry: Pick<DaemonTelemetry, "streamErrors" | "metrics">;
   readonly version: string;
 }
 
@@ -26,25 +26,23 @@ const DEFAULT_NIGHTLY_CRON = "10 0 * * *";
 export function scheduledJobs(context: SyncContext, options: JobOptions): ScheduledJob[] {
   const { nightly, export: exportCron } = options.settings.schedule;
   const cron = nightly || DEFAULT_NIGHTLY_CRON;
-  return [
-    ...(nightly ? [{ name: NIGHTLY_JOB, cron, work: () => backfillAndAudit(context, options) }] : []),
+  const jobs: ScheduledJob[] = [
+    { name: NIGHTLY_JOB, cron: nightly, work: () => backfillAndAudit(context, options) },
     { name: "retention", cron, runsAtStart: true, work: () => deleteExpiredRows(context, options) },
     {
       name: "upkeep",
       cron,
       work: async () => void (await context.ingest.call("optimizeDatabase", undefined, context.signal)),
     },
-    ...(exportCron
-      ? [
-          {
-            name: "export",
-            cron: exportCron,
-            isSeparateProcess: true,
-            work: (stopping: AbortSignal) => exportFiles(context, options, stopping),
-          },
-        ]
-      : []),
+    {
+      name: "export",
+      cron: exportCron,
+      isSeparateProcess: true,
+      work: (stopping) => exportFiles(context, options, stopping),
+    },
   ];
+  // An empty schedule switches its job off.
+  return jobs.filter((job) => job.cron !== "");
 }
 
 /** Refreshes the selection, triggers gap filling (including series that got a 404), and asks again about what is settled. */
@@ -55,19 +53,10 @@ async function backfillAndAudit(context: SyncContext, options: JobOptions): Prom
   const { ends, comparison, hasReopened } = await checkNight(context);
   const { sliceCount, rows, extraChanged, differences, problems } = comparison;
   telemetry.streamErrors.setProblems("audit", problems);
-  telemetry.recordDifferences(differences);
-  context.log.info(
-    {
-      slices: sliceCount,
-      rows,
-      extraChanged,
-      differences: differences.length,
-      ends: ends.asked,
-      reopened: ends.reopened,
-    },
-    "audit done",
-  );
+  const compared = { slices: sliceCount, rows, extraChanged, differences: differences.length };
+  context.log.info({ ...compared, ends: ends.asked, reopened: ends.reopened }, "audit done");
   for (const { stream, indexType, name, missing, changed, withdrawn, unconfirmed } of differences) {
+    telemetry.metrics.increment("audit_differences_total", 1, { stream });
     context.log.warn(
       { stream, indexType, name, missing, changed, withdrawn, unconfirmed },
       missing + changed + withdrawn > 0 ? "covered rows repaired" : "covered rows differ",

@@ -6,12 +6,10 @@ import type { Log } from "../runtime/log.ts";
 import { finishesWithin } from "../runtime/timeouts.ts";
 import type { JobRun } from "../warehouse/tables/warehouse-state.ts";
 
-/** A job and its schedule. */
 export interface ScheduledJob {
   readonly name: string;
   /** Five cron fields, UTC. */
   readonly cron: string;
-  /** Also runs once when the scheduler starts. */
   readonly runsAtStart?: boolean;
   /** Runs in its own process with its own files, so its failures say nothing about the warehouse. */
   readonly isSeparateProcess?: boolean;
@@ -26,7 +24,6 @@ interface SchedulerOptions {
   readonly now: () => Micros | undefined;
   readonly signal: AbortSignal;
   readonly log: Log;
-  /** The last run of each job before this start. */
   readonly previousRuns: readonly JobRun[];
   readonly storeRun: (run: JobRun) => Promise<void>;
   /** `outcome`: `ok`, or the code of the failure. */

@@ -4,13 +4,13 @@ import { MICROS_PER_MS, MICROS_PER_SECOND } from "../model/time.ts";
 import { nextAskAt } from "../rule/confirm.ts";
 import { type LoopOptions, runLoop, WakeSignal } from "../runtime/clock.ts";
 import { HOUR_MS, MINUTE_MS, TEN_MINUTES_MS } from "../service/limits.ts";
-import { type FeedMessage, SubscriptionStates } from "../service/live/subscription-states.ts";
+import { SubscriptionStates } from "../service/live/subscription-states.ts";
 import { readPendingClaims } from "../warehouse/coverage/pending-claims.ts";
 import { type Problem, type SyncContext, serviceNow } from "./context/context.ts";
 import { confirmService } from "./fetch/lookups.ts";
 import { fillGaps } from "./history/fill-gaps.ts";
 import { type DesiredSubscriptions, selectDesiredSubscriptions } from "./live/desired-subscriptions.ts";
-import { followLiveFeed } from "./live/follower.ts";
+import { followLiveFeed, type LiveFollowerOptions } from "./live/follower.ts";
 import { HeadPoller } from "./live/head-poller.ts";
 import { SubscriptionCoverage } from "./live/subscription-coverage.ts";
 import { createExchangePoller } from "./polling/exchange-poller.ts";
@@ -19,9 +19,7 @@ import { refreshSelection, selectFromWarehouse } from "./selection/refresh.ts";
 import { findNotices, noticesToProblems } from "./selection/selectors.ts";
 import { type Directory, endDeselectedSnapshots, exchangeName } from "./selection/targets.ts";
 
-interface SupervisorOptions {
-  readonly wsUrl: string;
-  /** Whether the operator lets the warehouse change to another service. */
+interface SupervisorOptions extends Pick<LiveFollowerOptions, "wsUrl" | "onFeedMessage"> {
   readonly mayAdopt?: boolean;
   /** A part of the work failed and is retried. If this callback throws, the supervisor ends. */
   readonly onFailure: (part: string, error: unknown) => void;
@@ -33,8 +31,6 @@ interface SupervisorOptions {
   readonly onFilled: () => void;
   /** `lagMs`: from receiving the first message of the batch to its commit. */
   readonly onLiveCommit: (commit: LiveCommitResult, lagMs: number) => void;
-  /** Messages of the live feed other than ticks. */
-  readonly onFeedMessage: (message: FeedMessage) => void;
 }
 
 /** A part of the work that runs at intervals. */
@@ -88,7 +84,6 @@ export class SyncSupervisor {
     context.signal.addEventListener("abort", () => this.#headsCaughtUp.resolve(), { once: true });
   }
 
-  /** Whether it knows what to sync. */
   get hasSelection(): boolean {
     return this.#directory !== undefined;
   }
@@ -148,7 +143,6 @@ export class SyncSupervisor {
     await this.#applySelection(directory);
   }
 
-  /** Applies a new selection to the subscriptions, the ledger and the pollers. */
   async #applySelection(directory: Directory): Promise<void> {
     const desired = selectDesiredSubscriptions(this.#context, directory);
     this.#directory = directory;
@@ -200,7 +194,6 @@ export class SyncSupervisor {
   }
 
   #followLive(): Promise<void> {
-    const { wsUrl, onLiveCommit, onFeedMessage } = this.#options;
     const { signal } = this.#context;
     return this.#repeat({
       part: "live feed",
@@ -209,14 +202,13 @@ export class SyncSupervisor {
         while (this.subscriptions.current.length === 0 && !signal.aborted)
           await this.#subscriptionsChanged.wait(signal);
         await followLiveFeed(this.#context, {
-          wsUrl,
+          ...this.#options,
           subscriptions: this.subscriptions,
           coverage: this.#liveCoverage,
           onCommit: (commit, lagMs) => {
             this.#headPoller.recordSkips(commit.skippedTicks);
-            onLiveCommit(commit, lagMs);
+            this.#options.onLiveCommit(commit, lagMs);
           },
-          onMessage: onFeedMessage,
           onCoverageChange: () => {
             this.#headPoller.requestReload();
             this.#exchangePoller.checkNow();
@@ -234,7 +226,6 @@ export class SyncSupervisor {
     return unfinished === 0 ? defaultMs : Math.min(defaultMs, MINUTE_MS * 2 ** (unfinished - 1));
   }
 
-  /** Runs one part of the work until the signal aborts. */
   async #repeat({ part, startDelayMs = 0, ...task }: PeriodicTask): Promise<void> {
     const { clock, signal } = this.#context;
     if (startDelayMs > 0) await clock.sleep(startDelayMs, signal).catch(() => {});

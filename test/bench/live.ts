@@ -86,7 +86,7 @@ async function startLivePath(path: string) {
       ticks += indexTicks.inserted + exchangeTicks.inserted;
       committed.push({ ticks, at: sharedNow() });
     },
-    onMessage: ({ kind }) => {
+    onFeedMessage: ({ kind }) => {
       if (kind === "gap") overflows++;
     },
     onCoverageChange: () => {

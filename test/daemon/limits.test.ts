@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { Fault } from "../simulator/faults.ts";
 import { createDaemonHarness } from "../support/daemon/daemon-harness.ts";
 import { onlyTicks } from "../support/sync/backfill-harness.ts";
@@ -29,42 +29,37 @@ const limits: [situation: string, maxLost: number, faults: () => Fault[]][] = [
   ],
 ];
 
-describe("a daemon whose feed is refused", () => {
-  it("B17: keeps heads and snapshots current under limits of the service", async () => {
-    const daemon = await createDaemonHarness({
-      settings: `service: { refreshSeconds: ${PERIOD_MS / 1000} }
+it("B17: a daemon whose feed is refused keeps heads and snapshots current under limits of the service", async () => {
+  const daemon = await createDaemonHarness({
+    settings: `service: { refreshSeconds: ${PERIOD_MS / 1000} }
 ${onlyTicks("none", { LX: "all", exchangeTickers: "{ exchanges: all, markets: { top: 5 } }", ...every })}`,
-      // Two hours of records: what is filled before shows nothing about limits.
-      start: "2026-03-01T02:00:07Z",
-      simulator: {
-        refreshSeconds: PERIOD_MS / 1000,
-        quirks: { listed: { perMille: 1000, on: "2026-03-01" } },
-      },
-    });
-    const { clock, simulator } = daemon;
-    const running = await daemon.startFilled();
-    const advanceTo = (ms: number) => running.runUntil(() => clock.now() >= ms);
-    for (const [situation, maxLost, faults] of limits) {
-      await advanceTo(clock.now() + 8 * PERIOD_MS);
-      const from = clock.now();
-      simulator.requests.clear();
-      simulator.setFaults(Fault.dropConnection({ when: "tick" }), Fault.upgradeStatus(503), ...faults());
-      await advanceTo(from + LIMIT_MS);
-      const stored = daemon.query(
-        `SELECT DISTINCT ts / ${PERIOD_MS * 1000} FROM exchange_ticks WHERE ts >= ${from * 1000}`,
-      );
-      const answered = simulator.requests.list.filter(({ status }) => status === 200);
-      expect(
-        { lost: LIMIT_MS / PERIOD_MS - stored.length, headSeconds: oldestHead(answered, from) / 1000 },
-        situation,
-      ).toEqual({
-        lost: expect.toSatisfy((lost) => lost <= maxLost),
-        headSeconds: expect.toSatisfy((age) => age <= 20),
-      });
-      simulator.setFaults();
-    }
-    await running.stop();
+    // Two hours of records: what is filled before shows nothing about limits.
+    start: "2026-03-01T02:00:07Z",
+    simulator: { refreshSeconds: PERIOD_MS / 1000, quirks: { listed: { perMille: 1000, on: "2026-03-01" } } },
   });
+  const { clock, simulator } = daemon;
+  const running = await daemon.startFilled();
+  const advanceTo = (ms: number) => running.runUntil(() => clock.now() >= ms);
+  for (const [situation, maxLost, faults] of limits) {
+    await advanceTo(clock.now() + 8 * PERIOD_MS);
+    const from = clock.now();
+    simulator.requests.clear();
+    simulator.setFaults(Fault.dropConnection({ when: "tick" }), Fault.upgradeStatus(503), ...faults());
+    await advanceTo(from + LIMIT_MS);
+    const stored = daemon.query(
+      `SELECT DISTINCT ts / ${PERIOD_MS * 1000} FROM exchange_ticks WHERE ts >= ${from * 1000}`,
+    );
+    const answered = simulator.requests.list.filter(({ status }) => status === 200);
+    expect(
+      { lost: LIMIT_MS / PERIOD_MS - stored.length, headSeconds: oldestHead(answered, from) / 1000 },
+      situation,
+    ).toEqual({
+      lost: expect.toSatisfy((lost) => lost <= maxLost),
+      headSeconds: expect.toSatisfy((age) => age <= 20),
+    });
+    simulator.setFaults();
+  }
+  await running.stop();
 });
 
 /** The longest time in which no page of an index was answered. */

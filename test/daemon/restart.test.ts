@@ -27,10 +27,7 @@ const rowsOf = (name: string) =>
 
 describe("a daemon that starts on an existing warehouse", () => {
   it("G9: ends deselected targets at the start, follows new ones, and resumes reselected ones", async () => {
-    const daemon = await createDaemonHarness({
-      settings: only("BTC, ETH", "Kraken, Binance"),
-      simulator,
-    });
+    const daemon = await createDaemonHarness({ settings: only("BTC, ETH", "Kraken, Binance"), simulator });
     const { clock, query } = daemon;
     await (await daemon.startFilled()).stop();
     const [fetched] = query(rowsOf("ETH"));

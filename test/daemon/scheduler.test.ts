@@ -10,24 +10,22 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const text = (micros: number) => new Date(micros / 1000).toISOString().slice(0, 16);
 
-describe("the times of a cron expression", () => {
-  const around = (expression: string, at: string) => {
-    const { latest, next } = createSchedule(expression)(Date.parse(`${at}Z`) * 1000);
-    return [text(latest), text(next)];
-  };
+const around = (expression: string, at: string) => {
+  const { latest, next } = createSchedule(expression)(Date.parse(`${at}Z`) * 1000);
+  return [text(latest), text(next)];
+};
 
-  it.each([
-    ["10 0 * * *", "2026-03-01T00:09", "2026-02-28T00:10", "2026-03-01T00:10"],
-    ["10 0 * * *", "2026-03-01T00:10", "2026-03-01T00:10", "2026-03-02T00:10"],
-    ["*/20 8-9 * * *", "2026-03-01T09:59", "2026-03-01T09:40", "2026-03-02T08:00"],
-    ["0 3 * * 0", "2026-03-04T12:00", "2026-03-01T03:00", "2026-03-08T03:00"],
-    ["0 3 * * 7", "2026-03-04T12:00", "2026-03-01T03:00", "2026-03-08T03:00"],
-    ["0 3 */2 * 1", "2026-03-12T12:00", "2026-03-09T03:00", "2026-03-23T03:00"],
-    ["0 3 15 * 1", "2026-03-12T12:00", "2026-03-09T03:00", "2026-03-15T03:00"],
-    ["0 0 29 2 *", "2097-01-01T00:00", "2096-02-29T00:00", "2104-02-29T00:00"],
-  ])("of %s around %s", (expression, at, latest, next) => {
-    expect(around(expression, at)).toEqual([latest, next]);
-  });
+it.each([
+  ["10 0 * * *", "2026-03-01T00:09", "2026-02-28T00:10", "2026-03-01T00:10"],
+  ["10 0 * * *", "2026-03-01T00:10", "2026-03-01T00:10", "2026-03-02T00:10"],
+  ["*/20 8-9 * * *", "2026-03-01T09:59", "2026-03-01T09:40", "2026-03-02T08:00"],
+  ["0 3 * * 0", "2026-03-04T12:00", "2026-03-01T03:00", "2026-03-08T03:00"],
+  ["0 3 * * 7", "2026-03-04T12:00", "2026-03-01T03:00", "2026-03-08T03:00"],
+  ["0 3 */2 * 1", "2026-03-12T12:00", "2026-03-09T03:00", "2026-03-23T03:00"],
+  ["0 3 15 * 1", "2026-03-12T12:00", "2026-03-09T03:00", "2026-03-15T03:00"],
+  ["0 0 29 2 *", "2097-01-01T00:00", "2096-02-29T00:00", "2104-02-29T00:00"],
+])("the times of a cron expression of %s around %s", (expression, at, latest, next) => {
+  expect(around(expression, at)).toEqual([latest, next]);
 });
 
 interface SchedulerHarness {

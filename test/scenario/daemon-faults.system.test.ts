@@ -98,38 +98,36 @@ describe("a daemon matches the service again", () => {
   });
 });
 
-describe("after all these faults", () => {
-  it("history streams equal the service, and every missed second of snapshot streams is a gap", async () => {
-    const end = scene.now();
-    await expectHealed(outages[0]?.from ?? end);
-    daemon.child.kill("SIGTERM");
-    expect(await daemon.ended).toBe(0);
-    const endedAt = scene.now();
-    const { oracle } = scene.data;
-    scene.withReader((reader) => {
-      const coveredUntil = readCoveredUntil(reader);
-      expect(coveredUntil).toBeGreaterThan((outages.at(-1)?.to ?? 0) * 1000);
-      const { rows } = expectWarehouseMatches(reader, scene.data, scene.now(), coveredUntil);
-      expect(rows).toBeGreaterThan(5 * 2880);
-      expect(findIndexDifference(reader, oracle, outages[0]?.from ?? 0, end - TICK_MS)).toBe(undefined);
-      const future = "SELECT count(*) FROM index_ticks WHERE ts > ?";
-      expect(reader.value(future, [endedAt * 1000])).toBe(0);
+it("after all these faults, history streams equal the service, and every missed second of snapshot streams is a gap", async () => {
+  const end = scene.now();
+  await expectHealed(outages[0]?.from ?? end);
+  daemon.child.kill("SIGTERM");
+  expect(await daemon.ended).toBe(0);
+  const endedAt = scene.now();
+  const { oracle } = scene.data;
+  scene.withReader((reader) => {
+    const coveredUntil = readCoveredUntil(reader);
+    expect(coveredUntil).toBeGreaterThan((outages.at(-1)?.to ?? 0) * 1000);
+    const { rows } = expectWarehouseMatches(reader, scene.data, scene.now(), coveredUntil);
+    expect(rows).toBeGreaterThan(5 * 2880);
+    expect(findIndexDifference(reader, oracle, outages[0]?.from ?? 0, end - TICK_MS)).toBe(undefined);
+    const future = "SELECT count(*) FROM index_ticks WHERE ts > ?";
+    expect(reader.value(future, [endedAt * 1000])).toBe(0);
 
-      const snapshots = expectSnapshotGapsCorrect(reader, oracle, end);
-      expect(snapshots.map(({ label }) => label).sort()).toEqual([
-        "derivative_ticks Deribit",
-        "exchange_ticks Kraken",
-        "market_caps all",
-      ]);
-      const tickers = snapshots.find(({ label }) => label.startsWith("exchange_ticks"));
-      for (const { from, to } of outages) {
-        const missed = totalDuration(intersect(tickers?.lost ?? [], [{ from: from * 1000, to: to * 1000 }]));
-        expect(missed / 1_000_000).toBeGreaterThanOrEqual(30);
-      }
-      // Only the outages and a few periods after each fault are lost, not everything.
-      const lost = totalDuration(tickers?.lost ?? []) / (TICK_MS * 1000);
-      const outagePeriods = outages.reduce((sum, { from, to }) => sum + (to - from) / TICK_MS, 0);
-      expect(lost).toBeLessThan(outagePeriods + MAX_LOST_PERIODS_PER_FAULT * FAULTS);
-    });
+    const snapshots = expectSnapshotGapsCorrect(reader, oracle, end);
+    expect(snapshots.map(({ label }) => label).sort()).toEqual([
+      "derivative_ticks Deribit",
+      "exchange_ticks Kraken",
+      "market_caps all",
+    ]);
+    const tickers = snapshots.find(({ label }) => label.startsWith("exchange_ticks"));
+    for (const { from, to } of outages) {
+      const missed = totalDuration(intersect(tickers?.lost ?? [], [{ from: from * 1000, to: to * 1000 }]));
+      expect(missed / 1_000_000).toBeGreaterThanOrEqual(30);
+    }
+    // Only the outages and a few periods after each fault are lost, not everything.
+    const lost = totalDuration(tickers?.lost ?? []) / (TICK_MS * 1000);
+    const outagePeriods = outages.reduce((sum, { from, to }) => sum + (to - from) / TICK_MS, 0);
+    expect(lost).toBeLessThan(outagePeriods + MAX_LOST_PERIODS_PER_FAULT * FAULTS);
   });
 });

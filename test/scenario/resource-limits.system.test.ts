@@ -177,38 +177,34 @@ describe("G6: few descriptors and few threads", () => {
   });
 });
 
-describe("G10: a core shared with a busy process", () => {
-  it("every PING is answered within five seconds, and no second of the live feed counts as lost", async () => {
-    if (!hasTool("taskset", "a core shared with a busy process")) return;
-    const core = /Cpus_allowed_list:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
-    const neighbour = spawn("taskset", ["-c", core, process.execPath, "-e", "for (;;);"], {
-      stdio: "ignore",
-    });
-    onTestFinished(() => void neighbour.kill("SIGKILL"));
-    const installation = await installDaemon({
-      refreshSeconds: 2,
-      faults: [Fault.pingStorm(50, { when: "accept" })],
-    });
-    const daemon = installation.start({ wrapper: ["taskset", "-c", core] });
-    await daemon.waitUntilFilled();
-    const covered =
-      (seconds: number, from = "from_ts") =>
-      () =>
-        installation.query(
-          `SELECT from_ts FROM coverage WHERE stream = 'exchange_ticks' AND from_ts = ${from} AND to_ts - from_ts >= ${seconds}e6`,
-        )[0];
-    const { from_ts } = await daemon.waitFor("snapshots of the live feed", covered(6));
-    // A period counts as lost while the next one is late, and as covered when that one has come.
-    await daemon.waitFor("no lost second", covered(8, String(from_ts)));
-    expect(neighbour.exitCode).toBe(null);
-    const pongs = installation.simulator.pongs.summary;
-    // How many come depends on how much of the core the simulator itself gets.
-    expect(pongs.answered).toBeGreaterThan(15);
-    expect(pongs.worstMs).toBeLessThan(timeLimit(5_000));
-    expect(daemon.log().filter(({ msg }) => msg === "live feed connected")).toHaveLength(1);
-    await daemon.stop();
-    installation.expectMatchesService();
+it("G10: on a core shared with a busy process every PING is answered within five seconds, and no second of the live feed counts as lost", async () => {
+  if (!hasTool("taskset", "a core shared with a busy process")) return;
+  const core = /Cpus_allowed_list:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "0";
+  const neighbour = spawn("taskset", ["-c", core, process.execPath, "-e", "for (;;);"], { stdio: "ignore" });
+  onTestFinished(() => void neighbour.kill("SIGKILL"));
+  const installation = await installDaemon({
+    refreshSeconds: 2,
+    faults: [Fault.pingStorm(50, { when: "accept" })],
   });
+  const daemon = installation.start({ wrapper: ["taskset", "-c", core] });
+  await daemon.waitUntilFilled();
+  const covered =
+    (seconds: number, from = "from_ts") =>
+    () =>
+      installation.query(
+        `SELECT from_ts FROM coverage WHERE stream = 'exchange_ticks' AND from_ts = ${from} AND to_ts - from_ts >= ${seconds}e6`,
+      )[0];
+  const { from_ts } = await daemon.waitFor("snapshots of the live feed", covered(6));
+  // A period counts as lost while the next one is late, and as covered when that one has come.
+  await daemon.waitFor("no lost second", covered(8, String(from_ts)));
+  expect(neighbour.exitCode).toBe(null);
+  const pongs = installation.simulator.pongs.summary;
+  // How many come depends on how much of the core the simulator itself gets.
+  expect(pongs.answered).toBeGreaterThan(15);
+  expect(pongs.worstMs).toBeLessThan(timeLimit(5_000));
+  expect(daemon.log().filter(({ msg }) => msg === "live feed connected")).toHaveLength(1);
+  await daemon.stop();
+  installation.expectMatchesService();
 });
 
 describe("G12: a container's conditions", () => {

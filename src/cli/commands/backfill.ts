@@ -12,7 +12,7 @@ import { deserialiseFailure, errorCode, exitCode, Failure, usageFailure } from "
 import { describeConfirmations } from "../../model/status/gap-state.ts";
 import { formatTimestamp, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import { type BackfillFilter, type BackfillReport, backfill } from "../../sync/history/backfill.ts";
-import type { NightlyResult } from "../../sync/history/nightly-check.ts";
+import type { NightlyResult } from "../../sync/history/verify.ts";
 import { showProgress } from "../output/progress-bar.ts";
 import { printReport, problemsPart, type ReportPart, tablePart, unselectedPart } from "../output/report.ts";
 import { formatDuration, formatNumber, pluralize, wrapText } from "../output/text.ts";

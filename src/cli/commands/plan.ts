@@ -40,25 +40,25 @@ export function addPlanCommand(program: Command, context: CommandContext): void 
       const { loaded, log } = loadWithLog(command, context);
       const filter = toRunFilter(readSelection(flags, context.clock));
       const settings = toSyncSettings(loaded);
-      const { maxRequestsPerSecond, concurrency } = loaded.settings.service;
       const { plan, basis } = await withSources(loaded, context, log, async (sources) => {
         const { reader, client, hasLookups } = sources;
         const now = () => Math.floor((client?.server.now() ?? context.clock.now()) * MICROS_PER_MS);
         const lookupClient = hasLookups ? undefined : client;
         const directory = await fetchDirectory(settings, reader, lookupClient, now, context.stopping);
-        const base = { settings, maxRequestsPerSecond, directory, reader, now: now(), filter };
+        const base = { settings, directory, reader, now: now(), filter };
         const timeout = new AbortController();
         const cancel = context.clock.after(SAMPLE_TIMEOUT_MS, () => timeout.abort());
         const signal = AbortSignal.any([context.stopping, timeout.signal]);
         let isSampled = false;
         const sample = async (series: readonly SampledSeries[]) => {
           if (flags.offline || !client) return new Map();
+          const { concurrency } = settings;
           const extents = await sampleHistories({ client, series, concurrency, signal });
           isSampled ||= extents.size > 0;
           return extents;
         };
         const plan = await estimateBackfill({ ...base, sample }).finally(cancel);
-        return { plan, basis: describeAssumptions({ ...base, isSampled }) };
+        return { plan, basis: describeAssumptions(base, isSampled) };
       });
       context.stdout.write(printReport(describePlan(plan, basis), flags.json));
     });

@@ -54,11 +54,7 @@ export class LiveState {
 
 const exchangeStream = "exchange_ticks";
 
-export function commitLiveFeedChange(
-  warehouse: WarehouseWriter,
-  live: LiveState,
-  change: LiveFeedChange,
-): void {
+export function commitLiveFeedChange(warehouse: WarehouseWriter, live: LiveState, change: LiveFeedChange) {
   const { startedSpans = [], endedSpans = [], missed = [] } = change;
   const feed = updateFeed(live.feed, change);
   const { cadence } = feed;

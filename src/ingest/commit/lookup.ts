@@ -14,7 +14,6 @@ import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import type { Page } from "../decode/read-page.ts";
 
-/** One lookup. */
 export type LookupList = (
   | {
       readonly stream: IdentifyingStream;
@@ -47,7 +46,6 @@ export function commitLookup(
   });
 }
 
-/** Compares the list with what is stored. */
 function planAll(
   transaction: Transaction,
   path: string,

@@ -1,7 +1,7 @@
 import type { DerivativeTick, ExchangeTick, MarketCap } from "../../model/records.ts";
 import type { SnapshotStream } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
-import { forbidPeriod, type Snapshot, type SnapshotProblem, takeSnapshot } from "../../rule/snapshot.ts";
+import { forbidPeriod, type Snapshot, takeSnapshot } from "../../rule/snapshot.ts";
 import {
   planSnapshotChanges,
   readSnapshotState,
@@ -17,7 +17,6 @@ import type { WarehouseWriter } from "../../warehouse/writer.ts";
 import { MAX_CLOCK_SKEW_MICROS, type Page } from "../decode/read-page.ts";
 import { chooseRecords } from "./write-page.ts";
 
-/** A list of a snapshot stream. */
 export interface SnapshotList {
   readonly stream: SnapshotStream;
   /** For exchange ticks: the markets to store; absent: all. */
@@ -58,7 +57,6 @@ export function commitSnapshot(
 
 type SnapshotRecord = ExchangeTick | MarketCap | DerivativeTick;
 
-/** The newest timestamp of all records that is not after `latest`. */
 export function findNewestUntil(
   latest: Micros,
   ...lists: readonly (readonly { readonly ts: Micros }[])[]
@@ -78,10 +76,7 @@ export function commitForbiddenSnapshot(transaction: Transaction, snapshot: Forb
 }
 
 /** Settles the snapshot, all parts of which are stored, or returns why it does not count. */
-export function commitSnapshotCoverage(
-  transaction: Transaction,
-  snapshot: Snapshot,
-): SnapshotProblem | undefined {
+export function commitSnapshotCoverage(transaction: Transaction, snapshot: Snapshot) {
   const stored = readStoredSnapshots(transaction, snapshot);
   const before = readSnapshotState(transaction, snapshot);
   const { problem, changes, state } = takeSnapshot(snapshot, before, stored, transaction.now);

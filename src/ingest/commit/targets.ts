@@ -1,11 +1,16 @@
 import type { HistoryStream, SnapshotStream } from "../../model/streams.ts";
 import { formatDay, type Micros } from "../../model/time.ts";
+import { loseAgedOut } from "../../rule/apply.ts";
+import { applyChanges, type LedgerKey, readTouched } from "../../warehouse/coverage/ledger.ts";
+import { dropPendingClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { startRechecks } from "../../warehouse/coverage/rechecks.ts";
+import type { SeriesGaps } from "../../warehouse/coverage/series-gaps.ts";
 import {
   addTarget,
   declareTargets,
   endTarget,
   readTargets,
+  recordBlockedReason,
   type StreamRules,
   type Target,
 } from "../../warehouse/coverage/targets.ts";
@@ -70,4 +75,23 @@ export function commitSnapshotTargets(
   const selectedIds = new Set(exchangeIds.map((id) => id ?? ""));
   for (const { indexId, series, to } of readTargets(transaction, stream))
     if (to === null && !selectedIds.has(indexId)) endTarget(transaction, { stream, series }, at);
+}
+
+/** Marks gaps that left the service's window as lost. */
+export function commitLostRanges(transaction: Transaction, gaps: readonly SeriesGaps[]): void {
+  const plans = gaps.map(({ key, agedOut }) => {
+    const changes = loseAgedOut(agedOut);
+    return { key, agedOut, changes, touched: readTouched(transaction, key, changes) };
+  });
+  for (const { key, agedOut, changes, touched } of plans) {
+    applyChanges(transaction, key, changes, touched);
+    for (const { to } of agedOut) dropPendingClaims(transaction, key, to);
+  }
+}
+
+export function commitBlockedReason(
+  transaction: Transaction,
+  { keys, reason }: { keys: readonly LedgerKey[]; reason: string | null },
+): void {
+  for (const key of keys) recordBlockedReason(transaction, key, reason);
 }

@@ -7,7 +7,7 @@ import type { PageAnswer } from "../../rule/answer.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
 import { decideNotFound, decidePage, type Known } from "../../rule/decide.ts";
 import { findContradiction, type PageAlarm } from "../../rule/interpret.ts";
-import { previewTolerance, type UpperBound } from "../../rule/provable-until.ts";
+import { previewTolerance } from "../../rule/provable-until.ts";
 import { applyChanges, ledgerKeyText, type SeriesKey } from "../../warehouse/coverage/ledger.ts";
 import { readClaims } from "../../warehouse/coverage/pending-claims.ts";
 import { decayLateness, recordPublication } from "../../warehouse/coverage/publication.ts";
@@ -33,7 +33,6 @@ import {
   writePageRows,
 } from "./write-page.ts";
 
-/** The position of a page in its walk. */
 export interface WalkPosition extends Pick<PageAnswer, "gap" | "provenFrom" | "isContinued" | "anchor"> {
   /** When the service made the earliest response of the walk; undefined: it did not say. */
   readonly madeAt?: Micros | undefined;
@@ -200,7 +199,7 @@ function writePage(
   const { stream, series } = key;
   const { decision, rows, previews, learnedOffset } = read;
   const { rejects, unknownFields, foreign, requestedAt } = decoded;
-  const { proven, isComplete, isUnpublished, hasReopened, alarm, endsAt } = decision;
+  const { proven, isComplete, isUnpublished, hasReopened, alarm, endsAt, bound } = decision;
   const claims = storeClaims(transaction, key, decision, read.counts);
   const written = writePageRows(transaction, key, rows);
   if (previews.replaced.length > 0) removePreviews(transaction, series, previews.replaced);
@@ -211,7 +210,8 @@ function writePage(
   if (unknownFields.length > 0) countUnknownFields(transaction, stream, unknownFields);
   if (read.lateness) recordStreamTiming(transaction, stream, read.lateness);
   if (learnedOffset !== undefined) recordStreamTiming(transaction, stream, { liveOffset: learnedOffset });
-  recordShown(transaction, key, decision.bound);
+  if (bound.showsRunningDay) recordStreamTiming(transaction, stream, { servesRunningDay: 1 });
+  if (bound.publication) recordPublication(transaction, key, bound.publication);
   if (read.isNewest) noteNewest(transaction, decoded, page.series);
   if (proven) transaction.onRollback(committedPages.add(stream, series, proven, requestedAt));
   return {
@@ -255,16 +255,6 @@ function learnOffset(
   const minChange = Math.max(MIN_OFFSET_CHANGE_MICROS, Math.abs(before ?? 0) / 2);
   const isNoise = before !== null && offset !== null && Math.abs(offset - before) < minChange;
   return isNoise ? undefined : offset;
-}
-
-/** Stores what the page has shown of the head. */
-function recordShown(
-  transaction: Transaction,
-  key: SeriesKey,
-  { publication, showsRunningDay }: UpperBound,
-): void {
-  if (showsRunningDay) recordStreamTiming(transaction, key.stream, { servesRunningDay: 1 });
-  if (publication) recordPublication(transaction, key, publication);
 }
 
 interface CommittedPage extends TimeRange {

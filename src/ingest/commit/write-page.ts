@@ -19,7 +19,7 @@ import { planRecords, planVacantTicks, type RecordSource } from "../../warehouse
 import { countStoredRows, findNewestRow } from "../../warehouse/rows/row-queries.ts";
 import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { DuplicateRecord } from "../decode/page.ts";
+import type { DuplicateRecord, SeparatedRecords } from "../decode/page.ts";
 import type { Page } from "../decode/read-page.ts";
 
 export interface AppliedClaims {
@@ -77,7 +77,6 @@ export function readPageRows(
   };
 }
 
-/** Writes the rows of a page. */
 export function writePageRows(
   transaction: Transaction,
   { stream, series }: SeriesKey,
@@ -105,11 +104,7 @@ export function storeClaims(
 }
 
 /** How many stored rows each claim to record is about: read before the first write. */
-export function countClaimed(
-  transaction: Transaction,
-  key: SeriesKey,
-  { recorded }: Decision,
-): readonly number[] {
+export function countClaimed(transaction: Transaction, key: SeriesKey, { recorded }: Decision) {
   return recorded.map(({ kind, range, subject }) => {
     if (kind === "withdrawn") return subject.length;
     const from: Micros = Number.MIN_SAFE_INTEGER;
@@ -140,13 +135,7 @@ function selectFree<S extends HistoryStream>(
 export function chooseRecords<S extends RowStream>(
   transaction: Transaction,
   stream: S,
-  {
-    records,
-    duplicates,
-  }: {
-    readonly records: readonly StreamRecords[S][];
-    readonly duplicates: readonly DuplicateRecord<StreamRecords[S]>[];
-  },
+  { records, duplicates }: SeparatedRecords<StreamRecords[S]>,
 ): { readonly records: readonly StreamRecords[S][]; readonly duplicates: readonly Reject[] } {
   if (duplicates.length === 0) return { records, duplicates: [] };
   const chosen = new Map<StreamRecords[S], StreamRecords[S]>();

@@ -170,7 +170,6 @@ class ByteReader {
     return this.#midnight;
   }
 
-  /** Everything from `position` to the end. */
   readRest(): string {
     return this.#bytes.toString("latin1", this.position);
   }
@@ -277,7 +276,6 @@ interface TickShape {
   readonly parts: readonly { readonly before: ExpectedText; readonly field: VaryingField }[];
   /** The constant text from the last value's closing quote to the end of the record. */
   readonly end: ExpectedText;
-  /** No record is shorter. */
   readonly minBytes: number;
   readonly firstRaw: string;
 }

@@ -29,7 +29,6 @@ export interface ReadPageOptions {
   readonly cadence?: Micros;
 }
 
-/** How and when a page was received. */
 interface PageOrigin {
   /** When the page was made, by the service's clock; undefined if unknown. */
   readonly asOf: Micros | undefined;
@@ -58,7 +57,6 @@ export interface ScanSummary {
 /** A page of plausible ticks of the requested series alone. */
 type ScannedPage = ScannedTicks & PageOrigin;
 
-/** A decoded page. */
 export interface Page<S extends Stream = Stream>
   extends DecodedPage<StreamRecords[S]>,
     SeparatedRecords<StreamRecords[S]>,
@@ -70,7 +68,6 @@ export interface Page<S extends Stream = Stream>
   readonly columns: TickColumns | undefined;
 }
 
-/** A page as the scan thread sends it. */
 export type SentPage = ScannedPage | Page;
 
 type PageTimestamps = ReturnType<typeof collectTimestamps>;
@@ -80,7 +77,7 @@ const DEFAULT_PERIOD_MICROS = 300 * MICROS_PER_SECOND;
 export const MAX_CLOCK_SKEW_MICROS = 10 * MICROS_PER_SECOND;
 
 /** An older response comes from a cache. */
-const MAX_FRESH_AGE_MS = 5_000;
+export const MAX_FRESH_AGE_MS = 5_000;
 
 /** Decodes a body, without the client's secrets. Throws `malformed_body` if it is no page. */
 export function readPage(
@@ -158,9 +155,7 @@ function scanPage(series: Series, plain: Uint8Array, end: Micros): ScannedTicks 
 }
 
 /** Of plausible timestamps, in page order. */
-function summarizeTimestamps(
-  timestamps: ArrayLike<Micros>,
-): Pick<ScanSummary, "oldest" | "newest" | "isDescending" | "rowDistance"> {
+function summarizeTimestamps(timestamps: ArrayLike<Micros>) {
   let [oldest, newest] = [timestamps[0], timestamps[0]];
   let isNewestFirst = true;
   let [first, second, third] = [0, 0, 0];

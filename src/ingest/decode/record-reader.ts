@@ -19,10 +19,11 @@ const MAX_QUALITY_LENGTH = 16_384;
 export class RecordReader {
   /** Why the record is rejected: the first reason found; null while there is none. */
   rejection: string | null = null;
+  /** The problems of its fields; null: none. */
+  quality: string | null = null;
 
   #record: Properties = {};
   #index = 0;
-  #quality: string | null = null;
   #slices: Map<string, string> | undefined;
   /** The names of the last record that had only known ones: the next record nearly always has the same. */
   #usualNames: readonly string[] = [];
@@ -42,7 +43,7 @@ export class RecordReader {
     this.#record = record;
     this.#index = index;
     this.rejection = null;
-    this.#quality = null;
+    this.quality = null;
     this.#slices = undefined;
     if (this.#extras.length > 0) this.#extras = [];
   }
@@ -167,25 +168,20 @@ export class RecordReader {
 
   /** Adds a problem of a field to `quality`. Equal records must give equal texts, or rows would change. */
   noteProblem(name: string, problem: string, raw?: string): void {
-    const words = `${this.#prefix}${name} ${problem}${raw === undefined ? "" : `: ${raw.slice(0, MAX_RAW_LENGTH)}`}`;
-    this.addQuality(words);
+    const value = raw === undefined ? "" : `: ${raw.slice(0, MAX_RAW_LENGTH)}`;
+    this.addQuality(`${this.#prefix}${name} ${problem}${value}`);
   }
 
   /** Adds the problems that a nested reader found. */
   addQuality(quality: string | null): void {
     if (quality === null) return;
-    if (this.#quality === null) this.#quality = quality;
-    else if (this.#quality.length < MAX_QUALITY_LENGTH) this.#quality += `; ${quality}`;
-    else if (!this.#quality.endsWith("; …")) this.#quality += "; …";
+    if (this.quality === null) this.quality = quality;
+    else if (this.quality.length < MAX_QUALITY_LENGTH) this.quality += `; ${quality}`;
+    else if (!this.quality.endsWith("; …")) this.quality += "; …";
   }
 
-  /** Stores a JSON text in `extra`. */
   addExtra(name: string, json: string): void {
     this.#extras.push([name, json]);
-  }
-
-  quality(): string | null {
-    return this.#quality;
   }
 
   /** All properties that are not in `known`, as canonical JSON; each is counted as unknown. */

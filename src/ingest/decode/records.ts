@@ -91,7 +91,7 @@ function createNestedReader(outer: string, columns: readonly Column[]): ReadNest
     if (!nested) return;
     for (const { property, name, reading } of inner)
       record[property] = nested.reader[reading](name, nested.properties[name]);
-    reader.addQuality(nested.reader.quality());
+    reader.addQuality(nested.reader.quality);
     if (nested.reader.extra(known) !== null) reader.addExtra(outer, toCanonicalJson(reader.sourceOf(outer)));
   };
 }
@@ -101,7 +101,6 @@ type ReadElement<E> = (reader: RecordReader, fields: Properties) => E;
 const readMarket = createElementReader<ExchangeMarket>(exchangeMarketColumns);
 const readSymbol = createElementReader<ExchangeSymbol>(exchangeSymbolColumns);
 
-/** Reads the two lists inside an exchange record. */
 function readExchangeLists(reader: RecordReader, fields: Properties) {
   return {
     markets: readList(reader, "markets", fields.markets, readMarket),
@@ -138,7 +137,7 @@ function readList<E>(reader: RecordReader, name: string, value: unknown, read: R
     if (isProperties(item)) {
       elements.begin(item, index);
       const element = read(elements, item);
-      reader.addQuality(elements.quality());
+      reader.addQuality(elements.quality);
       if (elements.rejection === null) {
         list.push(element);
         continue;
@@ -175,7 +174,7 @@ function createRecordReader(stream: Stream): ReadRecord<unknown> {
     reader.id("id", fields.id);
     const record = read(reader, fields, context);
     if (finish) Object.assign(record, finish(reader, fields, record as never));
-    record.quality = reader.quality();
+    record.quality = reader.quality;
     record.extra = reader.extra(known);
     return record;
   };

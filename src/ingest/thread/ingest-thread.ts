@@ -23,7 +23,6 @@ import {
 import type { OperationArgs, OperationName, OperationResult } from "./operations.ts";
 
 export interface IngestThreadOptions {
-  /** The warehouse file. */
   readonly path: string;
   readonly clock: Clock;
   /** The service's time in milliseconds: a wrong local clock must not change which records count as too young or as future ones. */
@@ -44,8 +43,6 @@ export interface IngestThreadOptions {
 }
 
 type SentCall = Pick<IngestCall, "operation" | "args">;
-
-export type PageReader = ReturnType<IngestThread["openPages"]>;
 
 /** Callers wait while this many calls are queued: this bounds the memory however fast the network is. */
 const MAX_QUEUED = 6;

@@ -14,7 +14,6 @@ export interface IngestWorkerData {
   readonly pages: MessagePort;
 }
 
-/** A call from the main thread. */
 export interface IngestCall {
   readonly operation: string;
   readonly args: unknown;
@@ -54,26 +53,25 @@ export interface ScanCalls {
   scan(call: ScanCall): ScanSummary;
 }
 
-/** A body, the memory of which is transferred, not copied. `number`: of the page among those of its reader. */
-interface ScanCall extends Pick<IngestCall, "secrets"> {
+/** Names a page: by its number among those of its reader. */
+interface PageName {
   readonly reader: number;
   readonly number: number;
+}
+
+/** A body, the memory of which is transferred, not copied. */
+interface ScanCall extends PageName, Pick<IngestCall, "secrets"> {
   readonly options: ReadPageOptions;
   readonly body: ResponseBody;
 }
 
 /** From the scan thread to the ingest thread. */
-export interface PageMessage {
-  readonly reader: number;
-  readonly number: number;
+export interface PageMessage extends PageName {
   readonly page: SentPage;
 }
 
 /** What a walk says of each page. */
-export interface WalkPageCall extends WalkPage {
-  readonly reader: number;
-  readonly number: number;
-}
+export type WalkPageCall = WalkPage & PageName;
 
 /** For calls that were still queued when the thread stopped: none of them was run. */
 export function stoppedFailure(): Failure {

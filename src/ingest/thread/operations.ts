@@ -14,21 +14,26 @@ import { type MovePosition, moveLiveRows } from "../../warehouse/rows/move-live-
 import { countUnknownEvent } from "../../warehouse/rows/rejects.ts";
 import { type PrunableStream, prune } from "../../warehouse/rows/retention.ts";
 import { recordStreamHealth } from "../../warehouse/rows/stream-stats.ts";
-import { truncateLongWal } from "../../warehouse/sqlite/wal.ts";
+import { truncateLongWal, truncateWal } from "../../warehouse/sqlite/wal.ts";
 import { recordSize } from "../../warehouse/tables/size-history.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import { recordClockSkew, recordJobRun, recordRequestRate } from "../../warehouse/tables/warehouse-state.ts";
 import { openWriter, type WarehouseWriter, type WriterOptions } from "../../warehouse/writer.ts";
 import { commitLiveFeedChange, commitLiveMessages, type LiveFeedChange, LiveState } from "../commit/live.ts";
 import { commitLookup, commitService, type LookupList, type Service } from "../commit/lookup.ts";
-import { commitBlockedReason, commitLostRanges, optimizeDatabase } from "../commit/maintenance.ts";
 import {
   commitForbiddenSnapshot,
   commitSnapshot,
   commitSnapshotCoverage,
   type SnapshotList,
 } from "../commit/snapshot.ts";
-import { commitEndedTargets, commitSnapshotTargets, commitTargets } from "../commit/targets.ts";
+import {
+  commitBlockedReason,
+  commitEndedTargets,
+  commitLostRanges,
+  commitSnapshotTargets,
+  commitTargets,
+} from "../commit/targets.ts";
 import {
   CommittedPages,
   commitNotFound,
@@ -75,7 +80,6 @@ const operations = {
     }),
   commitLiveFeedChange: ({ warehouse, live }: OperationRunner, change: LiveFeedChange) =>
     commitLiveFeedChange(warehouse, live, change),
-  /** The newest live tick of each index since the start. */
   listNewestTicks: ({ live }: OperationRunner, _: undefined) => live.skips.listNewestTicks(),
   /** Commits the pages that the reader has read since the last commit. */
   commitSnapshot(
@@ -146,6 +150,8 @@ export type OperationName = keyof Operations;
 export type OperationArgs<N extends OperationName> = Parameters<Operations[N]>[1];
 export type OperationResult<N extends OperationName> = ReturnType<Operations[N]>;
 
+/** Rows that ANALYZE samples per index: exact statistics of a large table would take minutes. */
+const ANALYSIS_LIMIT_ROWS = 400;
 /** About ten milliseconds of work, so that the next call hardly waits. */
 const MAX_BARS_PER_STEP = 250;
 
@@ -211,7 +217,6 @@ export class OperationRunner {
     }
   }
 
-  /** What was committed since the last call. */
   takeNews(): readonly CommitNews[] {
     const news = this.#news;
     this.#news = [];
@@ -263,6 +268,13 @@ function inTransaction<A, R>(
   return ({ warehouse }, args) => warehouse.transaction((transaction) => record(transaction, args));
 }
 
+/** Refreshes stale planner statistics and truncates the WAL. */
+export function optimizeDatabase({ connection }: WarehouseWriter): ReturnType<typeof truncateWal> {
+  connection.database.pragma(`analysis_limit = ${ANALYSIS_LIMIT_ROWS}`);
+  connection.database.pragma("optimize");
+  return truncateWal(connection);
+}
+
 /** The page stays until its transaction is committed. */
 function commitPage(
   { warehouse, pages, committedPages }: OperationRunner,
@@ -287,7 +299,6 @@ class ReceivedPages {
     return page;
   }
 
-  /** All pages of a list. */
   list<S extends Stream>(_stream: S, reader: number): Page<S>[] {
     return [...this.#open(reader).values()] as Page<S>[];
   }

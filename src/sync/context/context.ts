@@ -1,4 +1,4 @@
-import type { IngestThread, PageReader } from "../../ingest/thread/ingest-thread.ts";
+import type { IngestThread } from "../../ingest/thread/ingest-thread.ts";
 import {
   exitCode,
   Failure,
@@ -8,6 +8,7 @@ import {
   type SyncReaction,
 } from "../../model/failure.ts";
 import type { Selector } from "../../model/selector.ts";
+import type { IndexType } from "../../model/stream-columns.ts";
 import type { DerivativeType, Stream } from "../../model/streams.ts";
 import { MICROS_PER_MS, MICROS_PER_SECOND, type Micros } from "../../model/time.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
@@ -15,9 +16,8 @@ import { backoffDelay, type Clock, type Random } from "../../runtime/clock.ts";
 import type { Log } from "../../runtime/log.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import type { ClientEvent } from "../../service/http/client-events.ts";
-import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
+import { requestPriority } from "../../service/http/request.ts";
 import { MAX_SILENCE_MS, MAX_TASK_TRIES, MINUTE_MS, TASK_BACKOFF } from "../../service/limits.ts";
-import { walkListPages } from "../../service/pagination/list-walk.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { readClockSkew } from "../../warehouse/tables/warehouse-state.ts";
 import type { RunStats } from "./run-stats.ts";
@@ -55,22 +55,13 @@ export function serviceNow({ client, clock }: Pick<SyncContext, "client" | "cloc
   return Math.floor((client.server.now() ?? clock.now()) * MICROS_PER_MS);
 }
 
-/** Fetches the pages of a list. */
-export function fetchListPages({ client, signal }: SyncContext, list: ServiceRequest, pages: PageReader) {
-  return walkListPages(client, { ...list, signal }, pages.read);
-}
-
 /** Formats a request without secrets, for the source column of `rejects`. */
 export function describeRequest(endpoint: string, filters: Readonly<Record<string, unknown>> = {}): string {
   const pairs = Object.entries(filters).map(([name, value]) => `${name}=${String(value)}`);
   return `GET ${endpoint}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`;
 }
 
-export interface IndexSelectors {
-  readonly GWA: Selector;
-  readonly MWA: Selector;
-  readonly LX: Selector;
-}
+export type IndexSelectors = Readonly<Record<IndexType, Selector>>;
 
 /** Settings of each stream; `false` switches it off. Durations are in seconds. */
 export interface SyncStreamSettings {

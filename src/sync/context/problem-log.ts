@@ -64,7 +64,6 @@ export class StreamErrors {
   readonly #failures = new Map<Stream, string>();
   #lastStatesJson = "";
 
-  /** Replaces the problems of one part of the daemon. */
   setProblems(part: string, problems: readonly Problem[]): void {
     this.#problems.set(part, problems);
     const stream = streamByPart[part];

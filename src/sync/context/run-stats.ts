@@ -5,7 +5,6 @@ import type { ClientEvent } from "../../service/http/client-events.ts";
 import type { WriteRecordsResult } from "../../warehouse/rows/row-writer.ts";
 
 const noStats = {
-  /** New rows. */
   inserted: 0,
   /** Rows whose values the service has changed. */
   changed: 0,
@@ -21,33 +20,24 @@ const noStats = {
   plannedRequests: 0,
 };
 
-/** What a run has done for one stream so far. */
 export type StreamStats = typeof noStats;
 
 /** Counts of one commit of records from REST. */
-interface CommitStats {
-  readonly inserted: number;
-  readonly changed: number;
-  readonly unchanged: number;
+interface CommitStats extends Pick<WriteRecordsResult, "inserted" | "changed" | "unchanged"> {
   readonly rejected: number;
   readonly withdrawn: number;
   /** Records of other series. */
   readonly foreign: number;
   /** Why the page proved nothing, or why the lookup delisted nothing. */
-  readonly alarm?: PageAlarm | "mass_withdrawal" | typeof SHRUNKEN_LIST_CODE | undefined;
+  readonly alarm?: PageAlarm | "mass_withdrawal" | "shrunken_list" | undefined;
 }
 
-/** Problem code of a list that lacks too many known entries. */
-export const SHRUNKEN_LIST_CODE = "shrunken_list";
-
-/** Counts what a run does, for progress and reports. */
 export class RunStats {
   readonly #onCommit: ((stream: Stream, counts: CommitStats) => void) | undefined;
   readonly #streams = new Map<Stream, StreamStats>();
   /** Responses of data endpoints with status 200, readable or not. */
   successCount = 0;
 
-  /** `onCommit`: called after every commit. */
   constructor(onCommit?: (stream: Stream, counts: CommitStats) => void) {
     this.#onCommit = onCommit;
   }
@@ -68,10 +58,9 @@ export class RunStats {
 
   addRows(
     stream: Stream,
-    written: Pick<WriteRecordsResult, "inserted" | "changed" | "unchanged">,
+    { inserted, changed, unchanged }: Pick<CommitStats, "inserted" | "changed" | "unchanged">,
     counts: Partial<CommitStats> = {},
   ): void {
-    const { inserted, changed, unchanged } = written;
     const { rejected = 0, withdrawn = 0, foreign = 0, alarm } = counts;
     const stats = this.forStream(stream);
     stats.inserted += inserted;
@@ -84,7 +73,7 @@ export class RunStats {
   addLookup(stream: Stream, lookup: LookupCommitResult): void {
     const { added, changed, listed, rejected, incident } = lookup;
     const unchanged = Math.max(0, listed - added - changed);
-    const alarm = incident ? SHRUNKEN_LIST_CODE : undefined;
+    const alarm = incident ? "shrunken_list" : undefined;
     this.addRows(stream, { inserted: added, changed, unchanged }, { rejected, alarm });
   }
 }
@@ -102,10 +91,7 @@ export function countsOf(stats: RunStats, stream: Stream): ProgressCounts {
   return { rows: inserted, done: doneMicros, planned: plannedMicros };
 }
 
-export function computeProgress(
-  { rows, done, planned }: ProgressCounts,
-  ms: number,
-): { rowsPerSecond: number; percent: number; secondsLeft: number | null } {
+export function computeProgress({ rows, done, planned }: ProgressCounts, ms: number) {
   // A range that is walked twice counts twice, so `done` can exceed `planned`.
   const fraction = planned === 0 ? 1 : Math.min(1, done / planned);
   const percent = fraction === 1 ? 100 : Math.min(99, Math.floor(fraction * 100));

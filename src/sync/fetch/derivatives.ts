@@ -3,12 +3,12 @@ import { resolveSelector } from "../../model/selector.ts";
 import { type DerivativeType, streamTable } from "../../model/streams.ts";
 import { formatDay, MICROS_PER_SECOND } from "../../model/time.ts";
 import { requestPriority, type ServiceRequest } from "../../service/http/request.ts";
+import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { hasNoContracts } from "../../warehouse/coverage/rechecks.ts";
 import { readDerivativeTypes } from "../../warehouse/lookups/lookup-queries.ts";
 import {
   affectsWholeEndpoint,
   describeRequest,
-  fetchListPages,
   type SyncContext,
   type SyncStreamSettings,
   serviceNow,
@@ -23,12 +23,8 @@ const { endpoint: tickerEndpoint } = streamTable.derivative_ticks;
  * Refreshes the contracts of one type on one exchange, including expired ones. Returns whether there are any. Most
  * exchanges have none: these are requested once per UTC day, and the warehouse stores the day.
  */
-async function refreshContracts(
-  context: SyncContext,
-  exchangeId: string,
-  derivativeType: DerivativeType,
-): Promise<boolean> {
-  const { ingest, stats, signal } = context;
+async function refreshContracts(context: SyncContext, exchangeId: string, derivativeType: DerivativeType) {
+  const { client, ingest, stats, signal } = context;
   const contractCheck = { exchangeId, derivativeType, day: formatDay(serviceNow(context)) };
   if (hasNoContracts(context.reader, contractCheck)) return false;
   const query = { exchangeId, include: "ALL" };
@@ -38,12 +34,13 @@ async function refreshContracts(
     query,
     priority: requestPriority.head,
     mayBeMissing: true,
+    signal,
   };
   const stream = "derivative_contracts";
   const pages = ingest.openPages({ stream, derivativeType });
   let rows = 0;
   try {
-    for await (const page of fetchListPages(context, list, pages)) rows += page.rows;
+    for await (const page of walkListPages(client, list, pages.read)) rows += page.rows;
     const request = describeRequest(`/derivatives/contract/${derivativeType}`, query);
     const lookup = { stream, derivativeType, exchangeId, reader: pages.id, request } as const;
     stats.addLookup(stream, await ingest.call("commitLookup", lookup, signal));

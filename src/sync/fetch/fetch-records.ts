@@ -23,7 +23,6 @@ export function fetchPage<S extends Stream>(
   }));
 }
 
-/** Fetches all pages of a list. */
 export async function fetchAllRecords<S extends "assets" | "markets" | "exchanges" | "market_caps">(
   client: RequestSender,
   stream: S,

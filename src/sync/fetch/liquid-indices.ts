@@ -10,7 +10,6 @@ import { fetchPage } from "./fetch-records.ts";
 /** Large enough for a record of each liquid index, since there are only a few. */
 const PAGE_SIZE = 100;
 
-/** A liquid index that the service has shown. */
 export interface LiquidIndex {
   readonly id: string;
   /** Its newest tick; undefined if only bars may be read. */
@@ -90,7 +89,6 @@ const MAX_PERIODS_OLD = 2;
 
 interface NameLiquidOptions {
   readonly indices: readonly LiquidIndex[];
-  /** Names that are known already. */
   readonly knownNames: ReadonlySet<string>;
   readonly assets: readonly SelectorCandidate[];
   /** Of the index ticks. */

@@ -4,14 +4,14 @@ import { type Stream, streamTable } from "../../model/streams.ts";
 import { isSaidEnough } from "../../rule/repetition.ts";
 import { withTimeout } from "../../runtime/timeouts.ts";
 import { requestPriority } from "../../service/http/request.ts";
+import { walkListPages } from "../../service/pagination/list-walk.ts";
 import { readServiceIdentity } from "../../warehouse/lookups/service-identity.ts";
-import { describeRequest, fetchListPages, retryUntilDone, type SyncContext } from "../context/context.ts";
+import { describeRequest, retryUntilDone, type SyncContext } from "../context/context.ts";
 
 /** The lookups that consist of one list. Contracts have a list per exchange and type. */
 export const wholeLookups = ["assets", "markets", "exchanges"] as const satisfies readonly Stream[];
 export type LookupStream = (typeof wholeLookups)[number];
 
-/** Refreshes one lookup. */
 export async function refreshLookup(context: SyncContext, stream: LookupStream): Promise<LookupCommitResult> {
   const { ingest, log, stats, signal } = context;
   const request = describeRequest(streamTable[stream].endpoint);
@@ -35,11 +35,12 @@ async function withWholeList<T>(
   stream: LookupStream,
   commit: (reader: number) => Promise<T>,
 ): Promise<T> {
-  const list = { endpoint: streamTable[stream].endpoint, priority: requestPriority.head };
+  const { client, ingest, signal } = context;
+  const list = { endpoint: streamTable[stream].endpoint, priority: requestPriority.head, signal };
   for (let answers = 1; ; answers++) {
-    const pages = context.ingest.openPages({ stream });
+    const pages = ingest.openPages({ stream });
     try {
-      for await (const _ of fetchListPages(context, list, pages));
+      for await (const _ of walkListPages(client, list, pages.read));
       return await commit(pages.id);
     } catch (error) {
       const isRepeated = isSaidEnough("other service", answers);

@@ -83,10 +83,7 @@ const query = { percentChange: true };
  * Fetches the market capitalisations and returns the asset ids, largest first. With `cadenceSeconds` it also stores them
  * as a snapshot; without, nothing is stored.
  */
-export async function fetchMarketCaps(
-  context: SyncContext,
-  cadenceSeconds: number | undefined,
-): Promise<string[]> {
+export async function fetchMarketCaps(context: SyncContext, cadenceSeconds: number | undefined) {
   if (cadenceSeconds === undefined)
     return rankByMarketCap(await fetchAllRecords(context.client, stream, context.signal));
   const askedAt = serviceNow(context);

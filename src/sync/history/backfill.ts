@@ -15,7 +15,6 @@ import { needsRanking } from "../selection/selectors.ts";
 import { type Directory, endDeselectedSnapshots } from "../selection/targets.ts";
 import { planNight } from "./comparison-plan.ts";
 import { fillGaps } from "./fill-gaps.ts";
-import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB } from "./nightly-check.ts";
 import {
   isInRun,
   isWholeRun,
@@ -24,6 +23,7 @@ import {
   summarizeClaims,
   toGapFilter,
 } from "./run-filter.ts";
+import { checkNight, findLastNight, isNightDue, NIGHTLY_JOB } from "./verify.ts";
 import { findOpenGaps } from "./walk-planner.ts";
 
 /** What the command `backfill` asks of one run. */

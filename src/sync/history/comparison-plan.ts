@@ -35,19 +35,15 @@ export function planEnds(reader: Connection, refreshSeconds: number, now: Micros
   });
 }
 
-interface ComparisonOptions {
-  /** Also what precedes a history. */
-  readonly includesEnds: boolean;
-  /** Also the ranges of these claims. */
-  readonly includesClaim: (claim: PendingClaim) => boolean;
-}
-
-/** Everything that is covered and still served, in slices of one walk each. `isClaimed`: the service makes a claim about a part. */
+/**
+ * Everything that is covered and still served, in slices of one walk each. `isClaimed`: the service makes a claim about a part.
+ * `includesClaim`: also what precedes a history, and the ranges of these claims.
+ */
 export function planComparison(
   reader: Connection,
   refreshSeconds: number,
   now: Micros,
-  { includesEnds, includesClaim }: ComparisonOptions,
+  includesClaim?: (claim: PendingClaim) => boolean,
 ): (SliceWalk & { readonly isClaimed: boolean })[] {
   return historyStreams.flatMap((stream) => {
     const pending = readPendingClaims(reader, stream);
@@ -57,14 +53,14 @@ export function planComparison(
     const newestSettled = computeTargetEnd(rules, now) - 2 * period;
     return readSeriesLedgers(reader, stream).flatMap((series) => {
       const { covered, beforeHistory: settledEnds, key, serviceWindow } = series;
-      const claims = (pending.get(key.series) ?? []).filter(includesClaim);
+      const claims = includesClaim ? (pending.get(key.series) ?? []).filter(includesClaim) : [];
       const claimed = claims.map(({ range }) => range);
       const ends = claims.filter(({ kind }) => kind === "end").map(({ range }) => range);
       const beforeHistory = normalise([...settledEnds, ...ends]);
       const compared = subtract(normalise(covered), [{ from: newestSettled, to: Number.POSITIVE_INFINITY }]);
       const open = subtract(
         dropExpired(normalise([...compared, ...claimed]), fetchableFrom(serviceWindow, now)),
-        includesEnds ? [] : beforeHistory,
+        includesClaim ? [] : beforeHistory,
       );
       const cadence = gridCadence(period, readRowSpacing(reader, key));
       // A fixed grid gives the same pieces every night, so the nightly rotation reaches all of them. What precedes the history is not
@@ -85,8 +81,7 @@ export function planComparison(
 
 /** What to ask once more in the night of `now`: below each end of a history, and a part of what is covered. */
 export function planNight(reader: Connection, refreshSeconds: number, now: Micros) {
-  const options = { includesEnds: false, includesClaim: () => false };
-  const covered = planComparison(reader, refreshSeconds, now, options);
+  const covered = planComparison(reader, refreshSeconds, now);
   return {
     ends: planEnds(reader, refreshSeconds, now),
     slices: selectDueTonight(covered, now),

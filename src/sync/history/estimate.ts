@@ -21,9 +21,9 @@ import { findUnselectedSeries, resolveIndexNames } from "../selection/named-seri
 import { findNotices } from "../selection/selectors.ts";
 import { type Directory, resolveTargets, type StreamTargets } from "../selection/targets.ts";
 import { planNight } from "./comparison-plan.ts";
-import { isNightDue } from "./nightly-check.ts";
 import { isInRun, isWholeRun, type RunFilter, selectNameableStreams, toGapFilter } from "./run-filter.ts";
 import type { HistoryExtent, SampledSeries } from "./sample-histories.ts";
+import { isNightDue } from "./verify.ts";
 import { countPages, type GapFilter, RECHECK_MICROS, type SliceWalk } from "./walk-planner.ts";
 
 type StreamEstimate = Readonly<ReturnType<typeof addCosts>>;
@@ -43,7 +43,6 @@ const MIN_EXPLORED_PAGES = 4;
 
 interface EstimateOptions {
   readonly settings: SyncSettings;
-  readonly maxRequestsPerSecond: number;
   readonly directory: Directory;
   /** Undefined if there is no warehouse yet. */
   readonly reader: Connection | undefined;
@@ -54,7 +53,6 @@ interface EstimateOptions {
   readonly sample?: (series: readonly SampledSeries[]) => Promise<ReadonlyMap<SampledSeries, HistoryExtent>>;
 }
 
-/** Estimates what a backfill at `now` would fetch. */
 export async function estimateBackfill(options: EstimateOptions) {
   const { settings, directory, now, filter = {} } = options;
   const targets = resolveTargets(settings, directory, now);
@@ -65,12 +63,9 @@ export async function estimateBackfill(options: EstimateOptions) {
   for (const stream of targets.filter(isIncluded))
     if (settings.streams[streamTable[stream.stream].setting] !== false)
       historyEstimates.push(await estimateHistory(options, stream, toGapFilter(filter, named)));
+  const snapshotEstimates = estimateSnapshots(options).filter(isIncluded);
   return {
-    streams: [
-      ...estimateLookups(options),
-      ...historyEstimates,
-      ...estimateSnapshots(options).filter(isIncluded),
-    ],
+    streams: [...estimateLookups(options), ...historyEstimates, ...snapshotEstimates],
     /** Named series that the settings do not select for some streams of the run. */
     notSelected: findUnselectedSeries(named ?? [], selectNameableStreams(targets, filter, settings)),
     notices: findNotices(settings, directory),
@@ -213,29 +208,29 @@ function addCosts(
   stream: Stream,
   counts: { series: number; holes: number; requests: number; rows: number },
 ) {
-  const { settings, maxRequestsPerSecond } = options;
+  const { settings } = options;
   const measuredRate = options.reader && readRequestRate(options.reader);
-  const rate = limitRate(measuredRate ?? settings.concurrency / SECONDS_PER_REQUEST, maxRequestsPerSecond);
+  const rate = limitRate(measuredRate ?? settings.concurrency / SECONDS_PER_REQUEST, settings);
   const writeSeconds = measuredRate === undefined ? counts.rows / ROWS_PER_SECOND : 0;
   const seconds = Math.max(counts.requests / rate, writeSeconds);
   return { stream, ...counts, bytes: counts.rows * streamTable[stream].bytesPerRow, minutes: seconds / 60 };
 }
 
-function limitRate(rate: number, maxRequestsPerSecond: number): number {
+function limitRate(rate: number, { maxRequestsPerSecond }: SyncSettings): number {
   return maxRequestsPerSecond > 0 ? Math.min(maxRequestsPerSecond, rate) : rate;
 }
 
-interface AssumptionOptions extends Pick<EstimateOptions, "settings" | "maxRequestsPerSecond" | "reader"> {
-  readonly isSampled: boolean;
-}
-
 /** States the assumptions of the estimate in one sentence. */
-export function describeAssumptions(options: AssumptionOptions): string {
-  const { settings, maxRequestsPerSecond, isSampled } = options;
+export function describeAssumptions(
+  options: Pick<EstimateOptions, "settings" | "reader">,
+  isSampled: boolean,
+): string {
+  const { settings } = options;
+  const { maxRequestsPerSecond } = settings;
   const measuredRate = options.reader && readRequestRate(options.reader);
   const rate =
     measuredRate !== undefined
-      ? `${limitRate(measuredRate, maxRequestsPerSecond).toFixed(1)} requests a second, as the last backfill measured`
+      ? `${limitRate(measuredRate, settings).toFixed(1)} requests a second, as the last backfill measured`
       : `${maxRequestsPerSecond > 0 ? `at most ${maxRequestsPerSecond} requests a second` : `${settings.concurrency} requests in flight`}, ${SECONDS_PER_REQUEST} s each, and ${ROWS_PER_SECOND.toLocaleString("en-US")} rows a second`;
   const rows = isSampled
     ? "the service was asked how far back a sample of the series reaches"

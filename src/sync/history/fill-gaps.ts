@@ -146,7 +146,6 @@ function countRequests(stats: RunStats): number {
   return stats.forStream("index_ticks").requests + stats.forStream("ohlcv").requests;
 }
 
-/** A walk whose range stayed open. */
 interface OpenWalk {
   readonly walk: SliceWalk;
   readonly error: unknown;

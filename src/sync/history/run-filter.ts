@@ -1,4 +1,3 @@
-import type { Confirmations } from "../../model/status/gap-state.ts";
 import { hasHistory, type Stream, streams, streamTable } from "../../model/streams.ts";
 import type { TimeRange } from "../../model/time-range.ts";
 import type { ConfirmationRules } from "../../rule/confirm.ts";
@@ -50,11 +49,7 @@ export function selectNameableStreams(
 }
 
 /** What the service must repeat about these gaps, and when it is asked. */
-export function summarizeClaims(
-  reader: Connection,
-  gaps: readonly SeriesGaps[],
-  rules: ConfirmationRules,
-): Confirmations {
+export function summarizeClaims(reader: Connection, gaps: readonly SeriesGaps[], rules: ConfirmationRules) {
   const unconfirmed = gaps.filter((series) => series.unconfirmed.length > 0);
   const keys = unconfirmed.map(({ key: { stream }, indexType, indexId }) =>
     namedKeyText({ stream, index_type: indexType, index_id: indexId }),

@@ -111,7 +111,6 @@ export class NotFoundAnswers {
     this.#context = context;
   }
 
-  /** The service has sent records of the series. */
   recordFound({ key }: WalkedSeries): void {
     this.#foundSeries.add(ledgerKeyText(key));
   }
@@ -135,7 +134,6 @@ export class NotFoundAnswers {
     return undefined;
   }
 
-  /** Why the answer does not count. */
   async #findDoubt(series: WalkedSeries, rejection: Failure | undefined): Promise<Failure | undefined> {
     const context = this.#context;
     const { reader } = context;
@@ -174,11 +172,7 @@ interface SeriesProbe {
   readonly ts: Micros;
 }
 
-async function findsAny(
-  context: SyncContext,
-  stream: HistoryStream,
-  probes: readonly SeriesProbe[],
-): Promise<boolean> {
+async function findsAny(context: SyncContext, stream: HistoryStream, probes: readonly SeriesProbe[]) {
   const { client, stats, signal, log } = context;
   const endpoint = streamTable[stream].endpoint;
   let lastCode: string | undefined;

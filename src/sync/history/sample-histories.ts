@@ -18,7 +18,6 @@ export interface SampledSeries {
   readonly cadence: Micros;
   /** The average distance of its stored rows. */
   readonly spacing: Micros | undefined;
-  /** Its oldest stored row. */
   readonly oldestRow: Micros | undefined;
 }
 

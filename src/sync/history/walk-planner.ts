@@ -1,3 +1,4 @@
+import type { SeriesTiming } from "../../ingest/commit/stored-series.ts";
 import {
   cadenceOf,
   computeTargetEnd,
@@ -56,45 +57,34 @@ export interface Slice {
 }
 
 /** A series of which a walk fetches a part. */
-export interface WalkedSeries {
+export interface WalkedSeries extends SeriesTiming {
   readonly key: SeriesKey;
   readonly indexType: string;
   readonly indexId: string;
   readonly name: string;
-  /** Length of the history that the service serves; null: unlimited. */
-  readonly serviceWindow: Micros | null;
-  /** The time between two records, by the settings. */
-  readonly period: Micros;
-  /** The same as far as the rows of the series have shown it. */
+  /** The `period` of the settings as far as the rows of the series have shown it. */
   readonly cadence: Micros;
-  readonly settleDelay: Micros;
-  /** A quiet series is covered up to this long before now. */
-  readonly quietMargin: Micros;
   /** The record at which the history begins, by an unconfirmed answer. */
   readonly knownEnd: Micros | undefined;
   /** Why earlier runs could not fill the series; null: nothing blocked them. */
   readonly blockedReason: string | null;
 }
 
-/** A slice and its series. */
 export interface SliceWalk extends Slice {
   readonly series: WalkedSeries;
   /** The range reaches the end of the target: newer records are fetched too, but not covered. */
   readonly isHead: boolean;
 }
 
-interface SliceOptions extends Pick<StreamTiming, "stream" | "targetEnd" | "cadence"> {
-  /** Ascending, disjoint. */
-  readonly open: readonly TimeRange[];
-  /** Start of the service's window. */
-  readonly windowStart: Micros;
-}
-
 /**
  * Cuts the gaps of one series by urgency, newest first: the head, what expires soon, and the rest. Idle workers split
  * long slices further (see WalkQueue). Daily bars are not cut: their whole history is a few pages.
  */
-export function cutIntoSlices({ stream, open, targetEnd, windowStart, cadence }: SliceOptions): Slice[] {
+export function cutIntoSlices(
+  { stream, targetEnd, cadence }: Pick<StreamTiming, "stream" | "targetEnd" | "cadence">,
+  open: TimeRanges,
+  windowStart: Micros,
+): Slice[] {
   if (isDaily(stream)) return open.toReversed().map((range) => ({ range, urgency: "bars" }));
   const length = sliceLength(cadence);
   return open.toReversed().flatMap((range): Slice[] => {
@@ -135,7 +125,6 @@ export function addPlanned(stats: RunStats, { series: { key, cadence }, range }:
 /** Limits which gaps are filled. `includesRecent`: also the last two hours, which the same page fetches again. An absent member means no limit. */
 export interface GapFilter {
   readonly streams?: ReadonlySet<string> | undefined;
-  /** Ids of indices. */
   readonly indexIds?: ReadonlySet<string> | undefined;
   readonly range?: TimeRange | undefined;
   /** `excluded`: no head that one page fills, and no daily recheck: the head poller does both, one series at a time. */
@@ -163,7 +152,6 @@ export function findOpenGaps(reader: Connection, now: Micros, filter: GapFilter)
     .filter(({ open }) => open.length > 0);
 }
 
-/** The walks of one round. */
 export type WalkPlan = Readonly<ReturnType<typeof planGaps>>;
 
 /** What is settled already is at no head, and nothing blocks it. */
@@ -231,7 +219,7 @@ export function planGaps(reader: Connection, now: Micros, settings: SyncSettings
     for (const series of found.values()) {
       const windowStart = fetchableFrom(series.serviceWindow, now);
       const open = dropExpired(series.open, windowStart);
-      const slices = cutIntoSlices({ stream, open, targetEnd, windowStart, cadence });
+      const slices = cutIntoSlices(timing, open, windowStart);
       const knownEnd = findKnownEnd(series.claims);
       const known = { period: cadence, cadence, settleDelay, quietMargin, knownEnd };
       walks.push(...toWalks({ ...series, ...known }, slices, targetEnd));

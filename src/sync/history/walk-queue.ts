@@ -8,7 +8,6 @@ import { ledgerKeyText } from "../../warehouse/coverage/ledger.ts";
 import { ROWS_PER_PAGE, type SliceWalk, sliceLength, type WalkedSeries } from "./walk-planner.ts";
 import type { WalkProgress } from "./walk-slice.ts";
 
-/** How a walk ended. */
 interface WalkEnd {
   /** `empty`: an exploring walk found nothing. */
   readonly kind: "filled" | "empty" | "failed" | "not_found";

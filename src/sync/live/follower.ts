@@ -1,4 +1,5 @@
 import type { LiveCommitResult } from "../../ingest/commit/live.ts";
+import { MAX_FRESH_AGE_MS } from "../../ingest/decode/read-page.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { UnknownField } from "../../model/records.ts";
 import type { Micros } from "../../model/time.ts";
@@ -18,13 +19,14 @@ import type { SubscriptionCoverage } from "./subscription-coverage.ts";
 const BATCH_INTERVAL_MS = 40;
 const MAX_COMMITS_IN_FLIGHT = 3;
 
-interface LiveFollowerOptions {
+export interface LiveFollowerOptions {
   readonly wsUrl: string;
   readonly subscriptions: SubscriptionStates;
   readonly coverage: SubscriptionCoverage;
   /** `lagMs`: from the batch's first message to its commit, at most. */
   readonly onCommit: (commit: LiveCommitResult, lagMs: number) => void;
-  readonly onMessage: (message: FeedMessage) => void;
+  /** Messages other than ticks. */
+  readonly onFeedMessage: (message: FeedMessage) => void;
   /** Called after live spans changed: the schedule of REST polls depends on them. */
   readonly onCoverageChange: () => void;
 }
@@ -69,7 +71,7 @@ export async function followLiveFeed(context: SyncContext, options: LiveFollower
           await clock.sleep(BATCH_INTERVAL_MS, signal).catch(() => {});
         continue;
       }
-      options.onMessage(message);
+      options.onFeedMessage(message);
       logMessage(message, log);
       coverage.apply(message, serviceNow(context));
       if (await coverage.commit(flush)) options.onCoverageChange();
@@ -140,9 +142,6 @@ function createUnknownMessageStore({ clock, ingest, log, signal }: SyncContext) 
   };
 }
 
-/** An older response comes from a cache and may lack the newest ticks. */
-const MAX_RESPONSE_AGE_MS = 5_000;
-
 /**
  * True if REST has no tick newer than the last one received: then the market is quiet. Throws if the response
  * is inconclusive.
@@ -166,7 +165,7 @@ export async function checkQuietMarket(
   const newest = records.reduce((latest, { ts }) => Math.max(latest, ts), 0);
   if (newest > (lastTickTs ?? Number.POSITIVE_INFINITY)) return false;
   // A cached response may lack newer ticks. If the feed received ticks before, REST must have some too.
-  if (ageMs > MAX_RESPONSE_AGE_MS) throw inconclusiveFailure("the response comes from a cache");
+  if (ageMs > MAX_FRESH_AGE_MS) throw inconclusiveFailure("the response comes from a cache");
   if (newest > 0) return lastTickTs !== undefined;
   if (rawCount > 0 || lastTickTs !== undefined) throw inconclusiveFailure("the response has no tick at all");
   return true;

@@ -111,22 +111,16 @@ export class HeadPoller {
   }
 
   async run(): Promise<void> {
-    const { clock, signal } = this.#context;
+    const { clock, signal, settings } = this.#context;
+    const loop = { clock, signal, onError: this.#options.onError };
     const polling = runLoop({
-      clock,
-      signal,
+      ...loop,
       delayMs: () => this.#idleMs(),
       runOnce: async () => this.#dispatch(),
-      onError: (error) => this.#options.onError(error),
       wakeUp: this.#wake,
     });
-    const listening = runLoop({
-      clock,
-      signal,
-      delayMs: () => this.#context.settings.refreshSeconds * 500,
-      runOnce: () => this.#listen(),
-      onError: (error) => this.#options.onError(error),
-    });
+    const delayMs = () => settings.refreshSeconds * 500;
+    const listening = runLoop({ ...loop, delayMs, runOnce: () => this.#listen() });
     await Promise.all([polling, listening]);
     await Promise.allSettled(this.#inFlight);
   }
@@ -307,7 +301,6 @@ export class HeadPoller {
     for (const entry of this.#entries.values()) if (!entry.isInFlight) this.#schedule(entry);
   }
 
-  /** How much there is to poll. */
   #measure(): Omit<HeadTiming, "pollsPerSecond"> {
     const { refreshSeconds, confirmEvery } = this.#context.settings;
     const now = serviceNow(this.#context);

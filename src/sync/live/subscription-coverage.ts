@@ -94,7 +94,6 @@ export class SubscriptionCoverage {
     return starts.length === 0 ? undefined : Math.max(...starts);
   }
 
-  /** The keys of its subscriptions (null: of all exchanges). */
   exchangeSubscriptions(exchangeId: string | null): readonly string[] {
     return this.#exchanges.get(exchangeId) ?? [];
   }

@@ -11,7 +11,6 @@ import { delayToNextPeriod } from "./snapshot-poller.ts";
 interface ExchangePollerOptions {
   readonly liveCoverage: SubscriptionCoverage;
   readonly subscriptions: Pick<SubscriptionStates, "get">;
-  /** The current selection. */
   readonly selection: () => DesiredSubscriptions["selection"] | undefined;
   readonly nameOf: (exchangeId: string) => string;
   readonly onProblems: (problems: readonly Problem[]) => void;
@@ -35,11 +34,10 @@ export function createExchangePoller(context: SyncContext, options: ExchangePoll
   /** The period that the last successful poll was made in and has shown; key null: all exchanges. */
   const polledPeriods = new Map<string | null, Micros>();
   const inFlight = new Map<string | null, Promise<void>>();
-  /** Start of the service's current period. */
   const currentPeriod = () => Math.floor(serviceNow(context) / cadence) * cadence;
 
   const pollDue = () => {
-    const { exchangeIds = [], markets, isResolved } = selection() ?? {};
+    const { exchangeIds = [], isResolved } = selection() ?? {};
     if (!isResolved) return;
     const period = currentPeriod();
     for (const exchangeId of exchangeIds) {
@@ -48,7 +46,7 @@ export function createExchangePoller(context: SyncContext, options: ExchangePoll
       // A subscription covers the period in which it started only in part, so that period is polled.
       if (liveSince !== undefined && liveSince <= period && !isOverdue(exchangeId, liveSince)) continue;
       if (polledPeriods.get(exchangeId) === period || inFlight.has(exchangeId)) continue;
-      const polling = poll(exchangeId, markets, period).finally(() => {
+      const polling = poll(exchangeId, period).finally(() => {
         inFlight.delete(exchangeId);
         // While it was in flight, the loop has passed over a period that began meanwhile.
         if (currentPeriod() !== period) wakeUp.notify();
@@ -66,14 +64,10 @@ export function createExchangePoller(context: SyncContext, options: ExchangePoll
     return serviceNow(context) - last >= MAX_TICK_DISTANCE_PERIODS * cadence;
   };
 
-  const poll = async (
-    exchangeId: string | null,
-    markets: ReadonlySet<string> | undefined,
-    period: Micros,
-  ) => {
+  const poll = async (exchangeId: string | null, period: Micros) => {
     const key = exchangeId ?? "";
     try {
-      const shown = await fetchExchangeTicks(context, exchangeId, markets);
+      const shown = await fetchExchangeTicks(context, exchangeId, selection()?.markets);
       // The answer may show an earlier period: the service publishes late, or its clock is behind the estimate.
       if (shown === undefined || shown >= period) polledPeriods.set(exchangeId, period);
       problems.clear(key);

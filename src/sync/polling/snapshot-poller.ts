@@ -48,7 +48,6 @@ export async function pollSnapshots(
   /** Exchanges that have derivatives, with the derivative types. */
   const exchangeTypes = new Map<string, readonly DerivativeType[]>();
 
-  /** One polled stream and its problems. */
   const createPart = (name: string, stream: Stream) => {
     const problems = new ProblemLog((changed) => onProblems(name, changed));
     return {
@@ -123,10 +122,7 @@ export async function pollSnapshots(
  * Time until shortly after the start of a period of the service, the current one included: a poll that took until
  * its first moments must not pass over it. A fixed interval would drift and miss periods.
  */
-export function delayToNextPeriod(
-  context: Pick<SyncContext, "client" | "clock">,
-  seconds: number,
-): () => number {
+export function delayToNextPeriod(context: Pick<SyncContext, "client" | "clock">, seconds: number) {
   return () => {
     const periodMs = seconds * 1000;
     const sinceDueMs = serviceNow(context) / MICROS_PER_MS - Math.min(1_000, periodMs / 4);

@@ -14,7 +14,6 @@ import {
   toProblem,
 } from "../context/context.ts";
 import { ProblemLog } from "../context/problem-log.ts";
-import { SHRUNKEN_LIST_CODE } from "../context/run-stats.ts";
 import {
   fetchLiquidIndices,
   fetchLiquidNames,
@@ -37,10 +36,7 @@ import { type Directory, readStoredDirectory, resolveTargets, type StreamTargets
  * Declares the targets from the stored lookups, so that the live feed can start before the lookups are refreshed. Exchange
  * tickers missed until then would be lost. Returns undefined if the stored lookups are not enough.
  */
-export async function selectFromWarehouse(
-  context: SyncContext,
-  wsUrl: string,
-): Promise<Directory | undefined> {
+export async function selectFromWarehouse(context: SyncContext, wsUrl: string) {
   const { client, reader, settings, signal } = context;
   const { marketCap } = settings.streams;
   const directory: Directory = {
@@ -183,7 +179,7 @@ function rankingProblems(
   if (ranking instanceof Failure) return [toProblem("market_caps", undefined, ranking)];
   if (!ranking || !storedIds || !isSuspiciouslyShort(ranking.length, storedIds.length)) return [];
   const message = `/market-cap ranks only ${ranking.length} of ${storedIds.length} known assets: the stored ranking is used until they are back`;
-  return [{ stream: "market_caps", code: SHRUNKEN_LIST_CODE, message }];
+  return [{ stream: "market_caps", code: "shrunken_list", message }];
 }
 
 /**
@@ -234,7 +230,7 @@ function shrunkenLookupProblem(
   { missing, listed }: { missing: number; listed: number },
 ): Problem {
   const message = `${streamTable[stream].endpoint} lacks ${missing} of ${listed} known entries: nothing is delisted until they are back`;
-  return { stream, code: SHRUNKEN_LIST_CODE, message };
+  return { stream, code: "shrunken_list", message };
 }
 
 /** Whether nothing is known to select because the list of it could not be fetched, which is reported already. */

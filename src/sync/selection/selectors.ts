@@ -11,7 +11,6 @@ import type { Problem, SyncSettings } from "../context/context.ts";
 import { liquidIndexSymbols } from "../fetch/liquid-indices.ts";
 import type { Directory } from "./targets.ts";
 
-/** A list of the directory. */
 type List = "GWA" | "MWA" | "LX" | "exchanges";
 
 interface SelectorSetting {
@@ -48,7 +47,6 @@ export function needsRanking(settings: SyncSettings): boolean {
   );
 }
 
-/** The lists of the directory that the selectors use. */
 export function neededLists(settings: SyncSettings): readonly List[] {
   const used = listSelectors(settings).filter(({ selector }) => selector.kind !== "none");
   return used.map(({ list }) => list);
@@ -69,7 +67,6 @@ export interface SelectorNotice extends Pick<SelectorSetting, "stream" | "settin
   readonly suggestions: Readonly<Record<string, string>>;
 }
 
-/** What is wrong with any selector in the settings. */
 export function findNotices(settings: SyncSettings, directory: Directory): SelectorNotice[] {
   return listSelectors(settings).flatMap(({ stream, setting, list, selector }) => {
     const selection = resolveSelector(selector, directory[list], directory.ranking);
@@ -102,10 +99,7 @@ export function describeNotice({ setting, kind, missing, names, suggestions }: S
 }
 
 /** Problems of selectors that could not be resolved. `liquid`: the liquid indices that are known. */
-export function noticesToProblems(
-  notices: readonly SelectorNotice[],
-  liquid: Directory["LX"] = [],
-): Problem[] {
+export function noticesToProblems(notices: readonly SelectorNotice[], liquid: Directory["LX"] = []) {
   return notices.flatMap((notice): Problem[] => {
     const { stream, setting, kind, names } = notice;
     if (kind === "shared") return [];

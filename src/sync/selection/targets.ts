@@ -1,4 +1,5 @@
 import type { SeriesTarget } from "../../ingest/commit/targets.ts";
+import type { Asset } from "../../model/records.ts";
 import { resolveSelector, type SelectorCandidate } from "../../model/selector.ts";
 import { type IndexType, indexTypes } from "../../model/stream-columns.ts";
 import {
@@ -37,9 +38,8 @@ export function resolveTargets(settings: SyncSettings, directory: Directory, now
     /** Index types whose selector cannot be resolved now. */
     const unresolved: IndexType[] = [];
     const targets: SeriesTarget[] = [];
-    for (const indexType of selectors === false ? [] : indexTypes) {
-      const selector = selectors === false ? undefined : selectors[indexType];
-      if (selector === undefined) continue;
+    for (const indexType of indexTypes) {
+      const selector = selectors ? selectors[indexType] : ({ kind: "none" } as const);
       const selection = resolveSelector(selector, directory[indexType], directory.ranking);
       if (selection.missing) unresolved.push(indexType);
       for (const indexId of selection.ids)
@@ -92,12 +92,7 @@ export function exchangeName(directory: Directory | undefined, id: string): stri
   return directory?.exchanges.find((exchange) => exchange.id === id)?.labels[0] ?? id;
 }
 
-export function toAssetCandidate(asset: {
-  readonly id: string;
-  readonly symbol: string | null;
-  readonly name: string | null;
-}): SelectorCandidate {
-  const { id, symbol, name } = asset;
+export function toAssetCandidate({ id, symbol, name }: Pick<Asset, "id" | "symbol" | "name">) {
   return { id, labels: nonEmptyLabels(symbol, name), rankingAssetId: id };
 }
 
@@ -110,7 +105,6 @@ export function toExchangeCandidate({ id, name }: { readonly id: string; readonl
   return { id, labels: nonEmptyLabels(name) };
 }
 
-/** Reads the stored lookups as selector candidates. */
 export function readStoredDirectory(reader: Connection): Omit<Directory, "LX" | "ranking"> {
   return {
     GWA: readListedAssets(reader).map(toAssetCandidate),
@@ -125,7 +119,6 @@ function nonEmptyLabels(...texts: readonly (string | null)[]): string[] {
   return texts.filter((text) => text !== null && text !== "") as string[];
 }
 
-/** The selected exchange tickers. */
 export interface ExchangeSelection {
   /** One id per ledger key; a single null means one key for all exchanges together. */
   readonly exchangeIds: readonly (string | null)[];
@@ -135,10 +128,7 @@ export interface ExchangeSelection {
   readonly isResolved: boolean;
 }
 
-export function selectExchanges(
-  settings: SyncSettings,
-  directory: Pick<Directory, "exchanges" | "MWA" | "ranking">,
-): ExchangeSelection {
+export function selectExchanges(settings: SyncSettings, directory: Directory): ExchangeSelection {
   const { exchangeTickers: selectors } = settings.streams;
   if (selectors === false) return { exchangeIds: [], markets: undefined, isResolved: true };
   const exchanges = resolveSelector(selectors.exchanges, directory.exchanges, undefined);

@@ -16,11 +16,7 @@ describe("H12: a page with records of another index", () => {
     commit(tickPage(ticksOf("eth-id", "2000")), { series: eth });
     const covered = query("SELECT index_id, from_time, to_time, proof FROM coverage");
     const page = [...ticksOf("btc-id").slice(0, 20), ...ticksOf("eth-id", "1")];
-    expect(commit(tickPage(page))).toMatchObject({
-      alarm: "foreign_rows",
-      foreign: 240,
-      proven: undefined,
-    });
+    expect(commit(tickPage(page))).toMatchObject({ alarm: "foreign_rows", foreign: 240, proven: undefined });
     expect(query(pricesSql("eth-id"))).toEqual([{ price: "2000", source: "rest", rows: 240 }]);
     expect(query("SELECT * FROM revisions")).toEqual([]);
     expect(query("SELECT index_id, from_time, to_time, proof FROM coverage")).toEqual(covered);

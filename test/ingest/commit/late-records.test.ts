@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { findLateness } from "../../../src/ingest/commit/stored-series.ts";
 import type { HistoryStream } from "../../../src/model/streams.ts";
 import { readLateness, recordPublication } from "../../../src/warehouse/coverage/publication.ts";
@@ -48,31 +48,29 @@ function seeLateness(ages: readonly number[], more: Case): number | undefined {
   return found && found.lateBy / SECOND;
 }
 
-describe("records that an earlier page of the head lacked", () => {
-  const twoRanges = { settled: [[5000, 1000] as const, [800, 750] as const] };
-  const hour = { settleDelay: 3600 };
+const twoRanges = { settled: [[5000, 1000] as const, [800, 750] as const] };
+const hour = { settleDelay: 3600 };
 
-  it.each<[what: string, ages: readonly number[], more: Case, lateBy: number | undefined]>([
-    ["are late by their age and a quarter: the oldest counts", [700, 720, 800], {}, 1000],
-    ["are not late, if they are stored", [700, 720, 800], { stored: [800] }, 900],
-    ["are none, if all are stored", [700, 720, 800], { stored: [700, 720, 800] }, undefined],
-    ["are none on an empty page", [], {}, undefined],
-    ["are late by at most two hours", [4000, 7000], { ...hour, settled: [[7100, 900]] }, 7200],
-    ["say nothing, if they are older than that", [700, 7201], { ...hour, settled: [[9000, 900]] }, undefined],
-    ["are in a range that was settled", [760], twoRanges, 950],
-    ["may be its first", [800], twoRanges, 1000],
-    ["are not in an open range", [900], twoRanges, undefined],
-    ["are not just above a range", [1000], twoRanges, undefined],
-    ["or are above all ranges", [750], twoRanges, 937.5],
-    ["are not late, if nothing was settled", [700], { settled: [] }, undefined],
-    ["were final by the settle delay", [601], {}, 751.25],
-    ["are not late before that", [600], {}, undefined],
-    ["were final when the service was asked", [701], { shown: { to: 0, askedAt: 100 } }, 876.25],
-    ["are not late, if they were younger then", [700], { shown: { to: 0, askedAt: 100 } }, undefined],
-    ["are older than what the service had shown", [701], { shown: { to: 701, askedAt: 0 } }, undefined],
-    ["are not late, if it was never asked", [701], { shown: null }, undefined],
-    ["are no bars", [700, 720], { stream: "ohlcv" }, undefined],
-  ])("%s", (_, ages, more, lateBy) => {
-    expect(seeLateness(ages, more)).toBe(lateBy);
-  });
+it.each<[what: string, ages: readonly number[], more: Case, lateBy: number | undefined]>([
+  ["are late by their age and a quarter: the oldest counts", [700, 720, 800], {}, 1000],
+  ["are not late, if they are stored", [700, 720, 800], { stored: [800] }, 900],
+  ["are none, if all are stored", [700, 720, 800], { stored: [700, 720, 800] }, undefined],
+  ["are none on an empty page", [], {}, undefined],
+  ["are late by at most two hours", [4000, 7000], { ...hour, settled: [[7100, 900]] }, 7200],
+  ["say nothing, if they are older than that", [700, 7201], { ...hour, settled: [[9000, 900]] }, undefined],
+  ["are in a range that was settled", [760], twoRanges, 950],
+  ["may be its first", [800], twoRanges, 1000],
+  ["are not in an open range", [900], twoRanges, undefined],
+  ["are not just above a range", [1000], twoRanges, undefined],
+  ["or are above all ranges", [750], twoRanges, 937.5],
+  ["are not late, if nothing was settled", [700], { settled: [] }, undefined],
+  ["were final by the settle delay", [601], {}, 751.25],
+  ["are not late before that", [600], {}, undefined],
+  ["were final when the service was asked", [701], { shown: { to: 0, askedAt: 100 } }, 876.25],
+  ["are not late, if they were younger then", [700], { shown: { to: 0, askedAt: 100 } }, undefined],
+  ["are older than what the service had shown", [701], { shown: { to: 701, askedAt: 0 } }, undefined],
+  ["are not late, if it was never asked", [701], { shown: null }, undefined],
+  ["are no bars", [700, 720], { stream: "ohlcv" }, undefined],
+])("records that an earlier page of the head lacked %s", (_, ages, more, lateBy) => {
+  expect(seeLateness(ages, more)).toBe(lateBy);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { commitBlockedReason, optimizeDatabase } from "../../../src/ingest/commit/maintenance.ts";
-import { commitTargets } from "../../../src/ingest/commit/targets.ts";
+import { commitBlockedReason, commitTargets } from "../../../src/ingest/commit/targets.ts";
+import { optimizeDatabase } from "../../../src/ingest/thread/operations.ts";
 import { MICROS_PER_DAY, MICROS_PER_SECOND } from "../../../src/model/time.ts";
 import {
   hasNoContracts,

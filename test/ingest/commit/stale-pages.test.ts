@@ -34,17 +34,15 @@ describe("B16: a page from a cache", () => {
   });
 });
 
-describe("a page requested on a machine whose clock is ahead", () => {
-  it("settles nothing younger than its own date minus the settle delay", () => {
-    const { commit, query } = openPages();
-    const early = { ...tickPage(makeTicks(gap.from, at("11:00:00"))), asOf: at("11:00:10") / 1000 };
-    expect(commit(early)).toMatchObject({ isComplete: false, withdrawn: 0 });
-    expect(query(coverageSql)).toEqual([{ ...wholeCoverage[0], to_time: "2026-03-01T10:59:15.000000Z" }]);
-    const tomorrow = { from: gap.to, to: gap.to + 3600 * SECOND };
-    const ahead = { ...onlyPage, position: { gap: tomorrow, provenFrom: tomorrow.to } };
-    const nothing = commit({ ...tickPage([]), asOf: early.asOf }, ahead);
-    expect(nothing).toMatchObject({ proven: undefined, isComplete: false });
-  });
+it("a page requested on a machine whose clock is ahead settles nothing younger than its own date minus the settle delay", () => {
+  const { commit, query } = openPages();
+  const early = { ...tickPage(makeTicks(gap.from, at("11:00:00"))), asOf: at("11:00:10") / 1000 };
+  expect(commit(early)).toMatchObject({ isComplete: false, withdrawn: 0 });
+  expect(query(coverageSql)).toEqual([{ ...wholeCoverage[0], to_time: "2026-03-01T10:59:15.000000Z" }]);
+  const tomorrow = { from: gap.to, to: gap.to + 3600 * SECOND };
+  const ahead = { ...onlyPage, position: { gap: tomorrow, provenFrom: tomorrow.to } };
+  const nothing = commit({ ...tickPage([]), asOf: early.asOf }, ahead);
+  expect(nothing).toMatchObject({ proven: undefined, isComplete: false });
 });
 
 describe("B16: a page of bars from a cache", () => {
@@ -123,27 +121,25 @@ describe("B16: a page of bars from a cache", () => {
   });
 });
 
-describe("B16: a superseded page", () => {
-  it("reverts nothing that was requested later, and still inserts missing rows", () => {
-    const { commit, query } = openPages();
-    const rows = makeTicks(gap.from - 30 * SECOND, gap.to);
-    const corrected = rows.map((row) => (row.ts === at("11:30:00") ? { ...row, price: "1.5" } : row));
-    const head = { from: at("11:00:00"), to: gap.to };
-    const newer = { ...onlyPage, position: { gap: head, provenFrom: head.to } };
-    commit({ ...tickPage(corrected, "more"), requestedAt: 2_000 }, newer);
-    const lacking = rows.filter(({ ts }) => ts !== at("11:45:00"));
-    const late = { ...tickPage(lacking, "more"), requestedAt: 1_000 };
-    expect(commit(late)).toMatchObject({ isComplete: true, withdrawn: 0 });
-    expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:30:00%'")).toEqual([
-      { price_exact: "1.5" },
-    ]);
-    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 241 }]);
-    expect(query(coverageSql)).toEqual(wholeCoverage);
-    expect(query("SELECT * FROM revisions")).toEqual([]);
+it("B16: a superseded page reverts nothing that was requested later, and still inserts missing rows", () => {
+  const { commit, query } = openPages();
+  const rows = makeTicks(gap.from - 30 * SECOND, gap.to);
+  const corrected = rows.map((row) => (row.ts === at("11:30:00") ? { ...row, price: "1.5" } : row));
+  const head = { from: at("11:00:00"), to: gap.to };
+  const newer = { ...onlyPage, position: { gap: head, provenFrom: head.to } };
+  commit({ ...tickPage(corrected, "more"), requestedAt: 2_000 }, newer);
+  const lacking = rows.filter(({ ts }) => ts !== at("11:45:00"));
+  const late = { ...tickPage(lacking, "more"), requestedAt: 1_000 };
+  expect(commit(late)).toMatchObject({ isComplete: true, withdrawn: 0 });
+  expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:30:00%'")).toEqual([
+    { price_exact: "1.5" },
+  ]);
+  expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 241 }]);
+  expect(query(coverageSql)).toEqual(wholeCoverage);
+  expect(query("SELECT * FROM revisions")).toEqual([]);
 
-    commit({ ...tickPage(rows, "more"), requestedAt: 3_000 });
-    expect(query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
-  });
+  commit({ ...tickPage(rows, "more"), requestedAt: 3_000 });
+  expect(query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 1 }]);
 });
 
 describe("recently committed pages", () => {

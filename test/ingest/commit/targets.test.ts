@@ -97,30 +97,28 @@ describe("the targets of a history stream", () => {
   });
 });
 
-describe("the targets of a snapshot stream", () => {
-  it("end when the settings no longer select the exchange", () => {
-    const warehouse = openTestWarehouse();
-    const observe = (stream: "exchange_ticks" | "market_caps", exchangeId: string | null) =>
-      warehouse.transaction((t) => settleSnapshot(t, { stream, exchangeId, at: 1000, cadence: 100 }));
-    observe("market_caps", null);
-    for (const exchangeId of [null, "kraken", "okx"]) observe("exchange_ticks", exchangeId);
-    warehouse.transaction((t) =>
-      commitSnapshotTargets(t, { stream: "exchange_ticks", exchangeIds: [null, "okx"], at: 2000 }),
-    );
-    expect(targetsOf(warehouse)).toEqual([
-      ["exchange_ticks", "", 1000, null],
-      ["exchange_ticks", "kraken", 1000, 2000],
-      ["exchange_ticks", "okx", 1000, null],
-      ["market_caps", "", 1000, null],
-    ]);
-    warehouse.transaction((t) =>
-      commitSnapshotTargets(t, { stream: "exchange_ticks", exchangeIds: ["okx"], at: 3000 }),
-    );
-    expect(targetsOf(warehouse)).toEqual([
-      ["exchange_ticks", "", 1000, 3000],
-      ["exchange_ticks", "kraken", 1000, 2000],
-      ["exchange_ticks", "okx", 1000, null],
-      ["market_caps", "", 1000, null],
-    ]);
-  });
+it("the targets of a snapshot stream end when the settings no longer select the exchange", () => {
+  const warehouse = openTestWarehouse();
+  const observe = (stream: "exchange_ticks" | "market_caps", exchangeId: string | null) =>
+    warehouse.transaction((t) => settleSnapshot(t, { stream, exchangeId, at: 1000, cadence: 100 }));
+  observe("market_caps", null);
+  for (const exchangeId of [null, "kraken", "okx"]) observe("exchange_ticks", exchangeId);
+  warehouse.transaction((t) =>
+    commitSnapshotTargets(t, { stream: "exchange_ticks", exchangeIds: [null, "okx"], at: 2000 }),
+  );
+  expect(targetsOf(warehouse)).toEqual([
+    ["exchange_ticks", "", 1000, null],
+    ["exchange_ticks", "kraken", 1000, 2000],
+    ["exchange_ticks", "okx", 1000, null],
+    ["market_caps", "", 1000, null],
+  ]);
+  warehouse.transaction((t) =>
+    commitSnapshotTargets(t, { stream: "exchange_ticks", exchangeIds: ["okx"], at: 3000 }),
+  );
+  expect(targetsOf(warehouse)).toEqual([
+    ["exchange_ticks", "", 1000, 3000],
+    ["exchange_ticks", "kraken", 1000, 2000],
+    ["exchange_ticks", "okx", 1000, null],
+    ["market_caps", "", 1000, null],
+  ]);
 });

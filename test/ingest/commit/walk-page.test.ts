@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { commitLostRanges } from "../../../src/ingest/commit/maintenance.ts";
+import { commitLostRanges } from "../../../src/ingest/commit/targets.ts";
 import { commitNotFound } from "../../../src/ingest/commit/walk-page.ts";
 import { coverageSql, gap, onlyPage, wholeCoverage } from "../../support/ingest/ingest-harness.ts";
 import { openPages } from "../../support/ingest/open-pages.ts";
@@ -15,26 +15,20 @@ import {
 import { tick } from "../../support/warehouse/records.ts";
 import { storeTicks, writeTicks } from "../../support/warehouse/write-records.ts";
 
-describe("a page with records from the future", () => {
-  it("H11: proves its range, even if most of its records are from the future", () => {
-    const { commit, query } = openPages();
-    const ahead = makeTicks(at("13:00:00"), at("16:00:00"));
-    const page = { ...tickPage([...ahead, ...makeTicks(gap.from, gap.to)]), asOf: at("12:02:00") / 1000 };
-    expect(commit(page)).toMatchObject({
-      rejected: ahead.length,
-      alarm: undefined,
-      isComplete: true,
-    });
-    expect(query(coverageSql)).toEqual(wholeCoverage);
-    expect(query("SELECT max(time) AS newest FROM index_ticks")).toEqual([
-      { newest: "2026-03-01T11:59:30.000000Z" },
-    ]);
-    // One period ahead is not the future: a record may be stamped at the end of its period.
-    const head = { from: gap.to, to: at("13:00:00") };
-    const next = { ...tickPage([{ ts: at("13:05:00") }]), asOf: at("13:00:00") / 1000 };
-    commit(next, { position: { gap: head, provenFrom: head.to } });
-    expect(query("SELECT count(*) AS n FROM index_ticks WHERE time LIKE '%13:05:00%'")).toEqual([{ n: 1 }]);
-  });
+it("H11: a page with records from the future proves its range, even if most of its records are from the future", () => {
+  const { commit, query } = openPages();
+  const ahead = makeTicks(at("13:00:00"), at("16:00:00"));
+  const page = { ...tickPage([...ahead, ...makeTicks(gap.from, gap.to)]), asOf: at("12:02:00") / 1000 };
+  expect(commit(page)).toMatchObject({ rejected: ahead.length, alarm: undefined, isComplete: true });
+  expect(query(coverageSql)).toEqual(wholeCoverage);
+  expect(query("SELECT max(time) AS newest FROM index_ticks")).toEqual([
+    { newest: "2026-03-01T11:59:30.000000Z" },
+  ]);
+  // One period ahead is not the future: a record may be stamped at the end of its period.
+  const head = { from: gap.to, to: at("13:00:00") };
+  const next = { ...tickPage([{ ts: at("13:05:00") }]), asOf: at("13:00:00") / 1000 };
+  commit(next, { position: { gap: head, provenFrom: head.to } });
+  expect(query("SELECT count(*) AS n FROM index_ticks WHERE time LIKE '%13:05:00%'")).toEqual([{ n: 1 }]);
 });
 
 describe("a page that has a live tick at a slightly other moment", () => {
@@ -70,39 +64,29 @@ describe("a page that has a live tick at a slightly other moment", () => {
   });
 });
 
-describe("a pending withdrawal", () => {
-  it("H5: ends when its range leaves the window, or the index is not found", () => {
-    for (const end of ["aged out", "not found"]) {
-      const { commit, query, warehouse } = openPages();
-      const rows = makeTicks(gap.from, gap.to);
-      const page = { ...onlyPage, confirmation: { answers: 2, over: 0 } };
-      commit(tickPage(rows), page);
-      const result = commit(tickPage(rows.toSpliced(100, 100)), page);
-      expect(result).toMatchObject({ pending: [{ kind: "withdrawn", rows: 100 }] });
-      const key = { stream: "index_ticks", series: 1 } as const;
-      if (end === "aged out") {
-        const lost = {
-          ...{
-            key,
-            indexType: "GWA",
-            indexId: "btc-id",
-            name: "BTC",
-            open: [],
-            missing: [],
-            unpublished: [],
-          },
-          ...{ unconfirmed: [], unconfirmedReason: "", claims: [], blockedReason: null },
-          ...{ agedOut: [gap], serviceWindow: 1 },
-        };
-        warehouse.transaction((t) => commitLostRanges(t, [lost]));
-      } else {
-        const { timing } = onlyPage;
-        const answer = { key, indexType: "GWA", range: gap, timing, confirmation: { answers: 1, over: 0 } };
-        warehouse.transaction((t) => commitNotFound(t, answer));
-      }
-      expect(query("SELECT kind FROM pending_claims WHERE accepted_at IS NULL")).toEqual([]);
+it("H5: a pending withdrawal ends when its range leaves the window, or the index is not found", () => {
+  for (const end of ["aged out", "not found"]) {
+    const { commit, query, warehouse } = openPages();
+    const rows = makeTicks(gap.from, gap.to);
+    const page = { ...onlyPage, confirmation: { answers: 2, over: 0 } };
+    commit(tickPage(rows), page);
+    const result = commit(tickPage(rows.toSpliced(100, 100)), page);
+    expect(result).toMatchObject({ pending: [{ kind: "withdrawn", rows: 100 }] });
+    const key = { stream: "index_ticks", series: 1 } as const;
+    if (end === "aged out") {
+      const lost = {
+        ...{ key, indexType: "GWA", indexId: "btc-id", name: "BTC", open: [], missing: [], unpublished: [] },
+        ...{ unconfirmed: [], unconfirmedReason: "", claims: [], blockedReason: null },
+        ...{ agedOut: [gap], serviceWindow: 1 },
+      };
+      warehouse.transaction((t) => commitLostRanges(t, [lost]));
+    } else {
+      const { timing } = onlyPage;
+      const answer = { key, indexType: "GWA", range: gap, timing, confirmation: { answers: 1, over: 0 } };
+      warehouse.transaction((t) => commitNotFound(t, answer));
     }
-  });
+    expect(query("SELECT kind FROM pending_claims WHERE accepted_at IS NULL")).toEqual([]);
+  }
 });
 
 describe("a page of a walk", () => {
@@ -190,21 +174,19 @@ describe("live ticks above the newest record of a page", () => {
   });
 });
 
-describe("a walk whose pages contradict each other", () => {
-  it("loses what its earlier pages proved, and proves nothing", () => {
-    const { commit, coverage } = openPages();
-    const swapped = commit(tickPage(makeTicks(at("10:30:00"), at("11:00:00")), "more"));
-    expect(coverage()).toHaveLength(1);
-    const position = { gap, provenFrom: swapped.proven?.from ?? 0 };
-    const nothing = { proven: undefined, isComplete: false, isUnpublished: false, hasReopened: false };
-    expect(commit(tickPage(makeTicks(at("11:00:00"), gap.to), "more"), { position })).toMatchObject({
-      alarm: "newer_than_proven",
-      ...nothing,
-    });
-    expect(coverage()).toEqual([]);
-    const disordered = makeTicks(gap.from, gap.to).reverse();
-    expect(commit(tickPage(disordered))).toMatchObject({ alarm: "disordered", ...nothing });
+it("a walk whose pages contradict each other loses what its earlier pages proved, and proves nothing", () => {
+  const { commit, coverage } = openPages();
+  const swapped = commit(tickPage(makeTicks(at("10:30:00"), at("11:00:00")), "more"));
+  expect(coverage()).toHaveLength(1);
+  const position = { gap, provenFrom: swapped.proven?.from ?? 0 };
+  const nothing = { proven: undefined, isComplete: false, isUnpublished: false, hasReopened: false };
+  expect(commit(tickPage(makeTicks(at("11:00:00"), gap.to), "more"), { position })).toMatchObject({
+    alarm: "newer_than_proven",
+    ...nothing,
   });
+  expect(coverage()).toEqual([]);
+  const disordered = makeTicks(gap.from, gap.to).reverse();
+  expect(commit(tickPage(disordered))).toMatchObject({ alarm: "disordered", ...nothing });
 });
 
 describe("a page of the head", () => {
@@ -276,68 +258,62 @@ describe("a page of the head", () => {
   });
 });
 
-describe("an end of the history that is in doubt", () => {
-  it("H14: stands while pages of other gaps agree, until a page has an older record", () => {
-    const { commit, query } = openPages();
-    const rows = makeTicks(at("10:00:00"), gap.to);
-    const from = (time: string) => rows.filter(({ ts }) => ts >= at(time));
-    const over = (since: string, until: string) => {
-      const part = { from: at(since), to: at(until) };
-      return { position: { gap: part, provenFrom: part.to }, confirmation: { answers: 3, over: 0 } };
-    };
-    const answers = () => query("SELECT answers, to_ts AS until FROM pending_claims");
-    const oldest = rows.filter(({ ts }) => ts < at("11:00:00"));
-    commit(tickPage(oldest, "more"), over("10:00:00", "11:00:00"));
-    expect(commit(tickPage(from("11:30:00")), over("11:00:00", "12:00:00"))).toMatchObject({
-      pending: [{ kind: "end moved", answers: 1 }],
-      proven: { from: at("11:30:00") + 1, to: gap.to },
-    });
-    commit(tickPage([]), over("11:00:00", "11:10:00"));
-    expect(answers()).toEqual([{ answers: 2, until: at("11:30:00") + 1 }]);
-    // This page has a single record, just below the end of its gap, and proves nothing above it: the end was wrong.
-    const single = commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
-    expect(single).toMatchObject({ pending: [{ answers: 1 }], proven: undefined });
-    expect(answers()).toEqual([{ answers: 1, until: at("11:20:00") }]);
-    // A page without records shows no older one.
-    commit(tickPage([], "more"), over("11:00:00", "11:15:00"));
-    expect(answers()).toHaveLength(1);
-    // This one reaches below the end, though its gap is above it.
-    commit(tickPage(from("11:05:00"), "more"), over("11:40:00", "12:00:00"));
-    expect(answers()).toEqual([]);
+it("H14: an end of the history that is in doubt stands while pages of other gaps agree, until a page has an older record", () => {
+  const { commit, query } = openPages();
+  const rows = makeTicks(at("10:00:00"), gap.to);
+  const from = (time: string) => rows.filter(({ ts }) => ts >= at(time));
+  const over = (since: string, until: string) => {
+    const part = { from: at(since), to: at(until) };
+    return { position: { gap: part, provenFrom: part.to }, confirmation: { answers: 3, over: 0 } };
+  };
+  const answers = () => query("SELECT answers, to_ts AS until FROM pending_claims");
+  const oldest = rows.filter(({ ts }) => ts < at("11:00:00"));
+  commit(tickPage(oldest, "more"), over("10:00:00", "11:00:00"));
+  expect(commit(tickPage(from("11:30:00")), over("11:00:00", "12:00:00"))).toMatchObject({
+    pending: [{ kind: "end moved", answers: 1 }],
+    proven: { from: at("11:30:00") + 1, to: gap.to },
   });
+  commit(tickPage([]), over("11:00:00", "11:10:00"));
+  expect(answers()).toEqual([{ answers: 2, until: at("11:30:00") + 1 }]);
+  // This page has a single record, just below the end of its gap, and proves nothing above it: the end was wrong.
+  const single = commit(tickPage([{ ts: at("11:20:00") - 1 }]), over("11:00:00", "11:20:00"));
+  expect(single).toMatchObject({ pending: [{ answers: 1 }], proven: undefined });
+  expect(answers()).toEqual([{ answers: 1, until: at("11:20:00") }]);
+  // A page without records shows no older one.
+  commit(tickPage([], "more"), over("11:00:00", "11:15:00"));
+  expect(answers()).toHaveLength(1);
+  // This one reaches below the end, though its gap is above it.
+  commit(tickPage(from("11:05:00"), "more"), over("11:40:00", "12:00:00"));
+  expect(answers()).toEqual([]);
 });
 
-describe("a page that lacks many stored rows", () => {
-  it("settles what lies between its own records, and the rest once it is believed", () => {
-    const { commit, coverage } = openPages();
-    const rows = makeTicks(gap.from, gap.to);
-    const lacking = rows.toSpliced(100, 100);
-    commit(tickPage(rows));
-    const confirmation = { answers: 2, over: 0 };
-    const pending = { withdrawn: 0, pending: [{ rows: 100 }], believed: [] };
-    expect(commit(tickPage(lacking), { confirmation })).toMatchObject(pending);
-    expect(coverage()).toHaveLength(2);
-    const believed = { withdrawn: 100, pending: [], believed: [{ rows: 100 }] };
-    expect(commit(tickPage(lacking), { confirmation })).toMatchObject(believed);
-    expect(coverage()).toEqual([
-      ["10:00:00", "10:20:00", "rows", null],
-      ["10:20:00", "11:10:00", "empty", "no records"],
-      ["11:10:00", "12:00:00", "rows", null],
-    ]);
-  });
+it("a page that lacks many stored rows settles what lies between its own records, and the rest once it is believed", () => {
+  const { commit, coverage } = openPages();
+  const rows = makeTicks(gap.from, gap.to);
+  const lacking = rows.toSpliced(100, 100);
+  commit(tickPage(rows));
+  const confirmation = { answers: 2, over: 0 };
+  const pending = { withdrawn: 0, pending: [{ rows: 100 }], believed: [] };
+  expect(commit(tickPage(lacking), { confirmation })).toMatchObject(pending);
+  expect(coverage()).toHaveLength(2);
+  const believed = { withdrawn: 100, pending: [], believed: [{ rows: 100 }] };
+  expect(commit(tickPage(lacking), { confirmation })).toMatchObject(believed);
+  expect(coverage()).toEqual([
+    ["10:00:00", "10:20:00", "rows", null],
+    ["10:20:00", "11:10:00", "empty", "no records"],
+    ["11:10:00", "12:00:00", "rows", null],
+  ]);
 });
 
-describe("a page from a cache without a record in its gap", () => {
-  it("B16: settles nothing: the records may have come since", () => {
-    const { commit, coverage, warehouse } = openPages();
-    storeTicks(warehouse, [tick(at("12:30:00"), "1")]);
-    const hour = { from: at("11:00:00"), to: gap.to };
-    const position = { gap: hour, provenFrom: hour.to };
-    const below = tickPage(makeTicks(at("10:00:00"), hour.from), "more");
-    const nothing = { proven: undefined, isComplete: false };
-    expect(commit({ ...below, ageMs: 60_000 }, { position })).toMatchObject(nothing);
-    expect(coverage()).toEqual([]);
-    expect(commit(below, { position })).toMatchObject({ proven: hour, isComplete: true });
-    expect(coverage()).toEqual([["11:00:00", "12:00:00", "empty", "no records"]]);
-  });
+it("B16: a page from a cache without a record in its gap settles nothing: the records may have come since", () => {
+  const { commit, coverage, warehouse } = openPages();
+  storeTicks(warehouse, [tick(at("12:30:00"), "1")]);
+  const hour = { from: at("11:00:00"), to: gap.to };
+  const position = { gap: hour, provenFrom: hour.to };
+  const below = tickPage(makeTicks(at("10:00:00"), hour.from), "more");
+  const nothing = { proven: undefined, isComplete: false };
+  expect(commit({ ...below, ageMs: 60_000 }, { position })).toMatchObject(nothing);
+  expect(coverage()).toEqual([]);
+  expect(commit(below, { position })).toMatchObject({ proven: hour, isComplete: true });
+  expect(coverage()).toEqual([["11:00:00", "12:00:00", "empty", "no records"]]);
 });

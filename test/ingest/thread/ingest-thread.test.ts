@@ -44,70 +44,64 @@ describe("a page of a walk", () => {
   });
 });
 
-describe("a machine whose clock is wrong", () => {
-  it("loses no row and proves no wrong range", async () => {
-    const { ingest, query, clock } = await startIngest();
-    clock.stepWallClock(Date.parse("2027-01-01T00:00:00Z") - clock.now());
-    const body = { ...tickPage(makeTicks(gap.from, gap.to)), asOf: at("18:00:00") / 1000 };
-    expect(await commitPage(ingest, onlyPage, body)).toMatchObject({ withdrawn: 0, isComplete: true });
-    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
-    expect(query(coverageSql)).toEqual(wholeCoverage);
-  });
+it("a machine whose clock is wrong loses no row and proves no wrong range", async () => {
+  const { ingest, query, clock } = await startIngest();
+  clock.stepWallClock(Date.parse("2027-01-01T00:00:00Z") - clock.now());
+  const body = { ...tickPage(makeTicks(gap.from, gap.to)), asOf: at("18:00:00") / 1000 };
+  expect(await commitPage(ingest, onlyPage, body)).toMatchObject({ withdrawn: 0, isComplete: true });
+  expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 240 }]);
+  expect(query(coverageSql)).toEqual(wholeCoverage);
 });
 
-describe("live ticks", () => {
-  it("are stored unsettled; REST settles and corrects them, and withdraws one that it never had", async () => {
-    const { ingest, query } = await startIngest();
-    const rows = makeTicks(at("11:50:00"), gap.to);
-    const phantom = { ts: at("11:55:10") };
-    const messages = [...rows, phantom].map((row) =>
-      liveMessage(row.ts === at("11:51:00") ? { ...row, price: "7" } : row),
-    );
-    const others = ['{"event":"TRADE","id":1}', "garbage"];
-    const live = await ingest.call("commitLiveMessages", [...messages, ...others]);
-    expect(live).toMatchObject({ indexTicks: { inserted: 21 }, unknownEvents: 2, newest: at("11:59:30") });
-    expect(query("SELECT sum(is_settled) AS settled FROM index_ticks")).toEqual([{ settled: 0 }]);
-    expect(query("SELECT name, count FROM unknown_events ORDER BY 1")).toEqual([
-      { name: "(none)", count: 1 },
-      { name: "TRADE", count: 1 },
-    ]);
+it("live ticks are stored unsettled; REST settles and corrects them, and withdraws one that it never had", async () => {
+  const { ingest, query } = await startIngest();
+  const rows = makeTicks(at("11:50:00"), gap.to);
+  const phantom = { ts: at("11:55:10") };
+  const messages = [...rows, phantom].map((row) =>
+    liveMessage(row.ts === at("11:51:00") ? { ...row, price: "7" } : row),
+  );
+  const others = ['{"event":"TRADE","id":1}', "garbage"];
+  const live = await ingest.call("commitLiveMessages", [...messages, ...others]);
+  expect(live).toMatchObject({ indexTicks: { inserted: 21 }, unknownEvents: 2, newest: at("11:59:30") });
+  expect(query("SELECT sum(is_settled) AS settled FROM index_ticks")).toEqual([{ settled: 0 }]);
+  expect(query("SELECT name, count FROM unknown_events ORDER BY 1")).toEqual([
+    { name: "(none)", count: 1 },
+    { name: "TRADE", count: 1 },
+  ]);
 
-    await commitPage(ingest, onlyPage, tickPage(rows));
-    expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
-      { rows: 20, settled: 20 },
-    ]);
-    expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:51:00%'")).toEqual([
-      { price_exact: "60860" },
-    ]);
-    expect(query("SELECT count(*) AS revisions, sum(after IS NULL) AS withdrawn FROM revisions")).toEqual([
-      { revisions: 2, withdrawn: 1 },
-    ]);
-  });
+  await commitPage(ingest, onlyPage, tickPage(rows));
+  expect(query("SELECT count(*) AS rows, sum(is_settled) AS settled FROM index_ticks")).toEqual([
+    { rows: 20, settled: 20 },
+  ]);
+  expect(query("SELECT price_exact FROM index_ticks WHERE time LIKE '%11:51:00%'")).toEqual([
+    { price_exact: "60860" },
+  ]);
+  expect(query("SELECT count(*) AS revisions, sum(after IS NULL) AS withdrawn FROM revisions")).toEqual([
+    { revisions: 2, withdrawn: 1 },
+  ]);
 });
 
-describe("a snapshot", () => {
-  /** A list of market caps with one timestamp, in periods of a minute. */
-  const list = (listed: number, time: string) => {
-    const timestamps = [at(time)];
-    const parts = [{ part: "", listed, rejected: 0, timestamps, storedTimestamps: timestamps }];
-    const polled = { askedAt: at(time) + SECOND, answeredAt: at(time) + SECOND };
-    return { stream: "market_caps", exchangeId: null, cadence: 60 * SECOND, parts, ...polled } as const;
-  };
+/** A list of market caps with one timestamp, in periods of a minute. */
+const list = (listed: number, time: string) => {
+  const timestamps = [at(time)];
+  const parts = [{ part: "", listed, rejected: 0, timestamps, storedTimestamps: timestamps }];
+  const polled = { askedAt: at(time) + SECOND, answeredAt: at(time) + SECOND };
+  return { stream: "market_caps", exchangeId: null, cadence: 60 * SECOND, parts, ...polled } as const;
+};
 
-  it("is compared with the one before, also after a restart", async () => {
-    const first = await startIngest();
-    expect(await first.ingest.call("commitSnapshotCoverage", list(100, "17:50:00"))).toBeUndefined();
-    await first.ingest.close();
-    const second = await startIngest({ path: first.path });
-    expect(await second.ingest.call("commitSnapshotCoverage", list(49, "17:51:00"))).toBe("shrunken");
-    await second.ingest.close();
-    // A repeated answer counts once, and only after a while.
-    const { ingest, query, clock } = await startIngest({ path: first.path });
-    expect(await ingest.call("commitSnapshotCoverage", list(49, "17:51:00"))).toBe("shrunken");
-    await clock.advance(20_000);
-    expect(await ingest.call("commitSnapshotCoverage", list(49, "17:52:00"))).toBeUndefined();
-    expect(query(coverageSql)).toMatchObject([{ to_time: "2026-03-01T17:53:00.000000Z", proof: "rows" }]);
-  });
+it("a snapshot is compared with the one before, also after a restart", async () => {
+  const first = await startIngest();
+  expect(await first.ingest.call("commitSnapshotCoverage", list(100, "17:50:00"))).toBeUndefined();
+  await first.ingest.close();
+  const second = await startIngest({ path: first.path });
+  expect(await second.ingest.call("commitSnapshotCoverage", list(49, "17:51:00"))).toBe("shrunken");
+  await second.ingest.close();
+  // A repeated answer counts once, and only after a while.
+  const { ingest, query, clock } = await startIngest({ path: first.path });
+  expect(await ingest.call("commitSnapshotCoverage", list(49, "17:51:00"))).toBe("shrunken");
+  await clock.advance(20_000);
+  expect(await ingest.call("commitSnapshotCoverage", list(49, "17:52:00"))).toBeUndefined();
+  expect(query(coverageSql)).toMatchObject([{ to_time: "2026-03-01T17:53:00.000000Z", proof: "rows" }]);
 });
 
 describe("the thread", () => {

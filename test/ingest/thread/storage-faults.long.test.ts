@@ -155,43 +155,39 @@ describe("calls behind one that storage blocks", () => {
   });
 });
 
-describe("the WAL", () => {
-  it("is checkpointed between live batches, so that it stays short", async () => {
-    const { ingest, query, path } = await startIngest();
-    const note = "x".repeat(12_000);
-    let longest = 0;
-    for (let batch = 0; batch < 36; batch++) {
-      const ts = at("10:00:00") + batch * 30 * SECOND;
-      const messages = Array.from({ length: 100 }, (_, n) =>
-        liveMessage({ ts, indexId: `index-${n}` }).replace("}", `,"note":"${note}"}`),
-      );
-      await ingest.call("commitLiveMessages", messages);
-      await ingest.call("ping", undefined);
-      longest = Math.max(longest, statSync(`${path}-wal`).size);
-    }
-    expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 3_600 }]);
-    // The limit is 8,000 pages plus one batch; without checkpoints it would be twice as long.
-    expect(longest).toBeLessThan(40_000_000);
-  });
+it("the WAL is checkpointed between live batches, so that it stays short", async () => {
+  const { ingest, query, path } = await startIngest();
+  const note = "x".repeat(12_000);
+  let longest = 0;
+  for (let batch = 0; batch < 36; batch++) {
+    const ts = at("10:00:00") + batch * 30 * SECOND;
+    const messages = Array.from({ length: 100 }, (_, n) =>
+      liveMessage({ ts, indexId: `index-${n}` }).replace("}", `,"note":"${note}"}`),
+    );
+    await ingest.call("commitLiveMessages", messages);
+    await ingest.call("ping", undefined);
+    longest = Math.max(longest, statSync(`${path}-wal`).size);
+  }
+  expect(query("SELECT count(*) AS rows FROM index_ticks")).toEqual([{ rows: 3_600 }]);
+  // The limit is 8,000 pages plus one batch; without checkpoints it would be twice as long.
+  expect(longest).toBeLessThan(40_000_000);
 });
 
-describe("an unusual file", () => {
-  it("F10, F17: is logged by the main thread: a quarantined file, a symbolic link", async () => {
-    const folder = temporaryFolder();
-    const [path, link] = [join(folder, "mds.sqlite"), join(folder, "link.sqlite")];
-    for (const file of [path, `${path}.crash`]) writeFileSync(file, "");
-    symlinkSync(path, link);
-    const entries: LogEntry[] = [];
-    await startIngest({ path: link, log: createForwardingLog((entry) => entries.push(entry)) });
-    expect(entries).toEqual([
-      {
-        level: "error",
-        fields: { reason: "the file is empty", files: [`${path}.aside-2026-03-01T180000Z`] },
-        message: "damaged warehouse quarantined",
-      },
-      { level: "warn", fields: { link, path }, message: "warehouse path is a symbolic link" },
-    ]);
-  });
+it("F10, F17: an unusual file is logged by the main thread: a quarantined file, a symbolic link", async () => {
+  const folder = temporaryFolder();
+  const [path, link] = [join(folder, "mds.sqlite"), join(folder, "link.sqlite")];
+  for (const file of [path, `${path}.crash`]) writeFileSync(file, "");
+  symlinkSync(path, link);
+  const entries: LogEntry[] = [];
+  await startIngest({ path: link, log: createForwardingLog((entry) => entries.push(entry)) });
+  expect(entries).toEqual([
+    {
+      level: "error",
+      fields: { reason: "the file is empty", files: [`${path}.aside-2026-03-01T180000Z`] },
+      message: "damaged warehouse quarantined",
+    },
+    { level: "warn", fields: { link, path }, message: "warehouse path is a symbolic link" },
+  ]);
 });
 
 describe("a file that fails while it is open", () => {

@@ -76,7 +76,7 @@ export async function runQueue(options: QueueRunOptions) {
       );
     },
   };
-  const slices = cutIntoSlices({ stream: "index_ticks", open, targetEnd, windowStart, cadence });
+  const slices = cutIntoSlices({ stream: "index_ticks", targetEnd, cadence }, open, windowStart);
   const walks = histories.flatMap((_, series) =>
     slices.map(
       (slice) => ({ ...slice, series: { key: { stream: "index_ticks", series }, cadence } }) as SliceWalk,

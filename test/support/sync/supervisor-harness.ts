@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { toSyncSettings } from "../../../src/cli/support/session.ts";
 import { loadSettings, requireServiceSettings } from "../../../src/config/load-settings.ts";
 import { IngestThread } from "../../../src/ingest/thread/ingest-thread.ts";
@@ -101,6 +101,7 @@ export class SupervisorHarness {
       await harness.stop();
       await simulator.stop();
       expectSoundFile(harness.path, clock.now());
+      expect(harness.failures).toEqual([]);
     });
     await harness.#start();
     return harness;

@@ -27,13 +27,14 @@ const countRows = (engine: BackfillHarness) =>
     (stream) => engine.query(`SELECT 1 FROM ${stream} LIMIT 1`).length > 0,
   );
 
-describe("an endpoint that answers every request with", () => {
-  it.each([
-    [Fault.envelope("no-content", { on: "/exchange-ticker" }), "exchange_ticks"],
-    [Fault.envelope("no-content", { on: "/market-cap" }), "market_caps"],
-    [Fault.envelope("content-null", { on: "/index-ticker" }), "index_ticks"],
-    [Fault.noContent({ on: "/ohlcv" }), "ohlcv"],
-  ] as const)("H8: $0.name ($1) fails alone, within seconds", async (fault, stream) => {
+it.each([
+  [Fault.envelope("no-content", { on: "/exchange-ticker" }), "exchange_ticks"],
+  [Fault.envelope("no-content", { on: "/market-cap" }), "market_caps"],
+  [Fault.envelope("content-null", { on: "/index-ticker" }), "index_ticks"],
+  [Fault.noContent({ on: "/ohlcv" }), "ohlcv"],
+] as const)(
+  "H8: an endpoint that answers every request with $0.name ($1) fails alone, within seconds",
+  async (fault, stream) => {
     const engine = await startBackfillHarness({
       settings: settings.replace(/derivatives: \{.*?\}/, "derivatives: false"),
       simulator: { refreshSeconds: 600, faults: [fault] },
@@ -47,8 +48,8 @@ describe("an endpoint that answers every request with", () => {
     engine.simulator.setFaults();
     expect((await engine.run()).exit).toBe(0);
     engine.expectMatchesService();
-  });
-});
+  },
+);
 
 describe("a service that sends for an empty list", () => {
   const start = (form: "null" | "204" | "absent") =>

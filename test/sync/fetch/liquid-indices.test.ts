@@ -7,17 +7,15 @@ const only = (intraday: string) =>
   `sync: { ohlcv: false, exchangeTickers: false, derivatives: false, intraday: { MWA: none, days: 1, ${intraday} } }`;
 const liquidSeries = "SELECT index_id, name, name_from FROM series WHERE index_type = 'LX' ORDER BY name";
 
-describe("the liquid indices", () => {
-  it("are those of REST, not one of which only a live tick was stored", async () => {
-    const engine = await startBackfillHarness({ settings: only("GWA: none, LX: all") });
-    engine.write("INSERT INTO series (index_type, index_id, name) VALUES ('LX', 'stray', 'BLX')");
-    expect((await engine.run()).exit).toBe(0);
-    expect((await engine.run()).exit).toBe(0);
-    const selected =
-      "SELECT s.name FROM targets w JOIN series s USING (series) WHERE s.index_type = 'LX' ORDER BY 1";
-    expect(engine.query(selected).map(({ name }) => name)).toEqual(["BLX", "ELX", "XRPLX"]);
-    expect(engine.query("SELECT 1 FROM coverage WHERE index_id = 'stray'")).toEqual([]);
-  });
+it("the liquid indices are those of REST, not one of which only a live tick was stored", async () => {
+  const engine = await startBackfillHarness({ settings: only("GWA: none, LX: all") });
+  engine.write("INSERT INTO series (index_type, index_id, name) VALUES ('LX', 'stray', 'BLX')");
+  expect((await engine.run()).exit).toBe(0);
+  expect((await engine.run()).exit).toBe(0);
+  const selected =
+    "SELECT s.name FROM targets w JOIN series s USING (series) WHERE s.index_type = 'LX' ORDER BY 1";
+  expect(engine.query(selected).map(({ name }) => name)).toEqual(["BLX", "ELX", "XRPLX"]);
+  expect(engine.query("SELECT 1 FROM coverage WHERE index_id = 'stray'")).toEqual([]);
 });
 
 describe("the names of the liquid indices", () => {

@@ -37,7 +37,7 @@ const directory = {
 
 describe("the estimate of a backfill", () => {
   it("counts what the settings select, without a warehouse", async () => {
-    const options = { settings, maxRequestsPerSecond: 0, directory, reader: undefined, now };
+    const options = { settings, directory, reader: undefined, now };
     expect(await ticksOf(options)).toMatchObject({ series: 1, holes: 1, rows: (2 * DAY) / CADENCE - 2 });
   });
 
@@ -52,12 +52,12 @@ describe("the estimate of a backfill", () => {
       declareTargets(transaction, "index_ticks", [{ key, from: now - 300 * DAY, ...rules }], now);
       settle(transaction, key, { from: now - 199 * DAY, to: now - DAY }, "empty");
     });
-    const options = { settings, maxRequestsPerSecond: 0, directory, reader: warehouse.connection, now };
+    const options = { settings, directory, reader: warehouse.connection, now };
     expect(await ticksOf(options)).toMatchObject({ holes: 2, rows: (2 * DAY) / CADENCE - 2 });
   });
 
   it("counts what the filter of a run leaves of it", async () => {
-    const options = { settings, maxRequestsPerSecond: 0, directory, reader: undefined, now };
+    const options = { settings, directory, reader: undefined, now };
     const range = { from: now - 5 * DAY, to: now - DAY };
     expect(await ticksOf({ ...options, filter: { range } })).toMatchObject({ rows: DAY / CADENCE });
     expect(await ticksOf({ ...options, filter: { streams: ["ohlcv"] } })).toBeUndefined();

@@ -94,10 +94,7 @@ describe("H14: the service drops its oldest records", () => {
   });
 
   it("H14: a series of which nothing is served any more keeps its rows, and is quiet after three nights", async () => {
-    const engine = await startBackfillHarness({
-      ...options,
-      settings: onlyTicks("[BTC, ETH]"),
-    });
+    const engine = await startBackfillHarness({ ...options, settings: onlyTicks("[BTC, ETH]") });
     await engine.run();
     const rows = countRows(engine);
     setRetention(engine, 0);

@@ -42,7 +42,6 @@ async function plan(engine: BackfillHarness, folderFile: string, filter: Backfil
       const directory = await fetchDirectory(settings, reader, client, now, signal);
       return estimateBackfill({
         settings,
-        maxRequestsPerSecond: 0,
         directory,
         reader,
         now: now(),

@@ -18,13 +18,8 @@ describe("slices of gaps", () => {
   it("cover any gaps completely and without overlap", () => {
     fc.assert(
       fc.property(ranges, fc.integer({ min: 0, max: 200 }), (open, windowStartDay) => {
-        const slices = cutIntoSlices({
-          stream: "index_ticks",
-          open,
-          targetEnd: 300 * day,
-          windowStart: windowStartDay * day,
-          cadence,
-        });
+        const timing = { stream: "index_ticks", targetEnd: 300 * day, cadence } as const;
+        const slices = cutIntoSlices(timing, open, windowStartDay * day);
         expect(normalise(slices.map(({ range }) => range))).toEqual(open);
         const sum = slices.reduce((total, { range }) => total + range.to - range.from, 0);
         expect(sum).toBe(open.reduce((total, { from, to }) => total + to - from, 0));
@@ -35,13 +30,7 @@ describe("slices of gaps", () => {
   it("C18: are sorted: head, soonest to expire, bars, newest history", () => {
     const targetEnd = 200 * day;
     const cut = (stream: "index_ticks" | "ohlcv", from: number, to: number) =>
-      cutIntoSlices({
-        stream,
-        open: [{ from: from * day, to: to * day }],
-        targetEnd,
-        windowStart: 0,
-        cadence,
-      });
+      cutIntoSlices({ stream, targetEnd, cadence }, [{ from: from * day, to: to * day }], 0);
     const order = [...cut("index_ticks", 0, 200), ...cut("ohlcv", 0, 200)].sort(compareUrgency);
     const kinds = order.map(({ urgency }) => urgency);
     expect([...new Set(kinds)]).toEqual(["head", "expiring", "bars", "history"]);

@@ -68,9 +68,7 @@ describe("time boundaries", () => {
   });
 
   it("records newer than the settle delay are stored at once and covered by a later run", async () => {
-    const engine = await startBackfillHarness({
-      settings: onlyTicks("[BTC]"),
-    });
+    const engine = await startBackfillHarness({ settings: onlyTicks("[BTC]") });
     await engine.run();
     const newestFlags = () =>
       engine
@@ -86,10 +84,7 @@ describe("time boundaries", () => {
   });
 
   it("G3: a wrong local clock neither hides rows nor covers wrong ranges", async () => {
-    const engine = await startBackfillHarness({
-      settings: onlyTicks("[BTC]"),
-      localSkewMs: -3 * 86_400_000,
-    });
+    const engine = await startBackfillHarness({ settings: onlyTicks("[BTC]"), localSkewMs: -3 * 86_400_000 });
     const report = await engine.run();
     expect(report.exit).toBe(0);
     engine.expectMatchesService();

@@ -10,74 +10,68 @@ import {
 
 const settings = onlyTicks("[BTC, LIBRA]", { days: "2", ohlcv: barsOf("[SOL]") });
 
-describe("verify", () => {
-  it("finds no difference after a backfill; reports and repairs rows that differ, are missing or are surplus", async () => {
-    const engine = await startDenseHarness({ settings });
-    await engine.run();
-    await engine.clock.advance(3_600_000);
-    const untouched = await engine.verify();
-    expect(untouched).toMatchObject({ differences: [], problems: [] });
-    // Two tick series of two days, each cut once by the grid, and one series of daily bars.
-    expect(untouched.sliceCount).toBe(5);
-    expect(untouched.rows).toBeGreaterThan(5_700);
-    expect(engine.query("SELECT * FROM revisions")).toEqual([]);
+it("verify finds no difference after a backfill; reports and repairs rows that differ, are missing or are surplus", async () => {
+  const engine = await startDenseHarness({ settings });
+  await engine.run();
+  await engine.clock.advance(3_600_000);
+  const untouched = await engine.verify();
+  expect(untouched).toMatchObject({ differences: [], problems: [] });
+  // Two tick series of two days, each cut once by the grid, and one series of daily bars.
+  expect(untouched.sliceCount).toBe(5);
+  expect(untouched.rows).toBeGreaterThan(5_700);
+  expect(engine.query("SELECT * FROM revisions")).toEqual([]);
 
-    const database = new Database(engine.path);
-    const changedTs = Date.parse("2026-02-28T20:00:00Z") * 1000;
-    database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${changedTs};
+  const database = new Database(engine.path);
+  const changedTs = Date.parse("2026-02-28T20:00:00Z") * 1000;
+  database.exec(`UPDATE index_tick_rows SET price = price + 1 WHERE ts = ${changedTs};
       DELETE FROM index_tick_rows WHERE ts = ${changedTs + 30_000_000};
       INSERT INTO index_tick_rows (series, ts, price, source) SELECT series, ts + 5000000, price, 0 FROM index_tick_rows WHERE ts = ${changedTs};
       DELETE FROM daily_bar_rows WHERE ts = ${Date.parse("2026-02-02") * 1000}`);
-    database.close();
-    const verified = await engine.verify();
-    expect(verified.differences).toMatchObject([
-      { stream: "index_ticks", name: "BTC", missing: 1, changed: 1, withdrawn: 1 },
-      { stream: "ohlcv", name: "SOL", missing: 1, changed: 0, withdrawn: 0 },
+  database.close();
+  const verified = await engine.verify();
+  expect(verified.differences).toMatchObject([
+    { stream: "index_ticks", name: "BTC", missing: 1, changed: 1, withdrawn: 1 },
+    { stream: "ohlcv", name: "SOL", missing: 1, changed: 0, withdrawn: 0 },
+  ]);
+  engine.expectMatchesService();
+  expect(engine.query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 2 }]);
+  expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
+});
+
+it.each(["404", "empty"] as const)(
+  "verify with accept believes what is unconfirmed of a series without records (%s)",
+  async (noData) => {
+    const engine = await startBackfillHarness({
+      settings: settings.replace("[SOL]", "[SOL, LIBRA]"),
+      mustRepeatClaims: true,
+      simulator: { quirks: { noData } },
+    });
+    const count = (sql: string) => engine.query(`SELECT count(*) AS n FROM ${sql}`)[0]?.n;
+    await engine.run();
+    expect(count("coverage WHERE name = 'LIBRA'")).toBe(0);
+    expect(count("pending_claims")).toBe(3);
+    expect(await engine.verify({ acceptsWithdrawals: true })).toMatchObject({ problems: [] });
+    expect(count("pending_claims")).toBe(0);
+    expect(
+      engine.query("SELECT DISTINCT stream, proof FROM coverage WHERE name = 'LIBRA' ORDER BY 1"),
+    ).toEqual([
+      { stream: "index_ticks", proof: "empty" },
+      { stream: "ohlcv", proof: "empty" },
     ]);
-    engine.expectMatchesService();
-    expect(engine.query("SELECT count(*) AS n FROM revisions")).toEqual([{ n: 2 }]);
-    expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
-  });
-});
+  },
+);
 
-describe("verify with accept", () => {
-  it.each(["404", "empty"] as const)(
-    "believes what is unconfirmed of a series without records (%s)",
-    async (noData) => {
-      const engine = await startBackfillHarness({
-        settings: settings.replace("[SOL]", "[SOL, LIBRA]"),
-        mustRepeatClaims: true,
-        simulator: { quirks: { noData } },
-      });
-      const count = (sql: string) => engine.query(`SELECT count(*) AS n FROM ${sql}`)[0]?.n;
-      await engine.run();
-      expect(count("coverage WHERE name = 'LIBRA'")).toBe(0);
-      expect(count("pending_claims")).toBe(3);
-      expect(await engine.verify({ acceptsWithdrawals: true })).toMatchObject({ problems: [] });
-      expect(count("pending_claims")).toBe(0);
-      expect(
-        engine.query("SELECT DISTINCT stream, proof FROM coverage WHERE name = 'LIBRA' ORDER BY 1"),
-      ).toEqual([
-        { stream: "index_ticks", proof: "empty" },
-        { stream: "ohlcv", proof: "empty" },
-      ]);
-    },
-  );
-});
-
-describe("a series that is not selected any more", () => {
-  it("is compared, and repaired, up to where it was selected", async () => {
-    const engine = await startDenseHarness({ settings });
-    await engine.run();
-    engine.configure(settings.replace("[BTC, LIBRA]", "[ETH]"));
-    await engine.run();
-    const database = new Database(engine.path);
-    database.exec("UPDATE index_tick_rows SET price = price + 1 WHERE ts = 1772309100000000 AND series = 1");
-    database.close();
-    expect(engine.query("SELECT name FROM series WHERE series = 1")).toEqual([{ name: "BTC" }]);
-    expect(await engine.verify()).toMatchObject({ differences: [{ name: "BTC", changed: 1 }], problems: [] });
-    expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
-  });
+it("a series that is not selected any more is compared, and repaired, up to where it was selected", async () => {
+  const engine = await startDenseHarness({ settings });
+  await engine.run();
+  engine.configure(settings.replace("[BTC, LIBRA]", "[ETH]"));
+  await engine.run();
+  const database = new Database(engine.path);
+  database.exec("UPDATE index_tick_rows SET price = price + 1 WHERE ts = 1772309100000000 AND series = 1");
+  database.close();
+  expect(engine.query("SELECT name FROM series WHERE series = 1")).toEqual([{ name: "BTC" }]);
+  expect(await engine.verify()).toMatchObject({ differences: [{ name: "BTC", changed: 1 }], problems: [] });
+  expect(await engine.verify()).toMatchObject({ differences: [], problems: [] });
 });
 
 describe("an index that gets a 404", () => {

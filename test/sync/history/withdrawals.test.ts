@@ -111,27 +111,23 @@ describe("H5: the service withdraws eight hours of one series for good", () => {
   });
 });
 
-describe("a range proven empty beside rows", () => {
-  it("H3: is fetched again when rows appear in it", async () => {
-    const engine = await startDenseHarness({ settings, mustRepeatClaims: true });
-    // A later record shows that the service has published past the hole.
-    await engine.run({
-      range: { from: parseTs("2026-03-01T11:00:00Z"), to: parseTs("2026-03-01T11:30:00Z") },
-    });
-    engine.simulator.setFaults(
-      Fault.withdraw("2026-03-01T08:50:00Z", "2026-03-01T11:00:00Z", { on: "/index-ticker" }),
-    );
-    const hour = { from: parseTs("2026-03-01T09:00:00Z"), to: parseTs("2026-03-01T11:00:00Z") };
-    await engine.run({ range: hour });
-    expect(engine.query("SELECT DISTINCT from_time FROM coverage WHERE proof = 'empty'")).toEqual([
-      { from_time: "2026-03-01T09:00:00.000000Z" },
-    ]);
-    // The page above the hole reaches a few rows into it.
-    engine.simulator.setFaults();
-    expect((await engine.run()).exit).toBe(0);
-    expect(engine.query("SELECT DISTINCT proof FROM coverage WHERE stream = 'index_ticks'")).toEqual([
-      { proof: "rows" },
-    ]);
-    engine.expectMatchesService();
-  });
+it("H3: a range proven empty beside rows is fetched again when rows appear in it", async () => {
+  const engine = await startDenseHarness({ settings, mustRepeatClaims: true });
+  // A later record shows that the service has published past the hole.
+  await engine.run({ range: { from: parseTs("2026-03-01T11:00:00Z"), to: parseTs("2026-03-01T11:30:00Z") } });
+  engine.simulator.setFaults(
+    Fault.withdraw("2026-03-01T08:50:00Z", "2026-03-01T11:00:00Z", { on: "/index-ticker" }),
+  );
+  const hour = { from: parseTs("2026-03-01T09:00:00Z"), to: parseTs("2026-03-01T11:00:00Z") };
+  await engine.run({ range: hour });
+  expect(engine.query("SELECT DISTINCT from_time FROM coverage WHERE proof = 'empty'")).toEqual([
+    { from_time: "2026-03-01T09:00:00.000000Z" },
+  ]);
+  // The page above the hole reaches a few rows into it.
+  engine.simulator.setFaults();
+  expect((await engine.run()).exit).toBe(0);
+  expect(engine.query("SELECT DISTINCT proof FROM coverage WHERE stream = 'index_ticks'")).toEqual([
+    { proof: "rows" },
+  ]);
+  engine.expectMatchesService();
 });

@@ -45,7 +45,6 @@ describe("polling the heads of live series", () => {
     expect(harness.query("SELECT 1 FROM ohlcv WHERE day = '2026-03-01' AND is_final")).toHaveLength(2);
     expect(harness.readGaps("reason <> 'settling'")).toEqual([]);
     harness.expectMatchesService(harness.clock.now() - 5_400_000);
-    expect(harness.failures).toEqual([]);
   });
 
   it("proves a finished hour within minutes by default, each series at its own time", async () => {
@@ -89,7 +88,6 @@ describe("polling the heads of live series", () => {
     harness.expectMatchesService(harness.clock.now() - 2 * 3_600_000);
     const late = harness.query("SELECT count(*) AS n FROM revisions WHERE changed_at > '2026-03-01T03'");
     expect(Number(late[0]?.n)).toBeGreaterThan(5);
-    expect(harness.failures).toEqual([]);
   });
 
   it("a tick that the feed skips is noticed at the next tick and fetched within minutes", async () => {
@@ -108,7 +106,6 @@ describe("polling the heads of live series", () => {
     expect(polled).toEqual([id]);
     // Six series with four ticks each, plus the skipped one.
     expect(stored() - before).toBe(6 * 4 + 1);
-    expect(harness.failures).toEqual([]);
   });
 
   it("goes on after a poll that could not read how far it got", async () => {
@@ -121,7 +118,7 @@ describe("polling the heads of live series", () => {
     await harness.advance(120);
     rename("hidden", "publications");
     database.close();
-    expect(harness.failures.map(String).join()).toContain("publications");
+    expect(harness.failures.splice(0).map(String).join()).toContain("publications");
     const from = harness.requestCount;
     await harness.advance(180);
     expect(harness.requestsTo("/index-ticker", from).length).toBeGreaterThan(5);
