@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Agent, request } from "undici";
@@ -35,7 +35,7 @@ interface Round {
 
 /** `mds-sync backfill` end to end beside the bare loop on the same pages, in alternating rounds. */
 export async function benchBackfill(): Promise<Figure[]> {
-  const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
+  using folder = mkdtempDisposableSync(join(tmpdir(), "mds-bench-"));
   const service = await startRecordedService(SERIES, SLICES);
   try {
     const { bodies, urls } = await fetchPlainBodies(service);
@@ -46,7 +46,7 @@ export async function benchBackfill(): Promise<Figure[]> {
     const isUndisturbed = ({ stolen }: Round) => stolen <= MAX_STOLEN_FRACTION;
     while (rounds.length < MAX_ROUNDS && rounds.filter(isUndisturbed).length < ROUNDS) {
       const readStolenFraction = watchStolenTime();
-      const bare = runBareLoop(join(folder, `bare-${rounds.length}`), bodies);
+      const bare = runBareLoop(join(folder.path, `bare-${rounds.length}`), bodies);
       const near = await runBackfill(service);
       await service.setLatency(LATENCY_MS);
       const onlyFetched = await fetchOnly(urls, bodies.length * rowsARequest);
@@ -81,7 +81,6 @@ export async function benchBackfill(): Promise<Figure[]> {
     ];
   } finally {
     await service.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
@@ -10,29 +10,25 @@ import { fillWithTicks, seriesName, TICKS_PER_SERIES } from "./tick-warehouse.ts
 
 /** 200 days of as many series as give `rows` ticks. */
 export async function benchExport(): Promise<Figure[]> {
-  const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
-  const [warehouse, to] = [join(folder, "mds.sqlite"), join(folder, "export")];
-  try {
-    const seriesCount = Math.ceil(10_000_000 / TICKS_PER_SERIES);
-    fillWithTicks(warehouse, seriesCount);
-    const { seconds } = await exportWarehouse({ warehouse, to, program: "bench", clock: systemClock });
-    const months = readManifest(to)?.files.filter(({ relation }) => relation === "index_ticks") ?? [];
-    const written = months.reduce((sum, file) => sum + file.rows, 0);
-    const bytes = months.reduce((sum, file) => sum + file.bytes, 0);
-    return [
-      { name: "export", measured: written / seconds, atLeast: 300_000, digits: 0, unit: "rows/s" },
-      { name: "bytes per tick", measured: bytes / written, atMost: 20, digits: 1, unit: "bytes" },
-      {
-        name: "200 days of 1h bars of one series, in DuckDB",
-        measured: await measureHourlyBars(join(to, "mds.duckdb"), seriesCount),
-        atMost: 100,
-        digits: 0,
-        unit: "ms",
-      },
-    ];
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), "mds-bench-"));
+  const [warehouse, to] = [join(folder.path, "mds.sqlite"), join(folder.path, "export")];
+  const seriesCount = Math.ceil(10_000_000 / TICKS_PER_SERIES);
+  fillWithTicks(warehouse, seriesCount);
+  const { seconds } = await exportWarehouse({ warehouse, to, program: "bench", clock: systemClock });
+  const months = readManifest(to)?.files.filter(({ relation }) => relation === "index_ticks") ?? [];
+  const written = months.reduce((sum, file) => sum + file.rows, 0);
+  const bytes = months.reduce((sum, file) => sum + file.bytes, 0);
+  return [
+    { name: "export", measured: written / seconds, atLeast: 300_000, digits: 0, unit: "rows/s" },
+    { name: "bytes per tick", measured: bytes / written, atMost: 20, digits: 1, unit: "bytes" },
+    {
+      name: "200 days of 1h bars of one series, in DuckDB",
+      measured: await measureHourlyBars(join(to, "mds.duckdb"), seriesCount),
+      atMost: 100,
+      digits: 0,
+      unit: "ms",
+    },
+  ];
 }
 
 /** The median milliseconds of queries for different series. */

@@ -1,6 +1,6 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { toSyncSettings } from "../../src/cli/support/session.ts";
@@ -144,8 +144,8 @@ function computeLatencies(
 
 /** Measures the live path. */
 export async function benchLive(): Promise<Figure[]> {
-  const folder = mkdtempSync(join(tmpdir(), "mds-bench-"));
-  const live = await startLivePath(join(folder, "mds.sqlite"));
+  using folder = mkdtempDisposableSync(join(tmpdir(), "mds-bench-"));
+  const live = await startLivePath(join(folder.path, "mds.sqlite"));
   try {
     // Warm up the JIT compiler.
     const warm = await live.order({ ticksASecond: TICKS_PER_SECOND / 2, seconds: 3 });
@@ -165,6 +165,5 @@ export async function benchLive(): Promise<Figure[]> {
     ];
   } finally {
     await live.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,21 +25,21 @@ interface Market {
 
 /** Requests of the pages beside the first backfill of a service of real size. */
 export async function benchPages(): Promise<readonly Figure[]> {
-  const folder = mkdtempSync(join(tmpdir(), "mds-bench-pages-"));
+  using folder = mkdtempDisposableSync(join(tmpdir(), "mds-bench-pages-"));
   const program = buildProgram();
   const simulator = spawn(process.execPath, [program, "simulate", "--size", "real"], {
     stdio: ["ignore", "pipe", "ignore"],
   });
   let daemon: ChildProcess | undefined;
   try {
-    writeFileSync(join(folder, "mds-sync.yaml"), settings);
+    writeFileSync(join(folder.path, "mds-sync.yaml"), settings);
     const env = {
       ...installedEnvironment(),
-      MDS_WAREHOUSE: join(folder, "mds.sqlite"),
+      MDS_WAREHOUSE: join(folder.path, "mds.sqlite"),
       ...(await readClientSettings(simulator.stdout)),
     };
     daemon = spawn(process.execPath, [program, "run"], {
-      cwd: folder,
+      cwd: folder.path,
       env,
       stdio: ["ignore", "ignore", "pipe"],
     });
@@ -60,7 +60,6 @@ export async function benchPages(): Promise<readonly Figure[]> {
       child.kill("SIGTERM");
       await once(child, "exit");
     }
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempDisposableSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { defaultChoices } from "../../src/api-server/choices.ts";
@@ -17,19 +17,15 @@ const choices = {
 
 /** Pages of the service's API from a warehouse. */
 export async function benchServe(): Promise<readonly Figure[]> {
-  const folder = mkdtempSync(join(tmpdir(), "mds-bench-serve-"));
-  const path = join(folder, "mds.sqlite");
-  try {
-    fillWithTicks(path, 1);
-    return [
-      {
-        ...{ name: "rows in pages of 2,000, a core", atLeast: 100_000 },
-        ...{ measured: measurePages(path), digits: 0, unit: "/s" },
-      },
-    ];
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  using folder = mkdtempDisposableSync(join(tmpdir(), "mds-bench-serve-"));
+  const path = join(folder.path, "mds.sqlite");
+  fillWithTicks(path, 1);
+  return [
+    {
+      ...{ name: "rows in pages of 2,000, a core", atLeast: 100_000 },
+      ...{ measured: measurePages(path), digits: 0, unit: "/s" },
+    },
+  ];
 }
 
 function measurePages(path: string): number {

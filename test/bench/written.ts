@@ -1,5 +1,4 @@
-import { rmSync } from "node:fs";
-import { mkdtemp } from "node:fs/promises";
+import { mkdtempDisposableSync } from "node:fs";
 import { join } from "node:path";
 import { parseDecimal } from "../../src/model/decimal.ts";
 import { type MovePosition, moveLiveRows } from "../../src/warehouse/rows/move-live-rows.ts";
@@ -23,9 +22,9 @@ const CHECKPOINT_PAGES = 8_000;
 /** What the writer writes for a live row, over hours of polls of every listing on a real disk. */
 export async function benchWritten(): Promise<readonly Figure[]> {
   // The folder of temporary files may be in memory.
-  const folder = await mkdtemp(join(process.cwd(), ".bench-written-"));
+  using folder = mkdtempDisposableSync(join(process.cwd(), ".bench-written-"));
   const clock = new ManualClock();
-  const warehouse = openWriter(join(folder, "mds.sqlite"), { clock });
+  const warehouse = openWriter(join(folder.path, "mds.sqlite"), { clock });
   const random = seededRandom(1);
   const price = () => parseDecimal((random() * 1e5).toFixed(4)) ?? null;
   let [moves, polls, bytes] = [0, 0, 0];
@@ -58,6 +57,5 @@ export async function benchWritten(): Promise<readonly Figure[]> {
     return [{ name: "bytes written for a live row", measured, atMost: 650, digits: 0, unit: "bytes" }];
   } finally {
     warehouse.close();
-    rmSync(folder, { recursive: true });
   }
 }
