@@ -1,11 +1,12 @@
 import { once } from "node:events";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { Instrumenter } from "@stryker-mutator/instrumenter";
 import { strykerPlugins } from "../mutants/ignored-code.ts";
 import { survivorLine } from "../mutants/survivor-line.ts";
+import { copySources } from "./source-copy.ts";
 
 // npm run mutants:rule: the mutants of the rule, with the exhaustive check as their only test. Stryker makes the mutants; the
 // walks of a world do not depend on the rule, so that threads which keep them try a mutant in a second.
@@ -54,34 +55,21 @@ ${content
   .replaceAll(/stryCov_\w+\(("\d+"(, )?)+\)/g, "true")}`;
 }
 
-function copySources(files: readonly { readonly name: string; readonly content: string }[]): string {
-  const folder = mkdtempSync(join(tmpdir(), "mds-sync-mutants-"));
-  for (const name of ["src", "test/exhaust", "test/support/rule", "package.json"])
-    cpSync(name, join(folder, name), { recursive: true });
-  symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
-  for (const { name, content } of files) writeFileSync(join(folder, name), content);
-  return folder;
-}
-
 const instrumented = await new Instrumenter(logger as never).instrument(
   files.map((name) => ({ name, mutate: true, content: readFileSync(name, "utf8") })),
   { ignorers: strykerPlugins.map(({ value }) => value), excludedMutations: [], plugins: null } as never,
 );
-const counting = copySources(instrumented.files);
-const folder = copySources(
+using counting = copySources(instrumented.files);
+using folder = copySources(
   instrumented.files.map(({ name, content }) => ({ name, content: withoutCounters(content) })),
 );
-try {
-  // A part of a file's name and line, and a number: only each so many mutants, as a sample.
-  const [only = "", each = "1"] = process.argv.slice(2);
-  const mutants = instrumented.mutants.filter(
-    ({ fileName, location }, index) =>
-      index % Number(each) === 0 && `${fileName}:${location.start.line + 1}:`.includes(only),
-  );
-  process.exitCode = report(mutants, await tryAll(mutants));
-} finally {
-  for (const each of [counting, folder]) rmSync(each, { recursive: true, force: true });
-}
+// A part of a file's name and line, and a number: only each so many mutants, as a sample.
+const [only = "", each = "1"] = process.argv.slice(2);
+const mutants = instrumented.mutants.filter(
+  ({ fileName, location }, index) =>
+    index % Number(each) === 0 && `${fileName}:${location.start.line + 1}:`.includes(only),
+);
+process.exitCode = report(mutants, await tryAll(mutants));
 
 function startThread(folder: string, workerData: ThreadData): Worker {
   return new Worker(join(folder, "test/exhaust/mutant-thread.ts"), { workerData });
@@ -94,7 +82,7 @@ async function nextMessage<T>(thread: Worker): Promise<T> {
 
 /** Tries the mutants on all cores. Returns what found each; undefined: nothing. */
 async function tryAll(mutants: readonly Mutant[]): Promise<Found> {
-  const first = startThread(counting, { id: undefined, reached: undefined });
+  const first = startThread(counting.path, { id: undefined, reached: undefined });
   const reached = await nextMessage<Reached>(first);
   await first.terminate();
   const inCases = new Set(Object.values(reached.byCase).flat());
@@ -105,13 +93,13 @@ async function tryAll(mutants: readonly Mutant[]): Promise<Found> {
     return (await nextMessage<MutantVerdict>(thread)).found;
   };
   const askFresh = async (id: string) => {
-    const fresh = startThread(folder, { id, reached: undefined });
+    const fresh = startThread(folder.path, { id, reached: undefined });
     const verdict = await ask(fresh, id);
     await fresh.terminate();
     return verdict;
   };
   const run = async () => {
-    const thread = startThread(folder, { id: undefined, reached });
+    const thread = startThread(folder.path, { id: undefined, reached });
     for (let mutant = left.shift(); mutant !== undefined; mutant = left.shift()) {
       const { id, fileName } = mutant;
       if (reached.atLoad.includes(id)) found.set(id, await askFresh(id));

@@ -1,8 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { readFileSync } from "node:fs";
 import { defects } from "./planted-defects.ts";
+import { copySources } from "./source-copy.ts";
 
 // npm run planted: plants each defect in a copy of the sources, and shows what the exhaustive check says about it: the first violation
 // in the worlds of the part of the rule that it changes. Fails if it misses one, or if a defect no longer fits the sources.
@@ -15,30 +14,21 @@ interface Finding {
 }
 
 function plant(file: string, right: string, wrong: string): Finding {
-  const folder = mkdtempSync(join(tmpdir(), "mds-sync-planted-"));
-  try {
-    for (const name of ["src", "test/exhaust", "test/support/rule", "package.json"])
-      cpSync(name, join(folder, name), { recursive: true });
-    symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
-    const parts = readFileSync(file, "utf8").split(right);
-    if (parts.length !== 2)
-      return { isFound: false, what: `${file} has ${parts.length - 1} times: ${right}` };
-    writeFileSync(join(folder, file), parts.join(wrong));
-    const worlds = /snapshot|live-period/.test(`${file} ${right}`) ? "snapshots" : "histories";
-    const run = spawnSync(process.execPath, ["test/exhaust/run.ts", "mutants", worlds], {
-      cwd: folder,
-      encoding: "utf8",
-    });
-    if (run.status === 0) return { isFound: false, what: "NOT FOUND" };
-    const [, violation] = /^ {2}"(.*)": \{$/m.exec(run.stdout) ?? [];
-    const [, difference] = /^differs: ([^:]*(?:: [a-z]+)?):/m.exec(run.stdout) ?? [];
-    const steps = run.stdout.match(/^ {6}\[/gm)?.length;
-    const what = violation ?? (difference && `${difference} alone differs from its specification`);
-    const failed = `failed: ${run.stderr.trim().split("\n").at(-1)}`;
-    return { isFound: what !== undefined, steps, what: what ?? failed };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const parts = readFileSync(file, "utf8").split(right);
+  if (parts.length !== 2) return { isFound: false, what: `${file} has ${parts.length - 1} times: ${right}` };
+  using folder = copySources([{ name: file, content: parts.join(wrong) }]);
+  const worlds = /snapshot|live-period/.test(`${file} ${right}`) ? "snapshots" : "histories";
+  const run = spawnSync(process.execPath, ["test/exhaust/run.ts", "mutants", worlds], {
+    cwd: folder.path,
+    encoding: "utf8",
+  });
+  if (run.status === 0) return { isFound: false, what: "NOT FOUND" };
+  const [, violation] = /^ {2}"(.*)": \{$/m.exec(run.stdout) ?? [];
+  const [, difference] = /^differs: ([^:]*(?:: [a-z]+)?):/m.exec(run.stdout) ?? [];
+  const steps = run.stdout.match(/^ {6}\[/gm)?.length;
+  const what = violation ?? (difference && `${difference} alone differs from its specification`);
+  const failed = `failed: ${run.stderr.trim().split("\n").at(-1)}`;
+  return { isFound: what !== undefined, steps, what: what ?? failed };
 }
 
 const row = (...[defect, steps, seconds, what]: readonly string[]) =>

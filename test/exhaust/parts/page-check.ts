@@ -54,15 +54,6 @@ function textsOf(claims: readonly Claim[]): readonly string[] {
   });
 }
 
-interface RecordsCase {
-  readonly timestamps: readonly Micros[];
-  readonly rows: number;
-  readonly outer: readonly Micros[];
-  readonly outerRows: readonly Micros[];
-  readonly holes: readonly TimeRange[];
-  readonly page: Partial<PageAnswer>;
-}
-
 const inner = [5, 4, 3, 2, 1];
 const outer = [0, 6];
 const holes: readonly (readonly TimeRange[])[] = [
@@ -79,13 +70,13 @@ const holes: readonly (readonly TimeRange[])[] = [
 function tryRecords(size: PartSize): PartResult {
   const isFull = size === "full";
   const proven = { from: 1, to: 6 };
-  const cases = combinations<RecordsCase>({
+  const cases = combinations({
     timestamps: size === "small" ? [[], [3], [5, 2]] : subsets(inner),
     rows: Array.from({ length: 3 ** inner.length }, (_, set) => set),
     outer: isFull ? [[], outer] : [[]],
     outerRows: isFull ? [[], outer] : [outer],
     holes,
-    page: [{}, { isContinued: true }, { isStale: true }],
+    page: [{}, { isContinued: true }, { isStale: true }] satisfies Partial<PageAnswer>[],
   });
   return tryAll(cases, (each) => {
     const state = (i: number) => Math.floor(each.rows / 3 ** i) % 3;
@@ -105,7 +96,7 @@ function tryRecords(size: PartSize): PartResult {
 /** Longer pages: how many rows may be missing depends on their size. */
 function tryLimits(): PartResult {
   const sizes = [0, 1, 19, 20, 21, 29, 30, 31, 39, 40];
-  const cases = combinations<{ size: number; missing: number }>({ size: sizes, missing: [0, 1, 2, 3, 4, 5] });
+  const cases = combinations({ size: sizes, missing: [0, 1, 2, 3, 4, 5] });
   return tryAll(cases, ({ size, missing }) => {
     const proven = { from: 0, to: 100 };
     const page = {
@@ -198,15 +189,9 @@ function tryProven(size: PartSize): PartResult {
   return tryAll(cases, tryPage);
 }
 
-interface HeadCase {
-  readonly timestamps: readonly Micros[];
-  readonly final: Micros | undefined;
-  readonly isLast: boolean;
-}
-
 /** A page of the head: above its only record it proves one period, since the service may not have published more. */
 function tryHeads(): PartResult {
-  const cases = combinations<HeadCase>({
+  const cases = combinations({
     timestamps: subsets([8, 7, 6, 5, 4, 3, 2, 1]).filter(({ length }) => length <= 1),
     final: [undefined, 7, 4],
     isLast: [false, true],
@@ -259,13 +244,8 @@ function tryEnds(size: PartSize): PartResult {
   return tryAll(cases, tryPage);
 }
 
-interface NotFoundCase extends StoredContent {
-  readonly floor: Micros;
-  readonly step: Micros;
-}
-
 function tryNotFound(): PartResult {
-  const cases = combinations<NotFoundCase>({
+  const cases = combinations({
     served: subsets([0, 7, 8]),
     previews: [[], [5]],
     ledger: [
@@ -305,7 +285,7 @@ function tryContradictions(): PartResult {
   const points = [0, 1, 2, 3, 4];
   const lists: number[][] = [[]];
   for (const list of lists) if (list.length < 3) lists.push(...points.map((ts) => [...list, ts]));
-  const cases = combinations<Pick<PageAnswer, "timestamps" | "provenFrom" | "anchor" | "foreign">>({
+  const cases = combinations({
     timestamps: lists,
     provenFrom: [1, 2, 3, 4],
     anchor: [undefined, 0, 1, 2, 3],
@@ -319,9 +299,7 @@ function tryContradictions(): PartResult {
 
 /** The ranges that a page with a contradiction opens: those it shows to be wrong. */
 function tryIgnored(): PartResult {
-  const cases = combinations<
-    Pick<PageAnswer, "timestamps"> & { ledger: StoredContent["ledger"]; alarm: PageAlarm }
-  >({
+  const cases = combinations({
     timestamps: subsets([0, 1, 2, 3]).map((list) => [...list].reverse()),
     ledger: [
       [],
@@ -329,7 +307,7 @@ function tryIgnored(): PartResult {
       [settled(0, 1, NO_RECORDS), settled(1, 3)],
       [settled(1, 2, NO_RECORDS), settled(3, 4, NOTHING_OLDER)],
     ],
-    alarm: ["newer_than_proven", "disordered", "foreign_rows", "mass_rejection"],
+    alarm: ["newer_than_proven", "disordered", "foreign_rows", "mass_rejection"] satisfies PageAlarm[],
   });
   return tryAll(cases, ({ timestamps, ledger, alarm }) => {
     const page = { ...plainPage, gap: { from: 1, to: 4 }, provenFrom: 2, timestamps };
@@ -344,11 +322,8 @@ function tryIgnored(): PartResult {
   });
 }
 
-type YoungCase = Pick<SeriesRules, "lateness" | "isDaily" | "step"> &
-  Pick<PageAnswer, "isHead" | "isStale" | "asOf">;
-
 function tryYoung(): PartResult {
-  const cases = combinations<YoungCase>({
+  const cases = combinations({
     lateness: [0, 5, 6, 7],
     isDaily: [false, true],
     step: [1, 4],
@@ -367,14 +342,12 @@ function tryYoung(): PartResult {
 
 /** An absence is proven step by step: as far as both clocks have passed it, or all of it if another series has later records. */
 function tryPresent(): PartResult {
-  const cases = combinations<{ to: Micros; step: Micros; present: Micros | undefined; isPublished: boolean }>(
-    {
-      to: [0, 2, 4, 6],
-      step: [1, 2],
-      present: [undefined, 0, 1, 2, 3, 4, 5, 6, 7, 8],
-      isPublished: [false, true],
-    },
-  );
+  const cases = combinations({
+    to: [0, 2, 4, 6],
+    step: [1, 2],
+    present: [undefined, 0, 1, 2, 3, 4, 5, 6, 7, 8],
+    isPublished: [false, true],
+  });
   return tryAll(cases, ({ to, step, present, isPublished }) => {
     const stored = { ...toStoredSeries(noContent), hasOtherPublished: () => isPublished };
     const until = withinPresent(to, stored, present === undefined ? { step } : { step, present });
