@@ -11,9 +11,10 @@ import {
   startHttpServer,
 } from "../runtime/http-server.ts";
 import type { Log } from "../runtime/log.ts";
+import { ApiError, errorBody } from "./api-error.ts";
 import { respondToPath } from "./endpoints.ts";
 import type { ApiRequest, ApiResponse, Interceptor } from "./interceptor.ts";
-import { ApiError, errorBody, okResponse } from "./responses.ts";
+import { okResponse } from "./responses.ts";
 import type { Source } from "./source.ts";
 import { type Access, type Caller, type TokenAudience, Tokens } from "./tokens.ts";
 import { LiveServer } from "./websocket.ts";

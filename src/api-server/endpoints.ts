@@ -1,9 +1,9 @@
 import { derivativeTypes } from "../model/streams.ts";
+import { ApiError } from "./api-error.ts";
 import { respondHistory } from "./history.ts";
 import type { ApiResponse } from "./interceptor.ts";
 import { type QueryParams, readParams } from "./query-params.ts";
 import {
-  ApiError,
   type EndpointRequest,
   formatPage,
   listResponse,

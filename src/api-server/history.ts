@@ -1,10 +1,11 @@
 import { indexTypes } from "../model/stream-columns.ts";
 import { formatTimestamp, type Micros } from "../model/time.ts";
+import { ApiError } from "./api-error.ts";
 import type { Choices } from "./choices.ts";
 import type { ApiResponse } from "./interceptor.ts";
 import { DEFAULT_PAGE_SIZE, readParams } from "./query-params.ts";
 import { parseRecordId } from "./record-ids.ts";
-import { ApiError, type EndpointRequest, formatPage, nextIdOf, okResponse } from "./responses.ts";
+import { type EndpointRequest, formatPage, nextIdOf, okResponse } from "./responses.ts";
 import type { CoverageSegment, HistoryRecord, HistorySeries } from "./source.ts";
 
 const COVERAGE_HEADER = "x-mds-coverage";

@@ -1,5 +1,6 @@
 import { type Micros, parseTimestamp } from "../model/time.ts";
-import { ApiError, type EndpointRequest, type FieldError } from "./responses.ts";
+import { ApiError, type FieldError } from "./api-error.ts";
+import type { EndpointRequest } from "./responses.ts";
 
 const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const DEFAULT_PAGE_SIZE = 10;

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from "node:http";
+import { ApiError } from "./api-error.ts";
 import type { Choices } from "./choices.ts";
 import type { ApiResponse } from "./interceptor.ts";
 import type { SourceState } from "./source.ts";
@@ -35,41 +35,4 @@ export const listResponse = (records: readonly string[]) => okResponse(formatPag
 export function recordResponse([record]: readonly string[], missing: string): ApiResponse {
   if (record === undefined) throw new ApiError(404, missing);
   return okResponse(record);
-}
-
-/** One entry of `errors` in the error body of the specification. */
-export interface FieldError {
-  readonly object: string;
-  readonly field: string;
-  readonly rejectedValue: string;
-  readonly message: string;
-}
-
-/** Thrown by whoever handles a request: it is answered with this status and an error body. */
-export class ApiError extends Error {
-  readonly status: number;
-  readonly errors: readonly FieldError[];
-  readonly headers: Readonly<Record<string, string>>;
-
-  constructor(
-    status: number,
-    message: string,
-    { errors = [], headers = {} }: { errors?: readonly FieldError[]; headers?: Record<string, string> } = {},
-  ) {
-    super(message);
-    this.status = status;
-    this.errors = errors;
-    this.headers = headers;
-  }
-}
-
-export function errorBody(
-  status: number,
-  message: string,
-  nowMs: number,
-  errors: readonly FieldError[] = [],
-): string {
-  // 404: NOT_FOUND
-  const name = STATUS_CODES[status]?.toUpperCase().replaceAll(" ", "_") ?? "ERROR";
-  return JSON.stringify({ status: name, timestamp: new Date(nowMs).toISOString(), message, errors });
 }

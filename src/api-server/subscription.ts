@@ -1,7 +1,7 @@
 import { indexTypes } from "../model/stream-columns.ts";
+import { ApiError } from "./api-error.ts";
 import { assertKnown } from "./endpoints.ts";
 import type { LiveMessage } from "./interceptor.ts";
-import { ApiError } from "./responses.ts";
 import type { SourceState } from "./source.ts";
 
 /*

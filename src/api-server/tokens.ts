@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { serviceScopes } from "../model/streams.ts";
-import { ApiError, type FieldError } from "./responses.ts";
+import { ApiError, type FieldError } from "./api-error.ts";
 
 export type TokenAudience = "rest" | "websocket";
 

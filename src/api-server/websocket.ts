@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
+import { ApiError, errorBody } from "./api-error.ts";
 import { encodeFrames } from "./frames.ts";
 import type { Interceptor, LiveMessage } from "./interceptor.ts";
-import { ApiError, errorBody } from "./responses.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import type { Audience, Feed, Source, TickNews } from "./source.ts";
 import { readRequestId, subscriptionReaders } from "./subscription.ts";

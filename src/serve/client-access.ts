@@ -1,7 +1,7 @@
 import { type BinaryLike, randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { ApiError } from "../api-server/responses.ts";
+import { ApiError } from "../api-server/api-error.ts";
 import type { Access } from "../api-server/tokens.ts";
 import { Failure } from "../model/failure.ts";
 import { serviceScopes } from "../model/streams.ts";

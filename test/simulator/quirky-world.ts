@@ -1,6 +1,12 @@
 import { DAY_MS, formatDecimal, formatUtc } from "../../src/simulator/market/format.ts";
 import { hashFraction } from "../../src/simulator/market/hash.ts";
 import type { DaySummary, IndexSeries } from "../../src/simulator/market/indexes.ts";
+import {
+  createMarketModel,
+  createTickCalendar,
+  type MarketModel,
+  type MarketModelOptions,
+} from "../../src/simulator/market/market-model.ts";
 import { createExchangeTickers } from "../../src/simulator/records/exchange-tickers.ts";
 import {
   type BarContent,
@@ -8,12 +14,6 @@ import {
   type TickContent,
   TickHistory,
 } from "../../src/simulator/records/history.ts";
-import {
-  createMarketModel,
-  createTickCalendar,
-  type MarketModel,
-  type MarketModelOptions,
-} from "../../src/simulator/world.ts";
 import type { Quirks } from "./quirks.ts";
 
 export type QuirkyWorld = ReturnType<typeof createQuirkyWorld>;

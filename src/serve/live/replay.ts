@@ -1,6 +1,6 @@
+import { ApiError } from "../../api-server/api-error.ts";
 import { encodeFrames } from "../../api-server/frames.ts";
 import { NOT_AT_SOURCE_REASON } from "../../api-server/history.ts";
-import { ApiError } from "../../api-server/responses.ts";
 import type { Session } from "../../api-server/session.ts";
 import type { CoverageSegment, Feed, HistoryRecord } from "../../api-server/source.ts";
 import {

@@ -1,6 +1,6 @@
 import type { ContractFilter } from "../../api-server/source.ts";
 import { type DerivativeType, derivativeTypes } from "../../model/streams.ts";
-import type { MarketModel } from "../world.ts";
+import type { MarketModel } from "../market/market-model.ts";
 import { DAY_MS, formatUtc } from "./format.ts";
 import type { IndexSeries } from "./indexes.ts";
 import type { SimulatedExchange, SimulatedMarket } from "./universe.ts";

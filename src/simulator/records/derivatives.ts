@@ -1,7 +1,7 @@
 import type { Contract } from "../market/contracts.ts";
 import { formatDecimal, formatUtc } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
-import type { MarketModel } from "../world.ts";
+import type { MarketModel } from "../market/market-model.ts";
 
 const YEAR_MS = 365 * 86_400_000;
 const FUNDING_INTERVAL_MS = 8 * 3_600_000;

@@ -1,8 +1,8 @@
 import { formatDecimal, formatUtc } from "../market/format.ts";
 import { hashFraction, hashNumbers } from "../market/hash.ts";
 import type { IndexSeries } from "../market/indexes.ts";
+import type { MarketModel } from "../market/market-model.ts";
 import type { SimulatedExchange, SimulatedMarket } from "../market/universe.ts";
-import type { MarketModel } from "../world.ts";
 
 /** One market on one exchange. */
 interface Listing {

@@ -1,7 +1,7 @@
 import type { HistoryRecord, HistorySeries } from "../../api-server/source.ts";
 import { DAY_MS, formatDecimal, formatUtc } from "../market/format.ts";
 import { type DaySummary, type IndexSeries, TICK_VOLUME_DIGITS } from "../market/indexes.ts";
-import type { MarketModel } from "../world.ts";
+import type { MarketModel } from "../market/market-model.ts";
 
 /** `Content`: what a record has beside its id and its index. */
 type SimulatedRecord<Content> = { id: string; indexId: string; indexType: IndexSeries["type"] } & Content;

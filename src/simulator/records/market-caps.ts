@@ -1,6 +1,6 @@
 import { DAY_MS, formatDecimal, formatUtc } from "../market/format.ts";
 import type { IndexSeries } from "../market/indexes.ts";
-import type { MarketModel } from "../world.ts";
+import type { MarketModel } from "../market/market-model.ts";
 
 const RANKING_INTERVAL_MS = 300_000;
 const CHANGE_PERIODS_DAYS = [1, 7, 30];

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { errorBody } from "../../../src/api-server/responses.ts";
+import { errorBody } from "../../../src/api-server/api-error.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { PlainResponse } from "../plain-response.ts";
 
