@@ -22,7 +22,7 @@ export async function runBackfill(service: RecordedService): Promise<BackfillRun
   using folder = mkdtempDisposableSync(join(tmpdir(), "mds-bench-"));
   const settings = `service: { concurrency: ${CONCURRENCY} }
 sync: { ohlcv: false, exchangeTickers: false, marketCap: false, derivatives: false,
-intraday: { GWA: ${JSON.stringify(service.ids)}, MWA: none, LX: none, days: 200 } }`;
+  intraday: { GWA: ${JSON.stringify(service.ids)}, MWA: none, LX: none, days: 200 } }`;
   writeFileSync(join(folder.path, "mds-sync.yaml"), settings);
   const usageFile = join(folder.path, "usage");
   const toText = (ms: number) => new Date(ms).toISOString();
