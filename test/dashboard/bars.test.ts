@@ -269,7 +269,7 @@ describe("a ticker, a contract or market caps", () => {
     expect(result).toMatchObject({ name, first: SNAPSHOTS_FROM / MICROS_PER_SECOND });
     expect(result.last_price).toBe(result.bars.at(-1)?.[4]);
     expect(result.spans).toMatchObject([
-      { state: "none", reason: "not selected", to: SNAPSHOTS_FROM / MICROS_PER_SECOND },
+      { state: "none", reason: "not followed", to: SNAPSHOTS_FROM / MICROS_PER_SECOND },
       { state: "lost", reason: "not observed", from: (SNAPSHOTS_FROM + 5 * MINUTE) / MICROS_PER_SECOND },
     ]);
     expect(result.spans).toHaveLength(2);

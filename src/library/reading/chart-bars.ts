@@ -1,4 +1,5 @@
 import type { ChartBar, ChartBarsResult, ChartRange } from "../../model/answers/chart-bars.ts";
+import { hasHistory } from "../../model/streams.ts";
 import {
   type BarWidth,
   barWidths,
@@ -12,6 +13,7 @@ import { readSettledIn } from "../../warehouse/coverage/ledger.ts";
 import { readKeyGaps } from "../../warehouse/coverage/series-gaps.ts";
 import { readPresentTs } from "../../warehouse/coverage/targets.ts";
 import { figuresOf } from "../../warehouse/lookups/series-kinds.ts";
+import { NOT_FOLLOWED_REASON } from "../../warehouse/read/gap-report.ts";
 import type { Connection } from "../../warehouse/sqlite/connection.ts";
 import { MAX_AHEAD_MICROS } from "../../warehouse/views/data-views.ts";
 import type { BarRow } from "../rows.ts";
@@ -203,6 +205,7 @@ function readUnproven(
     .filter(({ proof, from, to }) => proof === "empty" && to - from >= MIN_EMPTY_MICROS)
     .map((part) => ofState(part, "empty", part.reason ?? "no rows"));
   const unknown = subtract(known, normalise([...gaps, ...settled]));
-  const ranges = [...gaps, ...empty, ...unknown.map((part) => ofState(part, "none", "not selected"))];
+  const reason = hasHistory(stream) ? "not selected" : NOT_FOLLOWED_REASON;
+  const ranges = [...gaps, ...empty, ...unknown.map((part) => ofState(part, "none", reason))];
   return clip(ranges, [range]).sort((a, b) => a.from - b.from);
 }
