@@ -113,7 +113,7 @@ export const defects: Readonly<Record<string, readonly Defect[]>> = {
       "",
     ],
   ],
-  "src/service/pagination/page.ts": [
+  "src/service/pagination/request-page.ts": [
     [
       "twins of restart skipped",
       "return ceilToMillisecond(rowTs + 1)",

@@ -29,8 +29,8 @@ import { writeRows } from "../../warehouse/rows/row-writer.ts";
 import { isBlocking } from "../../warehouse/sqlite/sqlite-errors.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
 import type { WarehouseWriter } from "../../warehouse/writer.ts";
+import { AHEAD_REASON, truncateRaw } from "../decode/decode-page.ts";
 import { decodeLiveMessages, type LiveMessages, type LiveTicks } from "../decode/live-event.ts";
-import { AHEAD_REASON, truncateRaw } from "../decode/page.ts";
 import { MAX_CLOCK_SKEW_MICROS } from "../decode/read-page.ts";
 import { findNewestUntil } from "./snapshot.ts";
 

@@ -19,7 +19,7 @@ import { planRecords, planVacantTicks, type RecordSource } from "../../warehouse
 import { countStoredRows, findNewestRow } from "../../warehouse/rows/row-queries.ts";
 import { type WriteRecordsResult, writeRows } from "../../warehouse/rows/row-writer.ts";
 import type { Transaction } from "../../warehouse/tables/transaction.ts";
-import type { DuplicateRecord, SeparatedRecords } from "../decode/page.ts";
+import type { DuplicateRecord, SeparatedRecords } from "../decode/decode-page.ts";
 import type { Page } from "../decode/read-page.ts";
 
 export interface AppliedClaims {

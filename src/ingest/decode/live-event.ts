@@ -1,5 +1,5 @@
 import type { Reject, UnknownField } from "../../model/records.ts";
-import { readRecords } from "./page.ts";
+import { readRecords } from "./decode-page.ts";
 import { isProperties, type Properties } from "./record-reader.ts";
 import { type ReadRecord, recordReaders } from "./records.ts";
 

@@ -10,7 +10,6 @@ import {
   MICROS_PER_SECOND,
   type Micros,
 } from "../../model/time.ts";
-import { type ScannedTicks, scanTickPage } from "./fast-tick-scanner.ts";
 import {
   type DecodedPage,
   decodeWithSource,
@@ -18,7 +17,8 @@ import {
   type SeparatedRecords,
   separateDuplicates,
   truncateRaw,
-} from "./page.ts";
+} from "./decode-page.ts";
+import { type ScannedTicks, scanTickPage } from "./fast-tick-scanner.ts";
 
 export interface ReadPageOptions {
   readonly stream: Stream;

@@ -9,8 +9,8 @@ import {
 import { formatToMillisecond, MICROS_PER_MS, type Micros } from "../../model/time.ts";
 import type { RequestSender } from "../client/client.ts";
 import type { RequestPriority, RequestQuery } from "../http/request.ts";
-import { createCrossChecks, type RowSpacing } from "./cross-checks.ts";
-import { isDeadCursorError, type PageSummary, requestPage } from "./page.ts";
+import { createMissingRowChecks, type RowSpacing } from "./missing-row-checks.ts";
+import { isDeadCursorError, type PageSummary, requestPage } from "./request-page.ts";
 import { WalkState } from "./walk-state.ts";
 
 /** The position of a page in its walk. The ingest thread derives the proven range from it. */
@@ -100,7 +100,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     );
   }
 
-  const crossChecks = createCrossChecks({
+  const missingRows = createMissingRowChecks({
     endpoint,
     spacing: options.spacing ?? { maxDistance: cadence },
     coverageEnd,
@@ -121,7 +121,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
     // Rows are one cadence apart: no older row fits if the oldest row is closer to `from` than that.
     const isCloseToFrom = oldestTs - options.from < cadence;
     const isEmptyAtOldest = state.isAtOldest && rows === 0 && nextId === undefined;
-    return (isCloseToFrom || isEmptyAtOldest) && crossChecks.hasLeftWindow(oldestTs);
+    return (isCloseToFrom || isEmptyAtOldest) && missingRows.hasLeftWindow(oldestTs);
   }
 
   for (;;) {
@@ -141,7 +141,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
       continue;
     }
     if (!state.acceptsForeign(page) || !state.acceptsOrder(page)) continue;
-    const silence = state.movesForward(page) ? "missing" : await crossChecks.checkSilence(page, state);
+    const silence = state.movesForward(page) ? "missing" : await missingRows.checkSilence(page, state);
     if (silence === "missing") {
       state.handleContradiction();
       continue;
@@ -168,7 +168,7 @@ export async function* walkHistoryPages<P extends PageSummary>(
       const { oldestTs } = state;
       const isEnd =
         oldestTs === undefined
-          ? rows === 0 && (await crossChecks.isEmptyHistory(state.anchor))
+          ? rows === 0 && (await missingRows.isEmptyHistory(state.anchor))
           : isEndOfHistory(oldestTs, page);
       if (isEnd) return yield toResult("exhausted");
       if (oldestTs !== undefined && !state.isAtOldest) {

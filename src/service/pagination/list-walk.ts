@@ -9,7 +9,7 @@ import {
   type PageSummary,
   paginationCycleFailure,
   requestPage,
-} from "./page.ts";
+} from "./request-page.ts";
 
 /**
  * Yields the pages of a list, those of a walk that begins again too. Most lists have one page, but the walk follows `nextId` wherever it

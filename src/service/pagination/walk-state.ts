@@ -9,7 +9,7 @@ import {
   ceilToMillisecond,
   type PageSummary,
   paginationCycleFailure,
-} from "./page.ts";
+} from "./request-page.ts";
 
 interface WalkStateOptions {
   readonly endpoint: HistoryEndpoint;
@@ -162,7 +162,7 @@ export class WalkState {
     this.#restartOrRepeat("dead_cursor", "the service rejects its cursor");
   }
 
-  /** The page claims to be the last, but the cross-check did not confirm it. */
+  /** The page claims to be the last, but a second request did not confirm it. */
   handleFalseEnd(rows: number): void {
     const event = rows === 0 ? "dead_cursor" : "contradiction";
     this.#restartOrRepeat(event, "a page without nextId is not the last");

@@ -1,4 +1,4 @@
-import { decodePage } from "../../ingest/decode/page.ts";
+import { decodePage } from "../../ingest/decode/decode-page.ts";
 import type { StreamRecords } from "../../model/records.ts";
 import { decodeBody } from "../../model/response-body.ts";
 import { type Stream, streamTable } from "../../model/streams.ts";

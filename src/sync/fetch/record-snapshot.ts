@@ -1,5 +1,5 @@
 import type { ForbiddenSnapshot, SnapshotList } from "../../ingest/commit/snapshot.ts";
-import { decodePage } from "../../ingest/decode/page.ts";
+import { decodePage } from "../../ingest/decode/decode-page.ts";
 import { Failure, failureCode } from "../../model/failure.ts";
 import type { MarketCap } from "../../model/records.ts";
 import { decodeBody, type ResponseBody } from "../../model/response-body.ts";

@@ -7,7 +7,7 @@ import {
 } from "../../model/streams.ts";
 import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRange } from "../../model/time-range.ts";
-import { anchorForRow } from "../../service/pagination/page.ts";
+import { anchorForRow } from "../../service/pagination/request-page.ts";
 import { ledgerKeyText, wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import { findNewestRow, findOtherServedSeries } from "../../warehouse/rows/row-queries.ts";
 import {

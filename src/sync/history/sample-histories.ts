@@ -4,7 +4,7 @@ import { formatToMillisecond, type Micros } from "../../model/time.ts";
 import type { TimeRanges } from "../../model/time-range.ts";
 import type { ServiceClient } from "../../service/client/client.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import { anchorForRow } from "../../service/pagination/page.ts";
+import { anchorForRow } from "../../service/pagination/request-page.ts";
 import { runConcurrently } from "../context/context.ts";
 import { fetchPage } from "../fetch/fetch-records.ts";
 

@@ -9,13 +9,13 @@ import type { ClaimKind } from "../../rule/answer.ts";
 import { isIncident } from "../../rule/confirm.ts";
 import type { PageAlarm } from "../../rule/interpret.ts";
 import { requestPriority } from "../../service/http/request.ts";
-import type { RowSpacing } from "../../service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
   walkHistoryPages,
 } from "../../service/pagination/history-walk.ts";
-import type { PageSummary } from "../../service/pagination/page.ts";
+import type { RowSpacing } from "../../service/pagination/missing-row-checks.ts";
+import type { PageSummary } from "../../service/pagination/request-page.ts";
 import { wasNotFound } from "../../warehouse/coverage/ledger.ts";
 import type { StoredClaim } from "../../warehouse/coverage/pending-claims.ts";
 import { describeRequest, type SyncContext, serviceNow } from "../context/context.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decodePage } from "../../../src/ingest/decode/page.ts";
+import { decodePage } from "../../../src/ingest/decode/decode-page.ts";
 
 const page = (...elements: string[]) => `{"content":[${elements.join(",")}]}`;
 const head = '"timestamp":"2026-03-01T12:00:00Z"';

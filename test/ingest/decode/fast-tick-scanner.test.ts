@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type DecodedPage, decodePage } from "../../../src/ingest/decode/decode-page.ts";
 import { scanTickPage } from "../../../src/ingest/decode/fast-tick-scanner.ts";
-import { type DecodedPage, decodePage } from "../../../src/ingest/decode/page.ts";
 import { Failure } from "../../../src/model/failure.ts";
 import type { IndexTick } from "../../../src/model/records.ts";
 import { toTicks } from "../../../src/model/tick-columns.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { decodePage } from "../../../src/ingest/decode/decode-page.ts";
 import { decodeLiveMessages } from "../../../src/ingest/decode/live-event.ts";
-import { decodePage } from "../../../src/ingest/decode/page.ts";
 import { Failure } from "../../../src/model/failure.ts";
 import { streams } from "../../../src/model/streams.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { decodePage } from "../../../src/ingest/decode/page.ts";
+import { decodePage } from "../../../src/ingest/decode/decode-page.ts";
 import type { Stream } from "../../../src/model/streams.ts";
 import { Fault } from "../../simulator/faults.ts";
 import { startSharedRestClient } from "../../support/simulator/rest-client.ts";

@@ -9,7 +9,7 @@ import {
 import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
-import { requestPage } from "../../../src/service/pagination/page.ts";
+import { requestPage } from "../../../src/service/pagination/request-page.ts";
 
 const list: ServiceRequest = { endpoint: "/index-ticker", query: { indexType: "GWA" } };
 const optionalList: ServiceRequest = { ...list, mayBeMissing: true };

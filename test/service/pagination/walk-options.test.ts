@@ -4,12 +4,12 @@ import { formatToMillisecond, MICROS_PER_DAY, MICROS_PER_MS, type Micros } from 
 import { Parking } from "../../../src/service/auth/parking.ts";
 import type { RequestSender } from "../../../src/service/client/client.ts";
 import type { RequestQuery, ServiceRequest } from "../../../src/service/http/request.ts";
-import type { RowSpacing } from "../../../src/service/pagination/cross-checks.ts";
 import {
   type HistoryWalkOptions,
   type PagePosition,
   walkHistoryPages,
 } from "../../../src/service/pagination/history-walk.ts";
+import type { RowSpacing } from "../../../src/service/pagination/missing-row-checks.ts";
 import { readPage } from "../../support/service/client-harness.ts";
 import {
   correctPage,

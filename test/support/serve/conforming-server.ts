@@ -1,7 +1,7 @@
 import { copyFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { decodePage } from "../../../src/ingest/decode/page.ts";
+import { decodePage } from "../../../src/ingest/decode/decode-page.ts";
 import { serviceScopes } from "../../../src/model/streams.ts";
 import { hashSecret } from "../../../src/serve/client-access.ts";
 import { openWriter } from "../../../src/warehouse/writer.ts";

@@ -6,7 +6,7 @@ import { createForwardingLog, type LogEntry } from "../../../src/runtime/log.ts"
 import { createServiceClient, type ServiceClientOptions } from "../../../src/service/client/client.ts";
 import type { ClientEvent } from "../../../src/service/http/client-events.ts";
 import type { ServiceRequest } from "../../../src/service/http/request.ts";
-import type { PageSummary } from "../../../src/service/pagination/page.ts";
+import type { PageSummary } from "../../../src/service/pagination/request-page.ts";
 import { ManualClock } from "../manual-clock.ts";
 import { seed } from "../seed.ts";
 import { seededRandom } from "../seeded-random.ts";

@@ -3,7 +3,7 @@ import { MICROS_PER_MS, type Micros, parseTimestamp } from "../../../src/model/t
 import { normalise, type TimeRange, type TimeRanges } from "../../../src/model/time-range.ts";
 import { Parking } from "../../../src/service/auth/parking.ts";
 import { walkHistoryPages } from "../../../src/service/pagination/history-walk.ts";
-import type { PageSummary } from "../../../src/service/pagination/page.ts";
+import type { PageSummary } from "../../../src/service/pagination/request-page.ts";
 import { cutIntoSlices, type SliceWalk, urgencies } from "../../../src/sync/history/walk-planner.ts";
 import { WalkQueue } from "../../../src/sync/history/walk-queue.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { decodePage } from "../../../src/ingest/decode/page.ts";
+import { decodePage } from "../../../src/ingest/decode/decode-page.ts";
 import { toPlainNotation } from "../../../src/model/decimal.ts";
 import type { MarketCapRecord } from "../../simulator/oracle.ts";
 import { startRestClient } from "../../support/simulator/rest-client.ts";

@@ -6,7 +6,7 @@ import {
 } from "../../model/streams.ts";
 import type { Micros } from "../../model/time.ts";
 import { isSaidEnough, type Repeated } from "../../rule/repetition.ts";
-import { floorToMillisecond, type PageSummary } from "./page.ts";
+import { floorToMillisecond, type PageSummary } from "./request-page.ts";
 import type { WalkState } from "./walk-state.ts";
 
 /** How far apart the rows of a series are usually. Shared by the walks of one series, which learn it from its pages. */
@@ -18,7 +18,7 @@ export interface RowSpacing {
 /** The state of the walk when it requests a page. */
 type WalkProgress = Pick<WalkState, "link" | "anchor" | "oldestTs">;
 
-interface CrossCheckOptions {
+interface MissingRowCheckOptions {
   readonly endpoint: HistoryEndpoint;
   readonly spacing: RowSpacing;
   /** The walk claims no coverage from this timestamp on. */
@@ -42,7 +42,7 @@ const MAX_ROW_DISTANCE_PERIODS = 1.5;
 const isEmptyLastPage = ({ rows, nextId }: PageSummary) => rows === 0 && nextId === undefined;
 
 /** A single response must not prove that rows do not exist: a second, smaller request has to confirm it. */
-export function createCrossChecks(options: CrossCheckOptions) {
+export function createMissingRowChecks(options: MissingRowCheckOptions) {
   const { endpoint, spacing, coverageEnd, maxSilence, probe, responseTime } = options;
 
   /** The timestamp at which a probe should find the newest row again; undefined if no probe is needed. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decodePage } from "../../../src/ingest/decode/page.ts";
+import { decodePage } from "../../../src/ingest/decode/decode-page.ts";
 import { Failure } from "../../../src/model/failure.ts";
 import { parseTimestamp } from "../../../src/model/time.ts";
 
